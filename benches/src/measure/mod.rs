@@ -1,0 +1,33 @@
+//! What is measured besides time: latencies, bytes written, calls that wait for the disk, space and memory.
+//!
+//! All of it is about this process alone, which is why every system runs in a process of its own.
+
+mod disk;
+mod latency;
+mod process;
+mod syncs;
+
+pub use disk::disk_use;
+pub use latency::Latencies;
+pub use process::{WrittenBytes, machine_bytes, resident_bytes, written_bytes};
+pub use syncs::sync_count;
+
+use std::time::{Duration, Instant};
+
+/// How long a call takes.
+pub fn timed<T>(call: impl FnOnce() -> Result<T, crate::Error>) -> Result<(T, Duration), crate::Error> {
+    let start = Instant::now();
+    let value = call()?;
+    Ok((value, start.elapsed()))
+}
+
+/// The middle one of several durations.
+pub fn median(mut durations: Vec<Duration>) -> Duration {
+    durations.sort_unstable();
+    durations.get(durations.len() / 2).copied().unwrap_or_default()
+}
+
+/// Operations a second.
+pub fn per_second(operations: u64, duration: Duration) -> f64 {
+    operations as f64 / duration.as_secs_f64().max(1e-9)
+}

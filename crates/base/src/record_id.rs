@@ -1,0 +1,50 @@
+//! The name of a record in its record store: a number, or a byte string in clustered collections.
+
+use std::fmt;
+
+/// A record's key. Numbers sort before strings; within each kind the order is the natural one.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum RecordId {
+    /// Assigned by the server, ascending.
+    Long(i64),
+    /// The memcmp-ordered encoding of a cluster key.
+    Bytes(Box<[u8]>),
+}
+
+impl RecordId {
+    /// The largest byte-string id, as MongoDB limits it.
+    pub const BYTES_LENGTH_MAX: usize = 8 * 1024 * 1024;
+
+    /// The number, if this is one.
+    pub fn as_long(&self) -> Option<i64> {
+        match self {
+            RecordId::Long(number) => Some(*number),
+            RecordId::Bytes(_) => None,
+        }
+    }
+}
+
+impl fmt::Debug for RecordId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            RecordId::Long(number) => write!(f, "RecordId({number})"),
+            RecordId::Bytes(bytes) => {
+                f.write_str("RecordId(")?;
+                bytes.iter().try_for_each(|byte| write!(f, "{byte:02x}"))?;
+                f.write_str(")")
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_sort_before_strings() {
+        assert!(RecordId::Long(i64::MAX) < RecordId::Bytes(Box::from(*b"")));
+        assert!(RecordId::Long(-1) < RecordId::Long(0));
+        assert_eq!(format!("{:?}", RecordId::Bytes(Box::from([0xab, 1]))), "RecordId(ab01)");
+    }
+}

@@ -1,0 +1,145 @@
+//! The engine itself: opening, stopping, and what the model leaves out.
+
+use crate::disk::ModelDisk;
+use crate::state::{Shared, State, illegal};
+use pando_base::Timestamp;
+use pando_storage::{
+    Backup, BackupOptions, BackupSource, CheckpointKind, CheckpointOutcome, Engine, ImportedTable, Maintenance, Result,
+    Statistics, StorageError, VerifyReport,
+};
+use parking_lot::{Condvar, Mutex};
+use std::collections::BTreeMap;
+use std::fmt::Write;
+use std::path::Path;
+use std::sync::Arc;
+
+/// What the log is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mode {
+    /// Redo for every table; there is no oplog.
+    StandAlone,
+    /// The log is the oplog; only tables that are not replicated have redo.
+    ReplicaSet,
+}
+
+/// The oracle.
+pub struct ModelEngine {
+    pub(crate) shared: Arc<Shared>,
+}
+
+impl ModelEngine {
+    /// Opens what is on the disk. An engine opened on it before has lost its grip.
+    pub fn open(disk: &Arc<ModelDisk>, mode: Mode) -> Result<Arc<ModelEngine>> {
+        let recovered = disk.recover(mode);
+        let switched = recovered.mode.is_some_and(|earlier| earlier != mode);
+        let mut state = State {
+            mode,
+            disk: disk.clone(),
+            generation: recovered.generation,
+            stopped: false,
+            data: recovered.data,
+            entries: recovered.entries,
+            open: BTreeMap::new(),
+            last_number: 0,
+            attached_cursors: 0,
+            slots: BTreeMap::new(),
+            oldest: recovered.oldest,
+            stable: recovered.stable,
+            initial_data: recovered.stable,
+            recovery: recovered.stable,
+            checkpoint: recovered.stable,
+            latest: Timestamp::NONE,
+            all_durable: Timestamp::NONE,
+            prepare_epoch: 0,
+            changed: false,
+            touched: true,
+            unspecified: false,
+            wakers: Vec::new(),
+            oplog_settings: crate::oplog::Settings::default(),
+        };
+        state.restart_latest();
+        if switched {
+            state.take_checkpoint(CheckpointKind::Full)?;
+        }
+        Ok(Arc::new(ModelEngine { shared: Arc::new(Shared { state: Mutex::new(state), changed: Condvar::new() }) }))
+    }
+
+    /// Where it lasts.
+    pub fn disk(&self) -> Arc<ModelDisk> {
+        self.shared.state.lock().disk.clone()
+    }
+
+    /// True if the rules leave open what the last changing call should have done.
+    pub fn is_unspecified(&self) -> bool {
+        self.shared.state.lock().unspecified
+    }
+
+    /// The lowest timestamp that a slot or a running transaction holds.
+    pub fn lowest_hold(&self) -> Option<Timestamp> {
+        self.shared.state.lock().lowest_hold()
+    }
+
+    /// Whether a checkpoint asked for now would be taken; none where the rules leave it open.
+    pub fn expects_checkpoint(&self, kind: CheckpointKind) -> Option<bool> {
+        self.shared.state.lock().expects_checkpoint(kind)
+    }
+
+    /// Takes a checkpoint although nothing may have changed: to follow an engine that did.
+    pub fn take_checkpoint(&self, kind: CheckpointKind) -> Result<CheckpointOutcome> {
+        self.shared.change(|state| state.take_checkpoint(kind))
+    }
+}
+
+impl Engine for ModelEngine {
+    fn name(&self) -> &'static str {
+        "model"
+    }
+
+    fn shut_down(&self) -> Result<()> {
+        self.shared.change(|state| {
+            if !state.stopped {
+                state.flush();
+                state.checkpoint(CheckpointKind::Automatic)?;
+                state.stopped = true;
+            }
+            Ok(())
+        })
+    }
+}
+
+impl BackupSource for ModelEngine {
+    fn begin_backup(&self, _options: &BackupOptions) -> Result<Box<dyn Backup>> {
+        illegal("not supported")
+    }
+
+    fn import(&self, _directory: &Path, _rename: &dyn Fn(&str) -> Option<String>) -> Result<Vec<ImportedTable>> {
+        illegal("not supported")
+    }
+}
+
+impl Maintenance for ModelEngine {
+    fn verify(&self) -> Result<VerifyReport> {
+        let log_records = self.shared.state.lock().disk.log_length() as u64;
+        Ok(VerifyReport { log_records, ..VerifyReport::default() })
+    }
+
+    fn statistics(&self) -> Statistics {
+        let state = self.shared.state.lock();
+        let mut statistics = Statistics::default();
+        statistics.gauge("tables.open", state.data.tables.values().filter(|table| !table.dropped).count() as i64);
+        statistics.gauge("transactions.open", state.open.len() as i64);
+        statistics.counter("log.records", state.disk.log_length() as u64);
+        statistics
+    }
+
+    fn describe(&self, out: &mut dyn Write) -> Result<()> {
+        let state = self.shared.state.lock();
+        for (id, table) in state.data.tables.iter().filter(|(_, table)| !table.dropped) {
+            writeln!(out, "table {id} '{}': {} keys", table.ident, table.points.len())
+                .map_err(|error| StorageError::Io(error.to_string()))?;
+        }
+        Ok(())
+    }
+
+    fn set_memory_bytes(&self, _bytes: u64) {}
+}

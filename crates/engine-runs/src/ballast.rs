@@ -1,0 +1,98 @@
+//! The ballast: a file of reserved space that is given up when the disk is full.
+//!
+//! Removing data needs space first (a manifest record, a merge's output). On a full disk the ballast is removed, so that
+//! drops, merges and manifest edits can go on and free more; it comes back when there is room for it and as much again.
+//! Its content is nothing: it is never read, and losing it loses nothing but the reserve.
+
+use crate::{Result, RunsError};
+use pando_env::{Disk, OpenMode};
+use parking_lot::Mutex;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// The file's name.
+pub(crate) const NAME: &str = "BALLAST";
+
+/// The reserve of one store.
+pub(crate) struct Ballast {
+    disk: Arc<dyn Disk>,
+    directory: PathBuf,
+    size_bytes: u64,
+    held: Mutex<bool>,
+}
+
+impl Ballast {
+    /// The ballast of a directory, reserved if there is room. Size zero means none.
+    pub fn open(disk: Arc<dyn Disk>, directory: &Path, size_bytes: u64) -> Result<Ballast> {
+        let ballast = Ballast { disk, directory: directory.to_owned(), size_bytes, held: Mutex::new(false) };
+        let length = ballast.length()?;
+        if length.is_some_and(|length| length != size_bytes || size_bytes == 0) {
+            ballast.remove()?;
+        }
+        *ballast.held.lock() = length == Some(size_bytes) && size_bytes > 0;
+        ballast.restore()?;
+        Ok(ballast)
+    }
+
+    /// Gives the space up. True if there was any.
+    pub fn release(&self) -> Result<bool> {
+        let mut held = self.held.lock();
+        if !*held {
+            return Ok(false);
+        }
+        self.remove()?;
+        *held = false;
+        Ok(true)
+    }
+
+    /// Reserves the space again if it was given up and there is room for it twice. True if it is held now.
+    pub fn restore(&self) -> Result<bool> {
+        let mut held = self.held.lock();
+        if *held || self.size_bytes == 0 {
+            return Ok(*held);
+        }
+        let free = self.disk.free_bytes(&self.directory).map_err(|e| RunsError::io(&self.directory, "measure", e))?;
+        if free / 2 < self.size_bytes {
+            return Ok(false);
+        }
+        match self.reserve() {
+            Ok(()) => *held = true,
+            Err(RunsError::OutOfSpace { .. }) => self.remove()?,
+            Err(error) => return Err(error),
+        }
+        Ok(*held)
+    }
+
+    /// True if the reserve is there.
+    pub fn is_held(&self) -> bool {
+        *self.held.lock()
+    }
+
+    fn path(&self) -> PathBuf {
+        self.directory.join(NAME)
+    }
+
+    fn length(&self) -> Result<Option<u64>> {
+        let path = self.path();
+        match self.disk.open(&path, OpenMode::Read) {
+            Ok(file) => Ok(Some(file.length().map_err(|error| RunsError::io(&path, "measure", error))?)),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(RunsError::io(&path, "open", error)),
+        }
+    }
+
+    fn reserve(&self) -> Result<()> {
+        let path = self.path();
+        let file = self.disk.open(&path, OpenMode::CreateNew).map_err(|error| RunsError::io(&path, "create", error))?;
+        file.allocate(0, self.size_bytes).map_err(|error| RunsError::io(&path, "allocate", error))
+    }
+
+    fn remove(&self) -> Result<()> {
+        let path = self.path();
+        match self.disk.remove(&path) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(RunsError::io(&path, "remove", error)),
+            _ => Ok(()),
+        }
+    }
+}

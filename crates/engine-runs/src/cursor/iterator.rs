@@ -1,0 +1,319 @@
+//! Steps through the newest entries of one run, in both directions, dead and deleted ones included.
+//!
+//! Invariant: when positioned, `block` holds the entry at `position` and `key` is its full key. Moving within a block costs
+//! no allocation and no search.
+
+use crate::Result;
+use crate::block::entries::{Block, Entry};
+use crate::run::Run;
+use crate::section::Part;
+use crate::section::core::Side;
+use crate::section::index::IndexPartition;
+use std::sync::Arc;
+
+/// Blocks passed in a row before the rest is read ahead.
+const SEQUENTIAL_BLOCKS: u32 = 4;
+/// How far is read ahead.
+const PREFETCH_BYTES: u64 = 512 << 10;
+
+/// A position in one run.
+pub(crate) struct RunIterator {
+    run: Arc<Run>,
+    part_position: usize,
+    partition_position: usize,
+    partition: Option<Arc<IndexPartition>>,
+    block_position: usize,
+    block: Option<Arc<Block>>,
+    position: usize,
+    entry: Entry,
+    key: Vec<u8>,
+    head: u64,
+    sequential: u32,
+    prefetched_to: u64,
+    admit: bool,
+}
+
+/// Which way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Direction {
+    Forward,
+    Backward,
+}
+
+impl RunIterator {
+    /// An iterator that stands nowhere.
+    pub(crate) fn new(run: Arc<Run>) -> RunIterator {
+        RunIterator::with_admission(run, true)
+    }
+
+    /// An iterator that leaves nothing behind in the cache: for merges.
+    pub(crate) fn passing(run: Arc<Run>) -> RunIterator {
+        RunIterator::with_admission(run, false)
+    }
+
+    fn with_admission(run: Arc<Run>, admit: bool) -> RunIterator {
+        RunIterator {
+            run,
+            admit,
+            part_position: 0,
+            partition_position: 0,
+            partition: None,
+            block_position: 0,
+            block: None,
+            position: 0,
+            entry: Entry::default(),
+            key: Vec::new(),
+            head: 0,
+            sequential: 0,
+            prefetched_to: 0,
+        }
+    }
+
+    /// True if it stands on an entry.
+    #[inline]
+    pub(crate) fn is_valid(&self) -> bool {
+        self.block.is_some()
+    }
+
+    /// The key it stands on.
+    #[inline]
+    pub(crate) fn key(&self) -> &[u8] {
+        &self.key
+    }
+
+    /// The first eight bytes of the key as a number that sorts like them.
+    #[inline]
+    pub(crate) fn head(&self) -> u64 {
+        self.head
+    }
+
+    /// The entry it stands on.
+    #[inline]
+    pub(crate) fn entry(&self) -> &Entry {
+        &self.entry
+    }
+
+    /// The block that holds the entry.
+    #[inline]
+    pub(crate) fn block(&self) -> Option<&Arc<Block>> {
+        self.block.as_ref()
+    }
+
+    /// The part it stands in.
+    #[inline]
+    pub(crate) fn part(&self) -> Option<&Arc<Part>> {
+        self.run.parts().get(self.part_position)
+    }
+
+    /// The run it steps through.
+    pub(crate) fn run(&self) -> &Arc<Run> {
+        &self.run
+    }
+
+    /// Leaves the run.
+    pub(crate) fn unset(&mut self) {
+        self.block = None;
+        self.partition = None;
+    }
+
+    /// To the first entry that is not below `key` (or, `after`, above it).
+    pub(crate) fn seek(&mut self, key: &[u8], after: bool) -> Result<()> {
+        self.sequential = 0;
+        self.part_position = self.run.position(key);
+        self.partition = None;
+        self.block = None;
+        let Some(part) = self.part().cloned() else { return Ok(()) };
+        let root = part.core.root()?;
+        self.partition_position = root.data.directory.keys.lower_bound(key);
+        self.partition = part.core.partition(root, Side::Data, self.partition_position)?;
+        let Some(partition) = &self.partition else { return self.step_part(Direction::Forward) };
+        self.block_position = partition.directory.keys.lower_bound(key);
+        self.block = part.core.block(Side::Data, partition, self.block_position)?;
+        let Some(block) = &self.block else { return self.step_partition(Direction::Forward) };
+        let (position, exact) = block.search(key);
+        self.position = position + usize::from(exact && after);
+        if self.position < block.count() {
+            self.show(true);
+            return Ok(());
+        }
+        self.step_block(Direction::Forward)
+    }
+
+    /// To the last entry that is not above `key` (or, `before`, below it).
+    pub(crate) fn seek_back(&mut self, key: &[u8], before: bool) -> Result<()> {
+        self.seek(key, false)?;
+        if self.is_valid() {
+            if before || self.key != key {
+                self.prev()?;
+            }
+            return Ok(());
+        }
+        self.last()
+    }
+
+    /// To the first entry.
+    pub(crate) fn first(&mut self) -> Result<()> {
+        self.sequential = 0;
+        self.part_position = 0;
+        self.enter_part(Direction::Forward)
+    }
+
+    /// To the last entry.
+    pub(crate) fn last(&mut self) -> Result<()> {
+        self.sequential = 0;
+        self.part_position = self.run.parts().len().wrapping_sub(1);
+        self.enter_part(Direction::Backward)
+    }
+
+    /// To the next entry; invalid after the last.
+    #[inline]
+    pub(crate) fn next(&mut self) -> Result<()> {
+        let Some(block) = &self.block else { return Ok(()) };
+        if self.position + 1 < block.count() {
+            self.position += 1;
+            self.show(false);
+            return Ok(());
+        }
+        self.step_block(Direction::Forward)
+    }
+
+    /// To the previous entry; invalid before the first.
+    #[inline]
+    pub(crate) fn prev(&mut self) -> Result<()> {
+        if self.block.is_none() {
+            return Ok(());
+        }
+        if self.position > 0 {
+            self.position -= 1;
+            self.show(false);
+            return Ok(());
+        }
+        self.step_block(Direction::Backward)
+    }
+
+    /// Reads the entry at the position. The prefix is copied only on entering a block.
+    #[inline]
+    fn show(&mut self, is_new_block: bool) {
+        let Some(block) = &self.block else { return };
+        self.entry = block.entry(self.position);
+        let prefix = block.prefix();
+        if is_new_block {
+            self.key.clear();
+            self.key.extend_from_slice(prefix);
+        } else {
+            self.key.truncate(prefix.len());
+        }
+        self.key.extend_from_slice(block.suffix(&self.entry));
+        self.head = key_head(&self.key);
+    }
+
+    /// To the neighbouring block.
+    #[cold]
+    #[inline(never)]
+    fn step_block(&mut self, direction: Direction) -> Result<()> {
+        let blocks = self.partition.as_ref().map_or(0, |partition| partition.len());
+        let next = match direction {
+            Direction::Forward => Some(self.block_position + 1).filter(|next| *next < blocks),
+            Direction::Backward => self.block_position.checked_sub(1),
+        };
+        self.block = None;
+        match next {
+            Some(next) => {
+                self.block_position = next;
+                self.enter_block(direction)
+            }
+            None => self.step_partition(direction),
+        }
+    }
+
+    fn step_partition(&mut self, direction: Direction) -> Result<()> {
+        let Some(part) = self.part() else { return Ok(()) };
+        let partitions = part.core.root()?.data.len();
+        let next = match direction {
+            Direction::Forward => Some(self.partition_position + 1).filter(|next| *next < partitions),
+            Direction::Backward => self.partition_position.checked_sub(1),
+        };
+        match next {
+            Some(next) => {
+                self.partition_position = next;
+                self.enter_partition(direction)
+            }
+            None => self.step_part(direction),
+        }
+    }
+
+    fn step_part(&mut self, direction: Direction) -> Result<()> {
+        self.part_position = match direction {
+            Direction::Forward => self.part_position.wrapping_add(1),
+            Direction::Backward => self.part_position.wrapping_sub(1),
+        };
+        self.prefetched_to = 0;
+        self.enter_part(direction)
+    }
+
+    /// Enters the part at the position, or the next that has blocks.
+    fn enter_part(&mut self, direction: Direction) -> Result<()> {
+        self.unset();
+        loop {
+            let Some(part) = self.part() else { return Ok(()) };
+            let partitions = part.core.root()?.data.len();
+            if partitions > 0 {
+                self.partition_position = if direction == Direction::Forward { 0 } else { partitions - 1 };
+                return self.enter_partition(direction);
+            }
+            self.part_position = match direction {
+                Direction::Forward => self.part_position.wrapping_add(1),
+                Direction::Backward => self.part_position.wrapping_sub(1),
+            };
+        }
+    }
+
+    fn enter_partition(&mut self, direction: Direction) -> Result<()> {
+        self.unset();
+        let Some(part) = self.part().cloned() else { return Ok(()) };
+        self.partition = part.core.partition(part.core.root()?, Side::Data, self.partition_position)?;
+        let blocks = self.partition.as_ref().map_or(0, |partition| partition.len());
+        if blocks == 0 {
+            return Err(part.file().corruption(part.descriptor().offset, "an index partition has no blocks"));
+        }
+        self.block_position = if direction == Direction::Forward { 0 } else { blocks - 1 };
+        self.enter_block(direction)
+    }
+
+    fn enter_block(&mut self, direction: Direction) -> Result<()> {
+        self.block = None;
+        let (Some(part), Some(partition)) = (self.run.parts().get(self.part_position), &self.partition) else {
+            return Ok(());
+        };
+        self.sequential = self.sequential.saturating_add(1);
+        if self.sequential >= SEQUENTIAL_BLOCKS
+            && direction == Direction::Forward
+            && let Some((frame, place)) = partition.block(self.block_position)
+            && frame.offset + PREFETCH_BYTES / 2 > self.prefetched_to
+            && !place.is_loaded()
+        {
+            let from = frame.offset.max(self.prefetched_to);
+            part.file().prefetch(from, PREFETCH_BYTES);
+            self.prefetched_to = from + PREFETCH_BYTES;
+        }
+        self.block = part.core.block_in_passing(Side::Data, partition, self.block_position, self.admit)?;
+        let count = self.block.as_ref().map_or(0, |block| block.count());
+        if count == 0 {
+            self.block = None;
+            return Err(part.file().corruption(part.descriptor().offset, "a block has no entries"));
+        }
+        self.position = if direction == Direction::Forward { 0 } else { count - 1 };
+        self.show(true);
+        Ok(())
+    }
+}
+
+#[inline]
+pub(crate) fn key_head(key: &[u8]) -> u64 {
+    if let Some(first) = key.first_chunk::<8>() {
+        return u64::from_be_bytes(*first);
+    }
+    let mut padded = [0; 8];
+    padded[..key.len()].copy_from_slice(key);
+    u64::from_be_bytes(padded)
+}

@@ -1,0 +1,306 @@
+//! What is shared by all who read one section: its root once loaded, and the places of its partitions.
+
+use crate::block::compression::ReadDictionary;
+use crate::block::entries::{Block, Entry, ValueReference};
+use crate::block::frame::FrameKind;
+use crate::cache::{self, BlockCache, Charge, Landlord, Place, Resident};
+use crate::file::{FrameHandle, RunFile};
+use crate::section::filter::{Filter, FilterPrefix};
+use crate::section::index::IndexPartition;
+use crate::section::root::{PartitionList, RootRecord};
+use crate::section::tombstones::Tombstones;
+use crate::{PartDescriptor, Result};
+use bytes::Bytes;
+use std::sync::{Arc, OnceLock, Weak};
+
+const SLOT_BYTES_PER_ENTRY: usize = 8;
+
+const LIST_DATA: u8 = 0;
+const LIST_HISTORY: u8 = 1;
+const LIST_FILTER: u8 = 2;
+
+/// The root, decoded, and everything that hangs on it.
+pub(crate) struct Root {
+    pub(crate) filter_prefix: FilterPrefix,
+    pub(crate) tombstones: Tombstones,
+    pub(crate) data: PartitionList,
+    pub(crate) history: PartitionList,
+    dictionary: Option<ReadDictionary>,
+    data_places: Box<[Resident<IndexPartition>]>,
+    history_places: Box<[Resident<IndexPartition>]>,
+    filter_places: Box<[Resident<Filter>]>,
+    _charge: Charge,
+}
+
+/// Which of a section's two indexes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Side {
+    /// The newest version of each key.
+    Data,
+    /// Older versions.
+    History,
+}
+
+/// A section of a file, loaded as far as it was used.
+pub(crate) struct SectionCore {
+    pub(crate) file: Arc<RunFile>,
+    pub(crate) cache: Arc<BlockCache>,
+    root_handle: FrameHandle,
+    root: OnceLock<Root>,
+}
+
+impl SectionCore {
+    pub(crate) fn new(file: Arc<RunFile>, descriptor: &PartDescriptor, cache: Arc<BlockCache>) -> Arc<SectionCore> {
+        let length = descriptor.root_length_bytes;
+        let end = descriptor.offset.saturating_add(descriptor.length_bytes);
+        let root_handle = FrameHandle { offset: end.saturating_sub(u64::from(length)), length };
+        Arc::new(SectionCore { file, cache, root_handle, root: OnceLock::new() })
+    }
+
+    /// The root, loaded now if need be.
+    #[inline]
+    pub(crate) fn root(&self) -> Result<&Root> {
+        match self.root.get() {
+            Some(root) => Ok(root),
+            None => self.load_root(),
+        }
+    }
+
+    #[cold]
+    fn load_root(&self) -> Result<&Root> {
+        let (_, payload) = self.file.read_payload(self.root_handle, FrameKind::Root, None, 0)?;
+        let undecodable = || self.file.corruption(self.root_handle.offset, "the section's root cannot be decoded");
+        let record = RootRecord::decode(&payload).ok_or_else(undecodable)?;
+        let data = PartitionList::new(&record.data).ok_or_else(undecodable)?;
+        let history = PartitionList::new(&record.history).ok_or_else(undecodable)?;
+        let dictionary = record.dictionary.map(|handle| self.load_dictionary(handle)).transpose()?;
+        let tombstones = record.tombstones.map(|handle| self.load_tombstones(handle)).transpose()?.unwrap_or_default();
+        let size = data.size_bytes() + history.size_bytes() + (data.len() * 2 + history.len()) * 16;
+        let size = size + dictionary.as_ref().map_or(0, ReadDictionary::size_bytes) + size_of::<Root>();
+        let places = |count| std::iter::repeat_with(Resident::default).take(count).collect();
+        let root = Root {
+            filter_prefix: record.filter_prefix,
+            tombstones,
+            dictionary,
+            data_places: places(data.len()),
+            history_places: places(history.len()),
+            filter_places: std::iter::repeat_with(Resident::default).take(data.len()).collect(),
+            data,
+            history,
+            _charge: self.cache.charge(size),
+        };
+        Ok(self.root.get_or_init(|| root))
+    }
+
+    fn load_dictionary(&self, handle: FrameHandle) -> Result<ReadDictionary> {
+        let (_, content) = self.file.read_payload(handle, FrameKind::Dictionary, None, 0)?;
+        ReadDictionary::new(&content).ok_or_else(|| self.file.corruption(handle.offset, "unusable dictionary"))
+    }
+
+    fn load_tombstones(&self, handle: FrameHandle) -> Result<Tombstones> {
+        let (_, payload) = self.file.read_payload(handle, FrameKind::RangeTombstones, None, 0)?;
+        let undecodable = || self.file.corruption(handle.offset, "the range tombstones cannot be decoded");
+        Tombstones::decode(&payload).ok_or_else(undecodable)
+    }
+
+    /// Calls with an index partition, loading it if need be.
+    #[inline]
+    pub(crate) fn with_partition<T>(
+        self: &Arc<Self>,
+        root: &Root,
+        position: usize,
+        call: impl FnOnce(&Arc<IndexPartition>) -> Result<T>,
+    ) -> Result<Option<T>> {
+        let Some(place) = root.data_places.get(position) else { return Ok(None) };
+        match &*place.get() {
+            Some(partition) => call(partition).map(Some),
+            None => match self.load_partition(root, Side::Data, position)? {
+                Some(partition) => call(&partition).map(Some),
+                None => Ok(None),
+            },
+        }
+    }
+
+    /// An index partition, or `None` beyond the last.
+    pub(crate) fn partition(
+        self: &Arc<Self>,
+        root: &Root,
+        side: Side,
+        position: usize,
+    ) -> Result<Option<Arc<IndexPartition>>> {
+        let places = match side {
+            Side::Data => &root.data_places,
+            Side::History => &root.history_places,
+        };
+        let Some(place) = places.get(position) else { return Ok(None) };
+        match &*place.get() {
+            Some(partition) => Ok(Some(partition.clone())),
+            None => self.load_partition(root, side, position),
+        }
+    }
+
+    #[cold]
+    fn load_partition(
+        self: &Arc<Self>,
+        root: &Root,
+        side: Side,
+        position: usize,
+    ) -> Result<Option<Arc<IndexPartition>>> {
+        let (list, places, number, kind) = match side {
+            Side::Data => (&root.data, &root.data_places, LIST_DATA, FrameKind::Index),
+            Side::History => (&root.history, &root.history_places, LIST_HISTORY, FrameKind::HistoryIndex),
+        };
+        let (Some(handle), Some(place)) = (list.handles.get(position), places.get(position)) else { return Ok(None) };
+        let partition = self.read_partition(handle.index, kind)?;
+        let partition = Arc::new(partition);
+        let place_number = Place { list: number, index: position as u32 };
+        self.cache.admit_partition(place, partition.clone(), self.landlord(), place_number);
+        Ok(Some(partition))
+    }
+
+    fn read_partition(&self, handle: FrameHandle, kind: FrameKind) -> Result<IndexPartition> {
+        let (_, payload) = self.file.read_payload(handle, kind, None, 0)?;
+        let partition = IndexPartition::decode(&payload, kind == FrameKind::HistoryIndex)
+            .ok_or_else(|| self.file.corruption(handle.offset, "the index partition cannot be decoded"))?;
+        self.cache.count_read(u64::from(handle.length));
+        let charge = self.cache.charge(partition.size_bytes());
+        Ok(partition.charged(charge))
+    }
+
+    /// False if the filter of a partition says that no key with this hash is there.
+    #[inline]
+    pub(crate) fn filter_allows(self: &Arc<Self>, root: &Root, position: usize, hash: u64) -> Result<bool> {
+        let Some(place) = root.filter_places.get(position) else { return Ok(false) };
+        match &*place.get() {
+            Some(filter) => Ok(filter.may_contain(hash)),
+            None => self.load_filter(root, position, hash),
+        }
+    }
+
+    #[cold]
+    fn load_filter(self: &Arc<Self>, root: &Root, position: usize, hash: u64) -> Result<bool> {
+        let handle = root.data.handles.get(position).and_then(|handle| handle.filter);
+        let (Some(handle), Some(place)) = (handle, root.filter_places.get(position)) else { return Ok(true) };
+        let filter = self.file.with_frame(handle, FrameKind::Filter, |_, payload| Filter::decode(payload))?;
+        self.cache.count_read(u64::from(handle.length));
+        let charge = self.cache.charge(filter.size_bytes());
+        let filter = Arc::new(filter.charged(charge));
+        let place_number = Place { list: LIST_FILTER, index: position as u32 };
+        self.cache.admit_partition(place, filter.clone(), self.landlord(), place_number);
+        Ok(filter.may_contain(hash))
+    }
+
+    /// A block of a partition for a point read; `None` beyond the last.
+    #[inline]
+    pub(crate) fn block(
+        self: &Arc<Self>,
+        side: Side,
+        partition: &Arc<IndexPartition>,
+        position: usize,
+    ) -> Result<Option<Arc<Block>>> {
+        let Some((handle, place)) = partition.block(position) else { return Ok(None) };
+        match &*place.get() {
+            Some(block) => Ok(Some(block.clone())),
+            None => self.load_block(side, partition, position, handle).map(Some),
+        }
+    }
+
+    /// A block of a partition for a scan, which does not count as use. Without `admit`, what has to be read does not stay.
+    #[inline]
+    pub(crate) fn block_in_passing(
+        self: &Arc<Self>,
+        side: Side,
+        partition: &Arc<IndexPartition>,
+        position: usize,
+        admit: bool,
+    ) -> Result<Option<Arc<Block>>> {
+        let Some((handle, place)) = partition.block(position) else { return Ok(None) };
+        match place.peek() {
+            Some(block) => Ok(Some(block)),
+            None if admit => self.load_block(side, partition, position, handle).map(Some),
+            None => self.read_block(side, handle).map(|block| Some(Arc::new(block))),
+        }
+    }
+
+    #[cold]
+    fn load_block(
+        self: &Arc<Self>,
+        side: Side,
+        partition: &Arc<IndexPartition>,
+        position: usize,
+        handle: FrameHandle,
+    ) -> Result<Arc<Block>> {
+        let block = Arc::new(self.read_block(side, handle)?);
+        if let Some((_, place)) = partition.block(position) {
+            let landlord: Weak<IndexPartition> = Arc::downgrade(partition);
+            let place_number = Place { list: 0, index: position as u32 };
+            self.cache.admit_block(place, block.clone(), landlord, place_number);
+        }
+        Ok(block)
+    }
+
+    fn read_block(&self, side: Side, handle: FrameHandle) -> Result<Block> {
+        let kind = match side {
+            Side::Data => FrameKind::Data,
+            Side::History => FrameKind::History,
+        };
+        let dictionary = self.root()?.dictionary.as_ref();
+        let (header, payload) = self.file.read_payload(handle, kind, dictionary, SLOT_BYTES_PER_ENTRY)?;
+        let block = Block::decode(payload, header.entries)
+            .ok_or_else(|| self.file.corruption(handle.offset, "the block cannot be decoded"))?;
+        self.cache.count_read(u64::from(handle.length));
+        let charge = self.cache.charge(block.size_bytes());
+        Ok(block.charged(charge))
+    }
+
+    /// The value of an entry, wherever it lies.
+    #[inline]
+    pub(crate) fn value(&self, block: &Block, entry: &Entry) -> Result<Bytes> {
+        if entry.is_out_of_line() { self.outside_value(block, entry) } else { Ok(block.value_bytes(entry)) }
+    }
+
+    #[cold]
+    fn outside_value(&self, block: &Block, entry: &Entry) -> Result<Bytes> {
+        match block.reference(entry) {
+            Some(reference) => self.read_value(reference),
+            None => Err(self.file.corruption(self.root_handle.offset, "a value reference cannot be decoded")),
+        }
+    }
+
+    /// An out-of-line value.
+    pub(crate) fn read_value(&self, reference: ValueReference) -> Result<Bytes> {
+        let handle = FrameHandle { offset: reference.offset, length: reference.frame_length };
+        let dictionary = self.root()?.dictionary.as_ref();
+        let (_, value) = self.file.read_payload(handle, FrameKind::Value, dictionary, 0)?;
+        if value.len() != reference.raw_length as usize {
+            return Err(self.file.corruption(handle.offset, "the value is not as long as its reference says"));
+        }
+        self.cache.count_read(u64::from(handle.length));
+        Ok(Bytes::from(value))
+    }
+
+    fn landlord(self: &Arc<Self>) -> Weak<dyn Landlord> {
+        let weak: Weak<SectionCore> = Arc::downgrade(self);
+        weak
+    }
+}
+
+impl Landlord for SectionCore {
+    fn take_used(&self, place: Place) -> bool {
+        let Some(root) = self.root.get() else { return false };
+        match place.list {
+            LIST_DATA => cache::take_used(&root.data_places, place.index),
+            LIST_HISTORY => cache::take_used(&root.history_places, place.index),
+            _ => cache::take_used(&root.filter_places, place.index),
+        }
+    }
+
+    fn evict(&self, place: Place) {
+        let Some(root) = self.root.get() else { return };
+        match place.list {
+            LIST_DATA => cache::evict(&root.data_places, place.index),
+            LIST_HISTORY => cache::evict(&root.history_places, place.index),
+            _ => cache::evict(&root.filter_places, place.index),
+        }
+    }
+}

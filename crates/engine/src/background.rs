@@ -1,0 +1,97 @@
+//! The engine's threads: one flushes the log, one takes checkpoints, one merges and reclaims.
+//!
+//! Each does nothing but call what a caller without threads would call. They end when the engine is shut down.
+
+use crate::core::Core;
+use crate::memory::Advice;
+use pando_env::{Alarm, ThreadHandle};
+use pando_storage::{CheckpointKind, Result, StorageError};
+use parking_lot::Mutex;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+/// How long the merge thread sleeps when nothing is due.
+const MERGE_IDLE: Duration = Duration::from_secs(1);
+/// How often the checkpoint thread looks at memory and log.
+const CHECKPOINT_LOOK: Duration = Duration::from_millis(200);
+
+/// The threads, to be joined.
+#[derive(Default)]
+pub struct Background {
+    threads: Mutex<Vec<Box<dyn ThreadHandle>>>,
+}
+
+impl Background {
+    /// Starts them.
+    pub fn start(&self, core: &Arc<Core>) -> Result<()> {
+        let mut threads = self.threads.lock();
+        for (name, body) in [
+            ("pando-flush", flush_loop as fn(&Core)),
+            ("pando-checkpoint", checkpoint_loop),
+            ("pando-merge", merge_loop),
+        ] {
+            let core = core.clone();
+            let thread = core.env.clone().tasks().spawn_thread(name, Box::new(move || body(&core)));
+            threads.push(thread.map_err(|error| StorageError::Io(format!("cannot start {name}: {error}")))?);
+        }
+        Ok(())
+    }
+
+    /// Ends them and waits.
+    pub fn stop(&self, core: &Core) {
+        core.stopping.store(true, Ordering::Release);
+        for alarm in [&core.flush_alarm, &core.checkpoint_alarm, &core.merge_alarm] {
+            alarm.ring();
+        }
+        for thread in self.threads.lock().drain(..) {
+            if thread.join().is_err() {
+                core.stop("a background thread of the engine panicked");
+            }
+        }
+    }
+}
+
+fn going(core: &Core) -> bool {
+    !core.stopping.load(Ordering::Acquire) && core.check_running().is_ok()
+}
+
+/// Waits for the alarm at most so long; false when it is time to end.
+fn wait(core: &Core, alarm: &Alarm, at_most: Duration) -> bool {
+    if going(core) {
+        alarm.wait(at_most);
+    }
+    going(core)
+}
+
+fn flush_loop(core: &Core) {
+    while wait(core, &core.flush_alarm, core.options.commit_interval) {
+        if core.has_unflushed() {
+            // An error that matters has stopped the engine; a full disk is told to whoever commits.
+            let _ = core.flush();
+        }
+    }
+}
+
+fn checkpoint_loop(core: &Core) {
+    let mut since_ns = core.env.clock().monotonic_ns();
+    while wait(core, &core.checkpoint_alarm, CHECKPOINT_LOOK) {
+        let now_ns = core.env.clock().monotonic_ns();
+        let interval = core.options.checkpoint_interval;
+        let due = !interval.is_zero() && u128::from(now_ns.saturating_sub(since_ns)) >= interval.as_nanos();
+        if core.memory.advice() != Advice::Go {
+            let _ = core.relieve();
+            since_ns = core.env.clock().monotonic_ns();
+        } else if due || core.log_bytes_since_checkpoint() >= core.options.checkpoint_log_bytes {
+            let _ = core.take_checkpoint(CheckpointKind::Automatic, false);
+            since_ns = core.env.clock().monotonic_ns();
+        }
+    }
+}
+
+fn merge_loop(core: &Core) {
+    let mut busy = false;
+    while busy || wait(core, &core.merge_alarm, MERGE_IDLE) {
+        busy = core.maintain_step().unwrap_or(false) && going(core);
+    }
+}

@@ -1,0 +1,34 @@
+//! Errors of the log and of the base as the interface tells them.
+
+use pando_engine_log::LogError;
+use pando_engine_runs::RunsError;
+use pando_storage::StorageError;
+
+/// A log error.
+pub fn of_log(error: LogError) -> StorageError {
+    match error {
+        LogError::Corruption { file, offset, detail } => {
+            StorageError::Corruption { file: file.display().to_string(), offset, detail }
+        }
+        LogError::OutOfSpace { .. } => StorageError::OutOfDiskSpace(error.to_string()),
+        LogError::Stopped(text) => StorageError::Stopped(text),
+        LogError::PositionLost(_) => StorageError::PositionLost,
+        LogError::RecordTooLarge { bytes, limit_bytes } => {
+            StorageError::TooLarge("log record", bytes as usize, limit_bytes as usize)
+        }
+        LogError::Truncated(_) | LogError::Io { .. } => StorageError::Io(error.to_string()),
+    }
+}
+
+/// An error of the base.
+pub fn of_runs(error: RunsError) -> StorageError {
+    match error {
+        RunsError::Corruption { file, offset, detail } => {
+            StorageError::Corruption { file: file.display().to_string(), offset, detail }
+        }
+        RunsError::OutOfSpace { .. } => StorageError::OutOfDiskSpace(error.to_string()),
+        RunsError::Stopped(text) => StorageError::Stopped(text),
+        RunsError::Invalid(text) => StorageError::IllegalOperation(text),
+        RunsError::Io { .. } => StorageError::Io(error.to_string()),
+    }
+}

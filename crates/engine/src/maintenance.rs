@@ -1,0 +1,169 @@
+//! Steps of background work, verification, statistics and the description for a human.
+
+use crate::core::Core;
+use crate::engine::DurableEngine;
+use crate::failure::{of_log, of_runs};
+use pando_engine_runs::{Edit, MergeStep};
+use pando_storage::{Damage, Maintenance, Result, Statistics, StorageError, VerifyReport};
+use std::fmt::Write;
+
+/// How much a merge reads before it looks up.
+const MERGE_STEP_BYTES: u64 = 4 << 20;
+
+impl Core {
+    /// One bounded step; false if there was nothing to do.
+    pub fn maintain_step(&self) -> Result<bool> {
+        self.check_running()?;
+        let mut worked = self.forget_dropped_tables()?;
+        if self.has_oplog() {
+            let dropped = self.log.truncate_oplog_old().map_err(|error| self.noted(of_log(error)))?;
+            worked |= dropped.segments > 0;
+        }
+        let step = self.runs.merge_step(self, MERGE_STEP_BYTES).map_err(|error| self.noted(of_runs(error)))?;
+        worked |= step != MergeStep::Idle;
+        let reclaimed = self.runs.reclaim().map_err(|error| self.noted(of_runs(error)))?;
+        Ok(worked || reclaimed.files > 0)
+    }
+
+    /// Dropped tables leave the manifest, and their space is given back. The log must know of the drop first, or a crash
+    /// could bring back a table without its data.
+    fn forget_dropped_tables(&self) -> Result<bool> {
+        if self.registry.dropped().is_empty() {
+            return Ok(false);
+        }
+        let _checkpoint = self.checkpoint.lock();
+        let dropped = self.registry.dropped();
+        self.flush()?;
+        self.install(Edit { drop: dropped.clone(), ..Edit::default() })?;
+        self.registry.forget_dropped(&dropped);
+        Ok(true)
+    }
+
+    /// Log bytes since the last checkpoint.
+    pub fn log_bytes_since_checkpoint(&self) -> u64 {
+        self.log.statistics().appended_bytes.saturating_sub(self.checkpoint_log_bytes())
+    }
+
+    fn checkpoint_log_bytes(&self) -> u64 {
+        self.checkpoint.try_lock().map_or(u64::MAX, |state| state.log_bytes)
+    }
+}
+
+impl Maintenance for DurableEngine {
+    fn verify(&self) -> Result<VerifyReport> {
+        let base = self.core.runs.verify(&mut |_| {}).map_err(of_runs)?;
+        let mut report = VerifyReport { blocks: base.frames, bytes: base.bytes, ..VerifyReport::default() };
+        for problem in base.problems {
+            let ident = problem.tables.first().and_then(|id| self.core.registry.by_id(*id));
+            report.damage.push(Damage {
+                file: problem.file.display().to_string(),
+                offset: problem.offset,
+                ident: ident.map(|table| table.description().ident.clone()),
+                detail: problem.detail,
+            });
+        }
+        Ok(report)
+    }
+
+    fn statistics(&self) -> Statistics {
+        let mut statistics = Statistics::default();
+        self.core.engine_statistics(&mut statistics);
+        self.core.log_statistics(&mut statistics);
+        self.core.base_statistics(&mut statistics);
+        statistics
+    }
+
+    fn describe(&self, out: &mut dyn Write) -> Result<()> {
+        let core = &self.core;
+        let now = core.keeper.all();
+        let told = writeln!(out, "engine in {}", core.directory.display())
+            .and_then(|()| writeln!(out, "  mode {:?}, {} tables", core.options.mode, core.registry.idents().len()))
+            .and_then(|()| {
+                writeln!(
+                    out,
+                    "  oldest {}, stable {}, all_durable {}, initial data {}, recovery {}, checkpoint {}",
+                    now.oldest, now.stable, now.all_durable, now.initial_data, now.recovery, now.checkpoint
+                )
+            })
+            .and_then(|()| write!(out, "{}", core.runs.describe()));
+        told.map_err(|_| StorageError::Io("the description could not be written".into()))
+    }
+
+    fn set_memory_bytes(&self, bytes: u64) {
+        self.core.memory.set_budget_bytes(bytes);
+        self.core.balance_memory();
+    }
+}
+
+impl Core {
+    fn engine_statistics(&self, statistics: &mut Statistics) {
+        let counters = &self.counters;
+        for (name, counter) in [
+            ("transactions.begun", &counters.begun),
+            ("transactions.committed", &counters.committed),
+            ("transactions.rolled_back", &counters.rolled_back),
+            ("transactions.prepared", &counters.prepared),
+            ("conflicts.write", &counters.write_conflicts),
+            ("conflicts.prepare", &counters.prepare_conflicts),
+            ("memory.temporarily_unavailable", &counters.temporarily_unavailable),
+            ("memory.transaction_too_large", &counters.transaction_too_large),
+            ("memory.slowed_writes", &counters.slowed),
+            ("reads.gets", &counters.gets),
+            ("reads.overlay_hits", &counters.overlay_hits),
+            ("checkpoint.taken", &counters.checkpoints),
+            ("checkpoint.spills", &counters.spills),
+            ("checkpoint.keys", &counters.checkpoint_keys),
+            ("checkpoint.written_bytes", &counters.checkpoint_bytes),
+            ("checkpoint.time_us", &counters.checkpoint_microseconds),
+            ("rollback_to_stable.done", &counters.rollbacks_to_stable),
+            ("overlay.evicted_rows", &counters.evicted_rows),
+            ("recovery.records", &counters.recovered_records),
+        ] {
+            statistics.counter(name, counter.value());
+        }
+        statistics.gauge("memory.budget_bytes", self.memory.budget_bytes() as i64);
+        statistics.gauge("overlay.bytes", self.memory.overlay_bytes() as i64);
+        statistics.gauge("overlay.dirty_bytes", self.memory.dirty_bytes() as i64);
+        statistics.gauge("snapshots.open", self.snapshots.count() as i64);
+        statistics.gauge("tables.count", self.registry.idents().len() as i64);
+    }
+
+    fn log_statistics(&self, statistics: &mut Statistics) {
+        let log = self.log.statistics();
+        for (name, value) in [
+            ("log.appended_records", log.appended_records),
+            ("log.appended_bytes", log.appended_bytes),
+            ("log.written_bytes", log.written_bytes),
+            ("log.syncs", log.syncs),
+            ("log.flushed_commits", log.flushed_commits),
+            ("log.dropped_segments", log.dropped_segments),
+        ] {
+            statistics.counter(name, value);
+        }
+        statistics.gauge("log.segments", log.segments as i64);
+        statistics.gauge("log.buffered_bytes", log.buffered_bytes as i64);
+        statistics.gauge("log.tail_memory_bytes", log.tail_memory_bytes as i64);
+    }
+
+    fn base_statistics(&self, statistics: &mut Statistics) {
+        let base = self.runs.statistics();
+        for (name, value) in [
+            ("base.installs", base.installs),
+            ("base.merges", base.merges),
+            ("base.merge_read_bytes", base.merge_read_bytes),
+            ("base.merge_written_bytes", base.merge_written_bytes),
+            ("base.ballast_releases", base.ballast_releases),
+            ("base.files_removed", base.files_removed),
+            ("cache.misses", base.cache.misses),
+        ] {
+            statistics.counter(name, value);
+        }
+        statistics.gauge("base.files", base.files as i64);
+        statistics.gauge("base.file_bytes", base.file_bytes as i64);
+        statistics.gauge("base.live_bytes", base.live_bytes as i64);
+        statistics.gauge("base.obsolete_bytes", base.obsolete_bytes as i64);
+        statistics.gauge("base.runs_per_table_max", base.runs_per_table_max as i64);
+        statistics.gauge("base.merge_debt_bytes", base.merge_debt_bytes as i64);
+        statistics.gauge("cache.used_bytes", self.runs.cache_bytes_used() as i64);
+    }
+}

@@ -1,0 +1,226 @@
+//! Opening an engine: the base at its checkpoint, then the log from there on.
+//!
+//! What the base has above the checkpoint's stable timestamp is fenced off; redo of the log is applied in order; the oplog
+//! was cut by the log at its no-holes point and waits for replication. All of it can be interrupted and begun again: nothing
+//! is changed before the first new commit, except that a replay which does not fit into memory takes checkpoints of its own,
+//! each at the record it has reached.
+
+use crate::checkpoint::{CheckpointState, MarkExtra};
+use crate::core::{Core, CoreParts};
+use crate::failure::{of_log, of_runs};
+use crate::memory::{Advice, Memory};
+use crate::options::{EngineOptions, Mode};
+use crate::overlay::{ENTRY_OVERHEAD_BYTES, RangeVersion, Version};
+use crate::redo::{Redo, RedoReader, TableDescription, decode_table_id, kind};
+use crate::registry::Registry;
+use crate::timestamps::TimestampKeeper;
+use bytes::Bytes;
+use pando_base::Timestamp;
+use pando_engine_log::{Log, LogOptions, LogPosition, RecoveredRecord, Recovery};
+use pando_engine_runs::{CheckpointMark, Edit, Opened, Runs, RunsOptions, Stamp};
+use pando_env::Env;
+use pando_storage::{CheckpointKind, Result, StorageError, TableSize};
+use std::path::Path;
+use std::sync::Arc;
+
+/// Where the base lies below the data directory.
+pub const BASE_DIRECTORY: &str = "base";
+/// Where the log lies below the data directory.
+pub const LOG_DIRECTORY: &str = "log";
+
+/// Opens the engine of a data directory, or makes a new one.
+pub fn open(env: &Env, directory: &Path, options: EngineOptions) -> Result<Arc<Core>> {
+    let disk = env.disk();
+    let io = |error: std::io::Error| StorageError::BadDirectory(format!("{}: {error}", directory.display()));
+    disk.create_directory(directory).map_err(io)?;
+    let directory_lock = disk.lock_directory(directory).map_err(|error| {
+        StorageError::BadDirectory(format!("{} is in use or cannot be locked: {error}", directory.display()))
+    })?;
+    let memory = Arc::new(Memory::new(options.memory_bytes, options.transaction_too_large_threshold));
+    let base_options = RunsOptions {
+        cache_bytes: memory.cache_bytes(),
+        ballast_bytes: options.ballast_bytes,
+        ..RunsOptions::default()
+    };
+    let (runs, opened) = Runs::open(env, &directory.join(BASE_DIRECTORY), base_options).map_err(of_runs)?;
+    let found = Found::of(&opened, options.mode)?;
+    let keeper = Arc::new(TimestampKeeper::new(found.stable, found.oldest, Timestamp::NONE));
+    let no_holes = {
+        let keeper = keeper.clone();
+        Arc::new(move || keeper.all_durable())
+    };
+    let log_options = LogOptions {
+        segment_bytes: options.log_segment_bytes,
+        oplog: options.mode == Mode::ReplicaSet,
+        oplog_max_bytes: options.oplog_bytes_max,
+        ..LogOptions::default()
+    };
+    let log_directory = directory.join(LOG_DIRECTORY);
+    let (log, recovery) = Log::open(env, &log_directory, log_options, found.position, no_holes).map_err(of_log)?;
+    let id = env.random().next_u64();
+    let registry = Registry::new(options.mode, id, memory.clone());
+    registry.load(&runs, &opened.tables)?;
+    registry.reserve_ids(found.extra.last_table);
+    let core = Arc::new(Core::new(CoreParts {
+        env: env.clone(),
+        directory: directory.to_owned(),
+        options,
+        log,
+        runs,
+        registry,
+        keeper,
+        sequence: found.sequence,
+        memory,
+        id,
+        checkpoint: CheckpointState { mark: opened.mark.clone(), ..CheckpointState::default() },
+        directory_lock,
+    }));
+    recover(&core, &found, recovery)?;
+    Ok(core)
+}
+
+/// What the manifest says about where the last life stood.
+struct Found {
+    extra: MarkExtra,
+    /// False in a new store.
+    marked: bool,
+    sequence: u64,
+    position: Option<LogPosition>,
+    stable: Timestamp,
+    oldest: Timestamp,
+}
+
+impl Found {
+    fn of(opened: &Opened, mode: Mode) -> Result<Found> {
+        let Some(mark) = &opened.mark else {
+            let extra = MarkExtra { mode, full: true, last_table: 0 };
+            let none = Timestamp::NONE;
+            return Ok(Found { extra, marked: false, sequence: 0, position: None, stable: none, oldest: none });
+        };
+        Ok(Found {
+            extra: decode_extra(mark)?,
+            marked: true,
+            sequence: mark.sequence_cut,
+            position: Some(position_of(mark)),
+            stable: mark.stable,
+            oldest: mark.oldest,
+        })
+    }
+}
+
+fn decode_extra(mark: &CheckpointMark) -> Result<MarkExtra> {
+    MarkExtra::decode(&mark.extra).ok_or_else(|| StorageError::Corruption {
+        file: "manifest".into(),
+        offset: 0,
+        detail: "the checkpoint's mark cannot be decoded".into(),
+    })
+}
+
+fn position_of(mark: &CheckpointMark) -> LogPosition {
+    let clamp = |number: u64| u32::try_from(number).unwrap_or(u32::MAX);
+    LogPosition::new(clamp(mark.log_segment), clamp(mark.log_offset))
+}
+
+fn recover(core: &Core, found: &Found, mut recovery: Recovery) -> Result<()> {
+    let spilled = core.registry.all().iter().any(|table| table.slot.load().max_durable() > found.stable);
+    if !found.extra.full && spilled {
+        core.install(Edit { fence: Some(found.stable), ..Edit::default() })?;
+    }
+    while let Some(record) = recovery.next_record().map_err(of_log)? {
+        if !matches!(core.memory.advice(), Advice::Go) {
+            *core.replaying.lock() = Some(record.position);
+            core.relieve()?;
+        }
+        apply(core, &record)?;
+        core.watermark.publish(record.sequence.max(core.watermark.published()));
+        core.counters.recovered_records.increment();
+    }
+    *core.replaying.lock() = None;
+    core.watermark.publish(recovery.last_sequence().max(core.watermark.published()));
+    core.keeper.restart_from(core.oplog_last()?.unwrap_or(Timestamp::NONE));
+    if core.has_oplog() && found.marked {
+        core.log.pin("checkpoint", found.stable.next());
+    }
+    // The first mark, or one that says how the log is written from now on.
+    if !found.marked || found.extra.mode != core.options.mode {
+        core.take_checkpoint(CheckpointKind::Full, false)?;
+    }
+    Ok(())
+}
+
+/// Applies one record. Records for tables that are gone have nothing to apply to.
+fn apply(core: &Core, record: &RecoveredRecord) -> Result<()> {
+    match record.kind {
+        kind::COMMIT if record.payload.is_empty() => {}
+        kind::COMMIT => apply_commit(core, record)?,
+        kind::CREATE_TABLE => {
+            let description = TableDescription::decode(&record.payload)?;
+            if core.registry.by_id(description.id).is_none() {
+                core.registry.insert(core.registry.make(&core.runs, description, TableSize::default()));
+            }
+        }
+        kind::DROP_TABLE => core.registry.remove(decode_table_id(&record.payload)?),
+        other => {
+            return Err(StorageError::Corruption {
+                file: "log".into(),
+                offset: u64::from(record.position.offset),
+                detail: format!("a record of unknown kind {other}"),
+            });
+        }
+    }
+    core.changes.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+    Ok(())
+}
+
+fn apply_commit(core: &Core, record: &RecoveredRecord) -> Result<()> {
+    let (commit, durable, mut operations) = RedoReader::new(&record.payload)?;
+    let stamp = |own: Timestamp| match own.is_some() {
+        true => Stamp::new(record.sequence, own),
+        false => Stamp { sequence: record.sequence, commit, durable },
+    };
+    while let Some(operation) = operations.next()? {
+        match operation {
+            Redo::Write { table, own, key, value } => apply_write(core, table, key, value, stamp(own)),
+            Redo::Truncate { table, own, start, end } => {
+                if let Some(table) = core.registry.by_id(table) {
+                    table.ranges.push(RangeVersion {
+                        start: Bytes::copy_from_slice(start),
+                        end: end.map(Bytes::copy_from_slice),
+                        version: Version::committed(stamp(own), None),
+                    });
+                }
+            }
+            Redo::Size { table, own, change } => {
+                if let Some(table) = core.registry.by_id(table) {
+                    table.ledger.lock().enter(stamp(own).durable, change, core.keeper.stable());
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+fn apply_write(core: &Core, table: u64, key: &[u8], value: Option<&[u8]>, stamp: Stamp) {
+    let Some(table) = core.registry.by_id(table) else { return };
+    let version = Version::committed(stamp, value.map(Bytes::copy_from_slice));
+    core.memory.add(version.size_bytes());
+    table.overlay.write(key, |leaf, place| {
+        leaf.dirty = true;
+        let entry = match place {
+            Ok(place) => leaf.entry_mut(place),
+            Err(place) => {
+                core.memory.add_overhead(ENTRY_OVERHEAD_BYTES + key.len());
+                Some(leaf.insert(place, key))
+            }
+        };
+        if let Some(entry) = entry {
+            // The same transaction may have written the key more than once: the last write counts.
+            let again = entry.chain.newest_mut().filter(|newest| newest.stamp() == Some(stamp));
+            match again {
+                Some(newest) => newest.replace_value(version.value().cloned()),
+                None => entry.chain.push(version),
+            }
+            core.memory.free(entry.chain.prune(&core.recent_retention()));
+        }
+    });
+}

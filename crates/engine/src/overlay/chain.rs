@@ -1,0 +1,285 @@
+//! The versions of one key, oldest first.
+//!
+//! Most chains have one version and no allocation of their own. A long one (a hot key within the history window) is
+//! searched by halves: sequences grow along the chain, and so do commit timestamps where every version has one.
+
+use super::version::{Freed, Version};
+use crate::visibility::{Outcome, ReadView, TransactionState, Visibility};
+use pando_engine_runs::{ReadPoint, RetentionPoint, Stamp};
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+/// Up to here a chain is walked; beyond, it is searched by halves.
+const WALK_MAX: usize = 8;
+
+/// What a view finds in a chain.
+pub enum ChainRead<'a> {
+    /// No version that the view can see: look in the base.
+    Nothing,
+    /// A prepared transaction is in the way.
+    PrepareConflict,
+    /// This one.
+    Version(&'a Version),
+}
+
+/// The newest part of a key's history.
+#[derive(Default)]
+pub struct Chain {
+    versions: Versions,
+    /// Settled versions without a timestamp; while there are none, timestamps are in order too.
+    untimestamped: usize,
+}
+
+#[derive(Default)]
+enum Versions {
+    #[default]
+    None,
+    One(Version),
+    Many(VecDeque<Version>),
+}
+
+impl Chain {
+    /// How many versions.
+    pub fn len(&self) -> usize {
+        match &self.versions {
+            Versions::None => 0,
+            Versions::One(_) => 1,
+            Versions::Many(many) => many.len(),
+        }
+    }
+
+    /// True without versions.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The version at a place, oldest first.
+    pub fn get(&self, place: usize) -> Option<&Version> {
+        match &self.versions {
+            Versions::One(version) if place == 0 => Some(version),
+            Versions::Many(many) => many.get(place),
+            _ => None,
+        }
+    }
+
+    fn get_mut(&mut self, place: usize) -> Option<&mut Version> {
+        match &mut self.versions {
+            Versions::One(version) if place == 0 => Some(version),
+            Versions::Many(many) => many.get_mut(place),
+            _ => None,
+        }
+    }
+
+    /// Newest first.
+    pub fn newest_first(&self) -> impl Iterator<Item = &Version> {
+        (0..self.len()).rev().filter_map(|place| self.get(place))
+    }
+
+    /// The newest version that is not aborted.
+    pub fn newest(&self) -> Option<&Version> {
+        self.newest_first().find(|version| version.outcome() != Outcome::Aborted)
+    }
+
+    /// The newest version for writing over.
+    pub fn newest_mut(&mut self) -> Option<&mut Version> {
+        match &mut self.versions {
+            Versions::None => None,
+            Versions::One(version) => Some(version),
+            Versions::Many(many) => many.back_mut(),
+        }
+    }
+
+    /// Adds a version on top and settles what lies below.
+    pub fn push(&mut self, version: Version) {
+        self.settle();
+        self.versions = match std::mem::take(&mut self.versions) {
+            Versions::None => Versions::One(version),
+            Versions::One(older) => Versions::Many(VecDeque::from([older, version])),
+            Versions::Many(mut many) => {
+                many.push_back(version);
+                Versions::Many(many)
+            }
+        };
+        self.settle();
+    }
+
+    /// Settles the versions at the new end whose fate is known.
+    fn settle(&mut self) {
+        for place in (0..self.len()).rev() {
+            let Some(version) = self.get_mut(place) else { return };
+            if version.settled_stamp().is_some() {
+                return;
+            }
+            if version.settle() && version.settled_stamp().is_some_and(|stamp| stamp.commit.is_none()) {
+                self.untimestamped += 1;
+            }
+        }
+    }
+
+    /// The first version, newest first, that the view can see.
+    pub fn read(&self, view: &ReadView) -> ChainRead<'_> {
+        let length = self.len();
+        for (walked, place) in (0..length).rev().enumerate() {
+            let Some(version) = self.get(place) else { break };
+            if walked >= WALK_MAX && version.settled_stamp().is_some() {
+                return self.search(view.point(), place + 1);
+            }
+            if version.is_own(view) {
+                return ChainRead::Version(version);
+            }
+            match view.judge(&version.outcome()) {
+                Visibility::Visible => return ChainRead::Version(version),
+                Visibility::PrepareConflict => return ChainRead::PrepareConflict,
+                Visibility::Hidden => {}
+            }
+        }
+        ChainRead::Nothing
+    }
+
+    /// Searches the first `end` versions, all settled.
+    fn search(&self, point: &ReadPoint, end: usize) -> ChainRead<'_> {
+        let in_snapshot = self.first_place(end, |stamp_sequence, _| stamp_sequence > point.sequence);
+        let end = match self.untimestamped {
+            0 => self.first_place(in_snapshot, |_, commit| commit > point.timestamp.0),
+            _ => in_snapshot,
+        };
+        let visible = (0..end)
+            .rev()
+            .filter_map(|place| self.get(place))
+            .find(|version| version.settled_stamp().is_some_and(|stamp| point.sees(stamp)));
+        visible.map_or(ChainRead::Nothing, ChainRead::Version)
+    }
+
+    /// The first of the first `end` places where `beyond(sequence, commit)` holds, given that it then holds to the end.
+    fn first_place(&self, end: usize, beyond: impl Fn(u64, u64) -> bool) -> usize {
+        let (mut low, mut high) = (0, end);
+        while low < high {
+            let middle = low + (high - low) / 2;
+            match self.get(middle).and_then(Version::settled_stamp) {
+                Some(stamp) if !beyond(stamp.sequence, stamp.commit.0) => low = middle + 1,
+                _ => high = middle,
+            }
+        }
+        low
+    }
+
+    /// Drops from the old end what is in the base or needed by nobody. The newest stays.
+    pub fn prune(&mut self, retention: &RetentionPoint) -> Freed {
+        let mut freed = Freed::default();
+        while self.len() > 1 {
+            let (Some(oldest), Some(next)) = (self.get(0), self.get(1)) else { break };
+            let (Some(older), Some(newer)) = (oldest.settled_stamp(), next.settled_stamp()) else { break };
+            if !oldest.in_base() && retention.needs(older, newer) {
+                break;
+            }
+            self.pop_oldest(&mut freed);
+        }
+        freed
+    }
+
+    fn pop_oldest(&mut self, freed: &mut Freed) {
+        let popped = match &mut self.versions {
+            Versions::None => None,
+            Versions::One(_) => match std::mem::take(&mut self.versions) {
+                Versions::One(version) => Some(version),
+                _ => None,
+            },
+            Versions::Many(many) => many.pop_front(),
+        };
+        let Some(version) = popped else { return };
+        freed.count(&version);
+        if version.settled_stamp().is_some_and(|stamp| stamp.commit.is_none()) {
+            self.untimestamped -= 1;
+        }
+    }
+
+    /// Removes versions for which `dead` holds.
+    pub fn remove(&mut self, dead: impl Fn(&Version) -> bool) -> Freed {
+        let mut freed = Freed::default();
+        let mut kept = VecDeque::new();
+        match std::mem::take(&mut self.versions) {
+            Versions::None => {}
+            Versions::One(version) => kept.push_back(version),
+            Versions::Many(many) => kept = many,
+        }
+        kept.retain(|version| {
+            let goes = dead(version);
+            if goes {
+                freed.count(version);
+            }
+            !goes
+        });
+        self.untimestamped =
+            kept.iter().filter(|version| version.settled_stamp().is_some_and(|stamp| stamp.commit.is_none())).count();
+        self.versions = match kept.len() {
+            0 => Versions::None,
+            1 => kept.pop_front().map_or(Versions::None, Versions::One),
+            _ => Versions::Many(kept),
+        };
+        freed
+    }
+
+    /// Removes what a rolled-back transaction wrote.
+    pub fn remove_of(&mut self, state: &Arc<TransactionState>) -> Freed {
+        self.remove(|version| version.is_of(state))
+    }
+
+    /// Marks versions that the base now has; then drops all but the newest of those at the old end. Returns what
+    /// was freed and the bytes marked.
+    pub fn mark_in_base(&mut self, written: impl Fn(&Version) -> bool) -> (Freed, usize) {
+        let mut marked = 0;
+        for place in 0..self.len() {
+            if let Some(version) = self.get_mut(place)
+                && !version.in_base()
+                && written(version)
+            {
+                version.set_in_base();
+                marked += version.size_bytes();
+            }
+        }
+        self.settle();
+        let mut freed = Freed::default();
+        while self.len() > 1 && self.get(0).is_some_and(Version::in_base) {
+            self.pop_oldest(&mut freed);
+        }
+        (freed, marked)
+    }
+
+    /// Enters a committed deletion that came as a range, at its place in the order, as one that the base has. Nothing is
+    /// entered into a chain that has only newer versions. Returns the bytes that it takes.
+    pub fn enter_deletion(&mut self, stamp: Stamp) -> usize {
+        self.settle();
+        let place = self.first_place_after(stamp.sequence);
+        if place == 0 {
+            return 0;
+        }
+        let mut deletion = Version::committed(stamp, None);
+        deletion.set_in_base();
+        self.untimestamped += usize::from(stamp.commit.is_none());
+        let mut many = match std::mem::take(&mut self.versions) {
+            Versions::None => VecDeque::new(),
+            Versions::One(version) => VecDeque::from([version]),
+            Versions::Many(many) => many,
+        };
+        let bytes = deletion.size_bytes();
+        many.insert(place, deletion);
+        self.versions = Versions::Many(many);
+        bytes
+    }
+
+    /// The place of the first version that is not committed before the sequence.
+    fn first_place_after(&self, sequence: u64) -> usize {
+        let newer = |version: &Version| version.stamp().is_none_or(|stamp| stamp.sequence >= sequence);
+        (0..self.len()).find(|place| self.get(*place).is_some_and(newer)).unwrap_or(self.len())
+    }
+
+    /// True if the base has every version.
+    pub fn is_clean(&self) -> bool {
+        self.newest_first().all(Version::in_base)
+    }
+
+    /// What it costs beside the key.
+    pub fn size_bytes(&self) -> usize {
+        self.newest_first().map(Version::size_bytes).sum()
+    }
+}

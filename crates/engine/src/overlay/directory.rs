@@ -1,0 +1,174 @@
+//! Which leaf has which keys: two levels, copied on write.
+//!
+//! A change copies one page of at most [`PAGE_LEAVES_MAX`] leaves and the list of pages, never the whole.
+
+use super::leaf::{Leaf, head};
+use parking_lot::RwLock;
+use std::sync::Arc;
+
+const PAGE_LEAVES_MAX: usize = 128;
+
+/// A leaf as the directory knows it.
+pub type SharedLeaf = Arc<RwLock<Leaf>>;
+
+/// The leaves in key order. Empty before the first write to a table.
+#[derive(Default, Clone)]
+pub struct Directory {
+    heads: Vec<u64>,
+    pages: Vec<Arc<Page>>,
+}
+
+/// The leaf for a key: its place, itself and the first key of the leaf after it.
+pub struct Located {
+    /// Which page.
+    pub page: usize,
+    /// Which leaf in the page.
+    pub slot: usize,
+    /// The leaf.
+    pub leaf: SharedLeaf,
+}
+
+#[derive(Default, Clone)]
+struct Page {
+    heads: Vec<u64>,
+    lowers: Vec<Arc<[u8]>>,
+    leaves: Vec<SharedLeaf>,
+}
+
+/// The last place whose lower bound is at or before the key; the first bound is always the empty key.
+fn last_at_or_before<'a>(heads: &[u64], key: &[u8], lower: impl Fn(usize) -> &'a [u8]) -> usize {
+    let wanted = head(key);
+    let first = heads.partition_point(|head| *head < wanted);
+    let end = first + heads[first..].partition_point(|head| *head == wanted);
+    let (mut low, mut high) = (first, end);
+    while low < high {
+        let middle = low + (high - low) / 2;
+        if lower(middle) <= key {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    low.saturating_sub(1)
+}
+
+impl Directory {
+    /// A directory of one leaf.
+    pub fn with_first(leaf: SharedLeaf) -> Directory {
+        let page = Page { heads: vec![0], lowers: vec![Arc::from([])], leaves: vec![leaf] };
+        Directory { heads: vec![0], pages: vec![Arc::new(page)] }
+    }
+
+    /// True before the first write.
+    pub fn is_empty(&self) -> bool {
+        self.pages.is_empty()
+    }
+
+    /// The leaf that has or would have the key.
+    pub fn locate(&self, key: &[u8]) -> Option<Located> {
+        if self.is_empty() {
+            return None;
+        }
+        let page = last_at_or_before(&self.heads, key, |place| &self.pages[place].lowers[0]);
+        let leaves = &self.pages[page];
+        let slot = last_at_or_before(&leaves.heads, key, |place| &leaves.lowers[place]);
+        Some(Located { page, slot, leaf: leaves.leaves[slot].clone() })
+    }
+
+    /// The last leaf.
+    pub fn last(&self) -> Option<Located> {
+        let page = self.pages.len().checked_sub(1)?;
+        let slot = self.pages[page].leaves.len() - 1;
+        Some(Located { page, slot, leaf: self.pages[page].leaves[slot].clone() })
+    }
+
+    /// The leaf after a place, with its lower bound.
+    pub fn after(&self, page: usize, slot: usize) -> Option<(Located, &Arc<[u8]>)> {
+        let (page, slot) = if slot + 1 < self.pages[page].leaves.len() { (page, slot + 1) } else { (page + 1, 0) };
+        let leaves = self.pages.get(page)?;
+        Some((Located { page, slot, leaf: leaves.leaves[slot].clone() }, &leaves.lowers[slot]))
+    }
+
+    /// The leaf before a place.
+    pub fn before(&self, page: usize, slot: usize) -> Option<Located> {
+        let (page, slot) = match slot {
+            0 => (page.checked_sub(1)?, self.pages[page - 1].leaves.len() - 1),
+            _ => (page, slot - 1),
+        };
+        Some(Located { page, slot, leaf: self.pages[page].leaves[slot].clone() })
+    }
+
+    /// The lower bound of a place.
+    pub fn lower(&self, page: usize, slot: usize) -> &Arc<[u8]> {
+        &self.pages[page].lowers[slot]
+    }
+
+    /// The same with a new leaf after a place.
+    pub fn with_inserted(&self, page: usize, slot: usize, lower: Arc<[u8]>, leaf: SharedLeaf) -> Directory {
+        let mut changed = Page::clone(&self.pages[page]);
+        changed.heads.insert(slot + 1, head(&lower));
+        changed.lowers.insert(slot + 1, lower);
+        changed.leaves.insert(slot + 1, leaf);
+        let mut pages = self.pages.clone();
+        if changed.leaves.len() > PAGE_LEAVES_MAX {
+            let middle = changed.leaves.len() / 2;
+            let upper = Page {
+                heads: changed.heads.split_off(middle),
+                lowers: changed.lowers.split_off(middle),
+                leaves: changed.leaves.split_off(middle),
+            };
+            pages.insert(page + 1, Arc::new(upper));
+        }
+        pages[page] = Arc::new(changed);
+        Directory::of(pages)
+    }
+
+    /// The same without the leaf at a place; the leaf before it, or else the one after it, takes its keys.
+    pub fn without(&self, page: usize, slot: usize) -> Directory {
+        let mut changed = Page::clone(&self.pages[page]);
+        changed.heads.remove(slot);
+        changed.lowers.remove(slot);
+        changed.leaves.remove(slot);
+        let mut pages = self.pages.clone();
+        if changed.leaves.is_empty() {
+            pages.remove(page);
+        } else {
+            pages[page] = Arc::new(changed);
+        }
+        if let Some(first) = pages.first_mut()
+            && !first.lowers[0].is_empty()
+        {
+            let mut lowest = Page::clone(first);
+            lowest.lowers[0] = Arc::from([]);
+            lowest.heads[0] = 0;
+            *first = Arc::new(lowest);
+        }
+        Directory::of(pages)
+    }
+
+    /// True if the leaf is where it was located.
+    pub fn place_of(&self, located: &Located) -> bool {
+        let page = self.pages.get(located.page);
+        page.and_then(|page| page.leaves.get(located.slot)).is_some_and(|leaf| Arc::ptr_eq(leaf, &located.leaf))
+    }
+
+    fn of(pages: Vec<Arc<Page>>) -> Directory {
+        Directory { heads: pages.iter().map(|page| page.heads[0]).collect(), pages }
+    }
+
+    /// The leaf of a number below `leaves`.
+    pub fn leaf_at(&self, mut number: usize) -> Option<&SharedLeaf> {
+        for page in &self.pages {
+            if let Some(leaf) = page.leaves.get(number) {
+                return Some(leaf);
+            }
+            number -= page.leaves.len();
+        }
+        None
+    }
+
+    /// How many leaves.
+    pub fn leaves(&self) -> usize {
+        self.pages.iter().map(|page| page.leaves.len()).sum()
+    }
+}

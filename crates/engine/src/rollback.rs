@@ -1,0 +1,63 @@
+//! Rollback to stable: what is durable only after the stable timestamp never happened.
+//!
+//! Quick, because nothing is rewritten: versions leave the overlay, and the runs that have spilled ones get a fence that
+//! makes those invisible at once; merges erase them later. The oplog is not touched: replication cuts it.
+
+use crate::core::Core;
+use crate::overlay::{Freed, Version};
+use crate::table::EngineTable;
+use pando_base::Timestamp;
+use pando_engine_runs::Edit;
+use pando_storage::{Result, StorageError};
+
+impl Core {
+    /// Rolls back. No transaction may be open.
+    pub fn roll_back_to_stable(&self) -> Result<()> {
+        self.check_running()?;
+        let _checkpoint = self.checkpoint.lock();
+        let stable = self.keeper.stable();
+        if stable.is_none() {
+            return Err(StorageError::IllegalOperation("there is no stable timestamp to roll back to".into()));
+        }
+        let mut result = Ok(());
+        let quiet = self.snapshots.while_none_open(|| result = self.roll_back_quietly(stable));
+        match quiet {
+            true => result,
+            false => Err(StorageError::Busy("transactions are open".into())),
+        }
+    }
+
+    fn roll_back_quietly(&self, stable: Timestamp) -> Result<()> {
+        let tables = self.registry.all();
+        // The fence first: if it cannot be written, nothing has happened.
+        if tables.iter().any(|table| table.slot.load().max_durable() > stable) {
+            self.install(Edit { fence: Some(stable), ..Edit::default() })?;
+        }
+        for table in &tables {
+            self.roll_back_table(table, stable);
+        }
+        let latest = self.oplog_last()?.unwrap_or(Timestamp::NONE);
+        self.keeper.restart_from(latest);
+        self.counters.rollbacks_to_stable.increment();
+        self.changes.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        Ok(())
+    }
+
+    fn roll_back_table(&self, table: &EngineTable, stable: Timestamp) {
+        let dead =
+            |version: &Version| version.stamp().is_none_or(|stamp| stamp.commit.is_some() && stamp.durable > stable);
+        table.overlay.for_each_leaf(|leaf| {
+            leaf.retain(|entry| {
+                let mut freed = entry.chain.remove(dead);
+                let stays = !entry.chain.is_empty();
+                if !stays {
+                    freed += Freed { clean: entry.overhead_bytes(), dirty: 0 };
+                }
+                self.memory.free(freed);
+                stays
+            });
+        });
+        table.ranges.retain(|range| !dead(&range.version));
+        table.ledger.lock().roll_back(stable);
+    }
+}

@@ -1,0 +1,310 @@
+//! Writes: into the overlay at once, checked against everyone else.
+
+use super::{EngineTransaction, Written, illegal};
+use crate::failure::of_runs;
+use crate::memory::Advice;
+use crate::overlay::{ENTRY_OVERHEAD_BYTES, Freed, Leaf, Version, WriteObstacle, write_obstacle};
+use crate::redo::{self, Redo};
+use crate::table::EngineTable;
+use bytes::Bytes;
+use pando_base::Timestamp;
+use pando_engine_runs::{Stamp, TableRuns};
+use pando_storage::{KEY_LENGTH_MAX, Result, StorageError, Table, TableSize, Urgency, VALUE_LENGTH_MAX};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Chains longer than this are pruned when they grow.
+const PRUNE_LENGTH: usize = 4;
+/// How long a writer pauses while memory is short, and how often it looks again before it is refused.
+const SLOW_PAUSE: Duration = Duration::from_micros(500);
+const REFUSE_PAUSE: Duration = Duration::from_millis(10);
+const REFUSE_PAUSES: usize = 100;
+
+/// What came of an attempt under the leaf's lock.
+enum Attempt {
+    /// Written; what was added and what was freed.
+    Done {
+        added: usize,
+        overhead: usize,
+        freed: Freed,
+        predecessor: Timestamp,
+        new: bool,
+    },
+    Obstacle(WriteObstacle),
+    Rule(String),
+    /// The base must be asked first, without the lock.
+    AskBase,
+}
+
+/// What the base said about a key, and which base that was.
+struct BaseAnswer {
+    generation: u64,
+    newest: Option<Stamp>,
+}
+
+impl EngineTransaction {
+    pub(super) fn write_key(&mut self, table: &Table, key: &[u8], value: Option<&[u8]>) -> Result<()> {
+        self.check_writable()?;
+        check_lengths(key, value.unwrap_or_default())?;
+        let body = self.body(table)?;
+        self.admit()?;
+        let mut answer: Option<BaseAnswer> = None;
+        let value_bytes = value.map(Bytes::copy_from_slice);
+        loop {
+            let attempt = body
+                .overlay
+                .write(key, |leaf, place| self.attempt(body, leaf, place, key, &value_bytes, answer.as_ref()));
+            match attempt {
+                Attempt::Done { added, overhead, freed, predecessor, new } => {
+                    self.account(added, overhead, freed);
+                    if self.first_commit.is_none() {
+                        self.predecessor_max = self.predecessor_max.max(predecessor);
+                    }
+                    self.record_write(table, body, key, value, new);
+                    return Ok(());
+                }
+                Attempt::Obstacle(WriteObstacle::Conflict) => return Err(self.conflict()),
+                Attempt::Obstacle(WriteObstacle::Prepared) => {
+                    self.core.counters.prepare_conflicts.increment();
+                    return Err(StorageError::PrepareConflict);
+                }
+                Attempt::Rule(text) => return Err(StorageError::TimestampRule(text)),
+                Attempt::AskBase => {
+                    let generation = body.slot.generation();
+                    let newest = body.slot.load().newest_stamp(key).map_err(of_runs)?;
+                    answer = Some(BaseAnswer { generation, newest });
+                }
+            }
+        }
+    }
+
+    /// Under the leaf's lock. Deleted ranges are looked at here too, so that a truncation and a write cannot miss each other.
+    fn attempt(
+        &self,
+        body: &EngineTable,
+        leaf: &mut Leaf,
+        place: std::result::Result<usize, usize>,
+        key: &[u8],
+        value: &Option<Bytes>,
+        answer: Option<&BaseAnswer>,
+    ) -> Attempt {
+        if !body.ranges.is_empty()
+            && let Some(obstacle) = body.ranges.obstacle_at(key, &self.view)
+        {
+            return Attempt::Obstacle(obstacle);
+        }
+        let own = self.own_timestamp();
+        let newest = place.ok().and_then(|place| leaf.entries()[place].chain.newest());
+        let mut replaces = false;
+        let mut predecessor = Timestamp::NONE;
+        match newest {
+            Some(version) if version.is_own(&self.view) => {
+                let before = version.own_timestamp();
+                replaces = before == own;
+                // A version without a timestamp of its own has the transaction's first.
+                let (before, now) = (self.effective(before), self.effective(own));
+                if now < before {
+                    return Attempt::Rule(format!("this transaction wrote the key at {before}, after {now}"));
+                }
+            }
+            Some(version) => {
+                if let Some(obstacle) = write_obstacle(&version.outcome(), &self.view) {
+                    return Attempt::Obstacle(obstacle);
+                }
+                predecessor = version.stamp().map_or(Timestamp::NONE, |stamp| stamp.durable);
+            }
+            None => match self.judge_base(body, answer) {
+                Ok(durable) => predecessor = durable,
+                Err(attempt) => return attempt,
+            },
+        }
+        if self.commit.is_some() && predecessor > self.commit {
+            return Attempt::Rule(format!("commit timestamp {} is before the key's {predecessor}", self.commit));
+        }
+        self.enter(leaf, place, key, value, replaces, predecessor)
+    }
+
+    fn effective(&self, own: Timestamp) -> Timestamp {
+        if own.is_some() { own } else { self.first_commit }
+    }
+
+    /// The overlay has no version of the key to judge by. Mostly the base as a whole is old enough.
+    fn judge_base(&self, body: &EngineTable, answer: Option<&BaseAnswer>) -> std::result::Result<Timestamp, Attempt> {
+        let generation = body.slot.generation();
+        if let Some(answer) = answer.filter(|answer| answer.generation == generation) {
+            return match answer.newest {
+                Some(stamp) if !self.view.point().sees(&stamp) => Err(Attempt::Obstacle(WriteObstacle::Conflict)),
+                Some(stamp) => Ok(stamp.durable),
+                None => Ok(Timestamp::NONE),
+            };
+        }
+        let base = body.slot.load();
+        match self.must_ask(&base) {
+            true => Err(Attempt::AskBase),
+            false => Ok(Timestamp::NONE),
+        }
+    }
+
+    fn must_ask(&self, base: &Arc<TableRuns>) -> bool {
+        let point = self.view.point();
+        let durable = base.max_durable();
+        let ordered_until = if self.commit.is_some() { self.commit } else { self.core.keeper.stable() };
+        base.max_sequence() > point.sequence || durable > point.timestamp || durable > ordered_until
+    }
+
+    fn enter(
+        &self,
+        leaf: &mut Leaf,
+        place: std::result::Result<usize, usize>,
+        key: &[u8],
+        value: &Option<Bytes>,
+        replaces: bool,
+        predecessor: Timestamp,
+    ) -> Attempt {
+        leaf.dirty = true;
+        let length = value.as_ref().map_or(0, Bytes::len);
+        let (entry, overhead) = match place {
+            Ok(place) => (leaf.entry_mut(place), 0),
+            Err(place) => (Some(leaf.insert(place, key)), ENTRY_OVERHEAD_BYTES + key.len()),
+        };
+        // `place` came from `find` under the same lock, so the entry is there.
+        let Some(entry) = entry else { return Attempt::AskBase };
+        if replaces && let Some(version) = entry.chain.newest_mut() {
+            let before = version.value().map_or(0, Bytes::len);
+            version.replace_value(value.clone());
+            let freed = Freed { clean: 0, dirty: before };
+            return Attempt::Done { added: length, overhead, freed, predecessor, new: false };
+        }
+        let version = Version::pending(self.view.own_state().clone(), self.own_timestamp(), value.clone());
+        let added = version.size_bytes();
+        entry.chain.push(version);
+        let mut freed = Freed::default();
+        if entry.chain.len() > PRUNE_LENGTH {
+            freed = entry.chain.prune(&self.core.recent_retention());
+        }
+        Attempt::Done { added, overhead, freed, predecessor, new: true }
+    }
+
+    fn account(&mut self, added: usize, overhead: usize, freed: Freed) {
+        self.dirty_bytes += added as u64;
+        self.core.memory.add(added);
+        self.core.memory.add_overhead(overhead);
+        self.core.memory.free(freed);
+        self.view.count_own_write();
+    }
+
+    fn record_write(&mut self, table: &Table, body: &EngineTable, key: &[u8], value: Option<&[u8]>, new: bool) {
+        let place = self.enlist(table);
+        if new {
+            let start = self.keys.len();
+            self.keys.extend_from_slice(key);
+            self.written.push(Written { table: place, start, end: self.keys.len() });
+        }
+        if body.logged {
+            self.wrote_logged = true;
+            let own = self.own_timestamp();
+            redo::put(&mut self.redo, &Redo::Write { table: table.id(), own, key, value });
+        }
+    }
+
+    pub(super) fn resize(&mut self, table: &Table, change: TableSize) -> Result<()> {
+        self.check_writable()?;
+        let body = self.body(table)?;
+        let own = self.own_timestamp();
+        if body.logged {
+            self.wrote_logged = true;
+            redo::put(&mut self.redo, &Redo::Size { table: table.id(), own, change });
+        }
+        let place = self.enlist(table);
+        match self.resized.last_mut() {
+            Some(last) if last.table == place && last.own == own => last.change += change,
+            _ => self.resized.push(super::Resized { table: place, own, change }),
+        }
+        Ok(())
+    }
+
+    pub(super) fn add_oplog_entry(&mut self, timestamp: Timestamp, entry: &[u8]) -> Result<()> {
+        self.check_writable()?;
+        if !self.core.has_oplog() {
+            return Err(illegal("there is no oplog in stand-alone mode"));
+        }
+        if timestamp.is_none() {
+            return Err(StorageError::TimestampRule("an oplog entry needs a timestamp".into()));
+        }
+        if entry.len() > VALUE_LENGTH_MAX {
+            return Err(StorageError::TooLarge("oplog entry", entry.len(), VALUE_LENGTH_MAX));
+        }
+        let twice = self.oplog.iter().any(|(other, _)| *other == timestamp);
+        if twice || self.core.oplog_contains(timestamp)? {
+            return Err(StorageError::DuplicateKey);
+        }
+        self.oplog_newest = self.oplog_newest.max(timestamp);
+        self.oplog.push((timestamp, Bytes::copy_from_slice(entry)));
+        Ok(())
+    }
+
+    /// Waits, or is refused, while memory is short.
+    pub(super) fn admit(&mut self) -> Result<()> {
+        match self.core.memory.advice() {
+            Advice::Go => return Ok(()),
+            Advice::AskForCheckpoint => {
+                self.core.ask_for_checkpoint();
+                return Ok(());
+            }
+            _ if self.options.urgency == Urgency::Exempt => {
+                self.core.ask_for_checkpoint();
+                return Ok(());
+            }
+            Advice::SlowDown | Advice::Refuse => {}
+        }
+        self.core.counters.slowed.increment();
+        self.wait_for_memory()
+    }
+
+    fn wait_for_memory(&mut self) -> Result<()> {
+        if !self.core.options.background {
+            // Nobody else will make room: do it here.
+            self.core.relieve()?;
+            return self.checked_for_memory();
+        }
+        self.core.ask_for_checkpoint();
+        if self.core.memory.advice() == Advice::SlowDown {
+            self.core.env.clock().pause(SLOW_PAUSE);
+            return Ok(());
+        }
+        for _ in 0..REFUSE_PAUSES {
+            self.core.env.clock().pause(REFUSE_PAUSE);
+            if self.core.memory.advice() != Advice::Refuse {
+                return Ok(());
+            }
+            self.core.ask_for_checkpoint();
+        }
+        self.checked_for_memory()
+    }
+
+    fn checked_for_memory(&mut self) -> Result<()> {
+        let checked = self.core.memory.check(self.options.urgency, self.dirty_bytes);
+        match &checked {
+            Err(StorageError::TransactionTooLargeForCache(_)) => {
+                self.core.counters.transaction_too_large.increment();
+                self.phase = super::Phase::MustRollBack;
+            }
+            Err(_) => {
+                self.core.counters.temporarily_unavailable.increment();
+                self.phase = super::Phase::MustRollBack;
+            }
+            Ok(()) => {}
+        }
+        checked
+    }
+}
+
+pub(crate) fn check_lengths(key: &[u8], value: &[u8]) -> Result<()> {
+    if key.len() > KEY_LENGTH_MAX {
+        return Err(StorageError::TooLarge("key", key.len(), KEY_LENGTH_MAX));
+    }
+    if value.len() > VALUE_LENGTH_MAX {
+        return Err(StorageError::TooLarge("value", value.len(), VALUE_LENGTH_MAX));
+    }
+    Ok(())
+}

@@ -1,0 +1,88 @@
+//! Files, as a trait.
+//!
+//! The contract is that of a POSIX file system without its conveniences: bytes written are readable at once but durable
+//! only after `sync`; a created, renamed or removed name is durable only after `sync_directory`. Every call may fail.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// The file whose lock is a data directory's lock. It is made by `lock_directory`, listed like any other, and never removed.
+pub const LOCK_FILE_NAME: &str = "pando.lock";
+
+/// How a file is opened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OpenMode {
+    /// An existing file, for reading.
+    Read,
+    /// An existing file, for reading and writing.
+    ReadWrite,
+    /// A file that must not exist yet, for reading and writing.
+    CreateNew,
+}
+
+/// A file system.
+pub trait Disk: Send + Sync {
+    /// Opens or creates a file.
+    fn open(&self, path: &Path, mode: OpenMode) -> io::Result<Arc<dyn File>>;
+    /// Removes a file. Open handles stay readable.
+    fn remove(&self, path: &Path) -> io::Result<()>;
+    /// Renames a file over whatever has the new name, atomically.
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()>;
+    /// Full paths of the files (not directories) in a directory, sorted.
+    fn list(&self, directory: &Path) -> io::Result<Vec<PathBuf>>;
+    /// Creates a directory and its parents, durably; fine if it is there.
+    fn create_directory(&self, directory: &Path) -> io::Result<()>;
+    /// True if a file or directory has this name.
+    fn exists(&self, path: &Path) -> io::Result<bool>;
+    /// Makes the names in a directory durable.
+    fn sync_directory(&self, directory: &Path) -> io::Result<()>;
+    /// Bytes that can still be written where this directory lies.
+    fn free_bytes(&self, directory: &Path) -> io::Result<u64>;
+    /// Takes the exclusive lock of a data directory; fails at once (`WouldBlock`) if another process or handle has it.
+    fn lock_directory(&self, directory: &Path) -> io::Result<Box<dyn DirectoryLock>>;
+
+    /// Reads a whole small file.
+    fn read_all(&self, path: &Path) -> io::Result<Vec<u8>> {
+        let file = self.open(path, OpenMode::Read)?;
+        let mut bytes = vec![0; usize::try_from(file.length()?).map_err(|_| io::ErrorKind::FileTooLarge)?];
+        file.read_exact_at(&mut bytes, 0)?;
+        Ok(bytes)
+    }
+}
+
+/// An open file. All calls are positioned; there is no cursor.
+pub trait File: Send + Sync {
+    /// Reads up to the buffer's length; zero at the end of the file.
+    fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize>;
+    /// Writes the whole buffer, extending the file if needed.
+    fn write_at(&self, buffer: &[u8], offset: u64) -> io::Result<()>;
+    /// Makes content and length durable. After an error, nothing is known of what was written since the last success.
+    fn sync(&self) -> io::Result<()>;
+    /// The length in bytes.
+    fn length(&self) -> io::Result<u64>;
+    /// Cuts or extends (with zeros) the file.
+    fn set_length(&self, length: u64) -> io::Result<()>;
+    /// Reserves space for the range so that later writes into it cannot fail for want of space; extends the length. Reads
+    /// of reserved, unwritten bytes give zeros.
+    fn allocate(&self, offset: u64, length: u64) -> io::Result<()>;
+    /// Asks for the range to be read ahead. Only a hint.
+    fn prefetch(&self, _offset: u64, _length: u64) {}
+
+    /// Fills the buffer or fails with `UnexpectedEof`.
+    fn read_exact_at(&self, mut buffer: &mut [u8], mut offset: u64) -> io::Result<()> {
+        while !buffer.is_empty() {
+            match self.read_at(buffer, offset)? {
+                0 => return Err(io::ErrorKind::UnexpectedEof.into()),
+                read => {
+                    buffer = &mut buffer[read..];
+                    offset += read as u64;
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Holds a data directory's lock until dropped.
+pub trait DirectoryLock: Send + Sync {}

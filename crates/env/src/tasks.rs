@@ -1,0 +1,68 @@
+//! Threads, tasks and waiting, as traits.
+
+use crate::BoxedFuture;
+use parking_lot::{Condvar, Mutex};
+use std::io;
+use std::time::Duration;
+
+/// A thread that can be waited for.
+pub trait ThreadHandle: Send {
+    /// Blocks until the thread has ended. An error means that it panicked.
+    fn join(self: Box<Self>) -> io::Result<()>;
+}
+
+/// Where threads and tasks come from.
+pub trait Tasks: Send + Sync {
+    /// Starts a thread.
+    fn spawn_thread(&self, name: &str, body: Box<dyn FnOnce() + Send>) -> io::Result<Box<dyn ThreadHandle>>;
+    /// Starts an asynchronous task on the current runtime.
+    fn spawn(&self, task: BoxedFuture<'static, ()>) -> io::Result<()>;
+    /// Runs a call that may block without starving the asynchronous worker it runs on.
+    fn blocking(&self, call: &mut dyn FnMut());
+    /// How many threads can run at once; 1 in simulation, so that nothing depends on scheduling.
+    fn parallelism(&self) -> usize;
+}
+
+/// Wakes a thread early from a timed wait; a ring is never lost.
+#[derive(Default)]
+pub struct Alarm {
+    rung: Mutex<bool>,
+    changed: Condvar,
+}
+
+impl Alarm {
+    /// A silent alarm.
+    pub fn new() -> Alarm {
+        Alarm::default()
+    }
+
+    /// Wakes the waiter, now or when it next waits.
+    pub fn ring(&self) {
+        *self.rung.lock() = true;
+        self.changed.notify_one();
+    }
+
+    /// Waits until rung or until the time has passed; true if rung.
+    pub fn wait(&self, at_most: Duration) -> bool {
+        let mut rung = self.rung.lock();
+        if !*rung {
+            self.changed.wait_for(&mut rung, at_most);
+        }
+        std::mem::take(&mut *rung)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_ring_before_the_wait_is_not_lost_and_counts_once() {
+        let alarm = Alarm::new();
+        assert!(!alarm.wait(Duration::ZERO));
+        alarm.ring();
+        alarm.ring();
+        assert!(alarm.wait(Duration::from_secs(3600)));
+        assert!(!alarm.wait(Duration::ZERO));
+    }
+}

@@ -1,0 +1,74 @@
+//! The real clock, generator, threads and sockets do what their traits say.
+
+use pando_env::Env;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+#[test]
+fn time_goes_forward() {
+    let env = Env::real();
+    let before_ns = env.clock().monotonic_ns();
+    env.clock().pause(Duration::from_millis(2));
+    assert!(env.clock().monotonic_ns() >= before_ns + 2_000_000);
+    assert!(env.clock().wall_ms() > 1_700_000_000_000);
+}
+
+#[test]
+fn random_numbers_differ() {
+    let env = Env::real();
+    assert_ne!(env.random().next_u64(), env.random().next_u64());
+    assert!((0..1000).all(|_| env.random().below(10) < 10));
+    let mut bytes = [0; 64];
+    env.random().fill(&mut bytes);
+    assert_ne!(bytes, [0; 64]);
+}
+
+#[test]
+fn threads_run_and_report_panics() {
+    let env = Env::real();
+    let count = Arc::new(AtomicU32::new(0));
+    let shared = count.clone();
+    let thread = env.tasks().spawn_thread("counter", Box::new(move || _ = shared.fetch_add(1, Ordering::SeqCst)));
+    thread.unwrap().join().unwrap();
+    assert_eq!(count.load(Ordering::SeqCst), 1);
+    let failing = env.tasks().spawn_thread("failing", Box::new(|| std::panic::resume_unwind(Box::new(()))));
+    assert!(failing.unwrap().join().unwrap_err().to_string().contains("failing"));
+    assert!(env.tasks().parallelism() >= 1);
+    assert!(env.tasks().spawn(Box::pin(async {})).is_err(), "there is no runtime here");
+}
+
+#[test]
+fn blocking_calls_run_anywhere() {
+    let env = Env::real();
+    let mut count = 0;
+    env.tasks().blocking(&mut || count += 1);
+    let current = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    current.block_on(async { env.tasks().blocking(&mut || count += 1) });
+    let multi = tokio::runtime::Builder::new_multi_thread().worker_threads(1).build().unwrap();
+    multi.block_on(async { env.tasks().blocking(&mut || count += 1) });
+    assert_eq!(count, 3);
+}
+
+#[test]
+fn sockets_carry_bytes_and_tasks_run() {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(async {
+        let env = Env::real();
+        let mut listener = env.network().listen("127.0.0.1:0").await.unwrap();
+        let address = listener.local_address().unwrap().to_string();
+        let connecting = env.network().connect(&address);
+        let client = async move {
+            let mut connection = connecting.await.unwrap();
+            connection.write_all(b"ping").await.unwrap();
+        };
+        env.tasks().spawn(Box::pin(client)).unwrap();
+        let mut connection = listener.accept().await.unwrap();
+        let mut bytes = [0; 4];
+        connection.read_exact(&mut bytes).await.unwrap();
+        assert_eq!(&bytes, b"ping");
+        assert_eq!(connection.local_address().unwrap(), listener.local_address().unwrap());
+        env.clock().sleep(Duration::from_millis(1)).await;
+    });
+}

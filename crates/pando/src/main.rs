@@ -1,0 +1,109 @@
+//! The binary.
+//!
+//! Until there is a server it is the engine's inspector: `pando inspect` looks into a store without changing it, and
+//! `pando demo` makes a small store to look at. Run without a command it describes `./pando-data`, or says how to get one.
+//!
+//! This crate opens an engine in one place ([`store`]) and otherwise knows the interface only, so that every command also
+//! works on the oracle in tests. Exit status: 0, or 1 if something failed or is damaged, or 2 for a command line that
+//! makes no sense.
+
+mod demo;
+mod error;
+mod inspect;
+mod show;
+mod store;
+
+use clap::{Parser, Subcommand};
+use error::{PandoError, Result};
+use pando_env::Env;
+use std::io::{self, BufWriter, Write};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+const DATA_DIRECTORY: &str = "./pando-data";
+
+/// A document database that speaks MongoDB's wire protocol. So far: its storage engine.
+#[derive(Parser)]
+#[command(name = "pando", version)]
+struct CommandLine {
+    #[command(subcommand)]
+    command: Option<Command>,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Looks into a store without changing it
+    Inspect(inspect::Inspect),
+    /// Makes a small store to look at
+    Demo {
+        /// Where the store shall lie
+        #[arg(long, default_value = DATA_DIRECTORY)]
+        data_directory: PathBuf,
+        /// How many documents it shall have
+        #[arg(long, default_value_t = 1000)]
+        documents: u32,
+    },
+}
+
+fn main() -> ExitCode {
+    let mut out = BufWriter::new(io::stdout().lock());
+    let result = run(CommandLine::parse(), &Env::real(), &mut out).and_then(|()| Ok(out.flush()?));
+    match result {
+        // The reader of a pipe has seen enough.
+        Err(PandoError::Output(error)) if error.kind() == io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            drop(out);
+            eprintln!("pando: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(command_line: CommandLine, env: &Env, out: &mut dyn Write) -> Result<()> {
+    match command_line.command {
+        None if store::is_there(env, Path::new(DATA_DIRECTORY))? => inspect::Inspect::default().run(env, out),
+        None => Ok(write!(out, "{WELCOME}")?),
+        Some(Command::Inspect(inspect)) => inspect.run(env, out),
+        Some(Command::Demo { data_directory, documents }) => demo::run(env, &data_directory, documents, out),
+    }
+}
+
+const WELCOME: &str = "\
+This is Pando. The server is still to come; what is here so far is its storage engine and a tool that looks into it.
+
+There is no store in ./pando-data yet. To make a small one and look around in it:
+
+    pando demo                        (or: cargo run --release -- demo)
+    pando inspect                     what the store is made of
+    pando inspect tables              its tables
+    pando inspect dump people         what is in one of them
+    pando inspect log                 the oplog
+    pando inspect verify              reads and checks every byte
+    pando inspect statistics          the engine's figures
+
+Any other store: pando inspect --data-directory DIRECTORY ...
+";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        CommandLine::command().debug_assert();
+        for line in ["pando", "pando demo --documents 5", "pando inspect", "pando inspect --data-directory x dump t"] {
+            assert!(CommandLine::try_parse_from(line.split(' ')).is_ok(), "{line}");
+        }
+    }
+
+    #[test]
+    fn the_welcome_names_commands_that_exist() {
+        let commands = WELCOME.lines().filter_map(|line| line.strip_prefix("    pando "));
+        for command in commands {
+            let words = command.split("  ").next().unwrap_or_default();
+            assert!(CommandLine::try_parse_from(format!("pando {words}").split(' ')).is_ok(), "{command}");
+        }
+    }
+}

@@ -1,0 +1,266 @@
+//! The list of all cases, written once: the table of the suite and the tests of the engine crates are made from it.
+//!
+//! A case that is missing here is dead code, which the compiler names.
+
+/// Hands the list of cases to another macro of this crate, after some arguments of its own.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! conformance_case_list {
+    ($callback:ident $arguments:tt) => {
+        $crate::$callback! {
+            $arguments
+            basics {
+                x17_tables_are_created_found_and_listed,
+                x4_pairs_are_put_read_replaced_and_deleted,
+                x4_tables_do_not_see_each_other,
+                x4_a_transaction_reads_its_own_writes,
+                x4_rolled_back_and_dropped_transactions_leave_nothing,
+                x4_a_commit_with_nothing_written_is_fine,
+                x4_empty_keys_and_values_are_pairs_like_others,
+                x4_many_pairs_keep_their_order,
+                x16_the_committed_cursor_sees_the_newest_committed_data,
+                x16_the_engine_tells_about_itself,
+                x5_uncommitted_bytes_are_counted,
+            }
+            cursors {
+                x4_cursors_seek_forward_backward_and_exactly,
+                x4_cursors_step_both_ways,
+                x4_past_an_end_only_a_seek_helps,
+                x4_cursors_on_an_empty_table_find_nothing,
+                x4_an_open_cursor_sees_own_later_writes,
+                x4_a_cursor_survives_the_deletion_of_its_key,
+                x4_an_open_cursor_keeps_its_snapshot,
+                x4_skip_prefix_goes_past_all_keys_that_share_it,
+                x6_a_detached_cursor_goes_on_under_another_transaction,
+                x6_an_attached_cursor_does_not_repeat_the_key_it_stood_on,
+                x6_a_cursor_attached_before_any_move_starts_at_the_first_key,
+                x4_random_positions_reach_every_key_and_no_other,
+                x4_cursors_see_what_moves_from_memory_to_disk,
+            }
+            snapshots {
+                x4_a_snapshot_hides_what_commits_after_it_began,
+                x7_a_timestamp_hides_later_commits_of_the_past,
+                x7_each_timestamp_sees_its_version,
+                x7_an_untimestamped_write_hides_older_history_everywhere,
+                x7_all_durable_reads_stop_before_holes,
+                x7_the_read_timestamp_is_told,
+                x7_reads_below_oldest_are_refused_or_rounded_up,
+                x7_open_snapshots_survive_an_advance_of_oldest,
+                x7_a_snapshot_without_timestamp_survives_checkpoints_and_merges,
+            }
+            conflicts {
+                x5_a_running_write_conflicts,
+                x5_a_commit_after_the_snapshot_conflicts,
+                x5_a_version_after_the_read_timestamp_conflicts,
+                x5_after_a_conflict_only_rollback_is_left,
+                x5_a_rolled_back_write_does_not_conflict,
+                x5_deleting_an_absent_key_conflicts_like_any_write,
+                x5_reads_do_not_conflict,
+                x5_a_transaction_does_not_conflict_with_itself,
+            }
+            timestamps {
+                r20_a_fresh_store_has_no_timestamps,
+                x8_writes_before_the_first_commit_timestamp_get_it,
+                x8_vectored_inserts_have_a_timestamp_each,
+                x8_one_key_may_be_written_at_several_timestamps_of_one_unit,
+                r20_a_commit_timestamp_must_be_after_stable_and_not_before_oldest,
+                r20_commit_timestamps_do_not_go_below_the_first,
+                r20_a_commit_timestamp_is_not_before_the_keys_newest,
+                r20_the_order_of_a_keys_timestamps_is_known_on_disk_too,
+                r20_untimestamped_versions_set_no_order,
+                r20_stable_may_overtake_a_running_transaction_only_to_fail_it,
+                r20_all_durable_is_the_newest_commit_without_holes,
+                r20_running_commit_timestamps_hold_all_durable,
+                r20_slots_hold_all_durable,
+                r20_a_slot_ends_with_the_transaction_that_holds_it,
+                r20_slots_at_or_below_stable_or_all_durable_are_refused,
+                r20_late_timestamps_leave_all_durable_where_it_is,
+                r20_oldest_moves_forward_up_to_stable,
+                r20_stable_moves_forward_below_holes,
+                r20_initial_data_is_kept_as_set,
+                r20_own_reads_do_not_care_about_commit_timestamps,
+                r20_durable_timestamps_are_for_prepared_transactions,
+            }
+            prepared {
+                x4_readers_after_the_prepare_conflict,
+                x4_readers_may_ignore_prepared_data,
+                x4_cursors_keep_their_place_over_a_prepare_conflict,
+                x4_a_reader_that_waited_sees_the_commit,
+                x4_the_epoch_counts_every_end_of_a_prepared_transaction,
+                x4_retrying_prepare_conflicts_ends_with_the_prepared_transaction,
+                x4_writers_conflict_with_prepared_data,
+                x4_a_writer_that_waited_can_write_over_the_commit,
+                x4_a_prepared_transaction_only_ends,
+                x4_what_cannot_be_prepared,
+                x17_recovery_may_prepare_at_or_before_stable,
+                r20_a_prepared_commit_is_not_before_its_prepare,
+                r20_a_prepared_commit_needs_a_timestamp,
+                r20_a_prepared_commit_may_be_below_stable_but_not_durable_there,
+                r20_prepared_commits_follow_their_keys_predecessors,
+                x4_prepared_truncations_conflict_with_readers,
+            }
+            truncate {
+                x25_a_range_goes_at_its_timestamp,
+                x25_an_open_end_reaches_the_last_key,
+                x25_an_empty_range_changes_nothing,
+                x25_a_snapshot_hides_a_later_truncation,
+                x25_own_writes_and_truncations_take_effect_in_order,
+                x25_a_rolled_back_truncation_leaves_everything,
+                x5_a_truncation_conflicts_with_writes_in_its_range,
+                x5_writes_conflict_with_a_truncation_of_their_range,
+                x5_overlapping_truncations_conflict,
+                r20_range_truncations_are_exempt_from_the_order_of_timestamps,
+                x25_truncations_reach_the_disk,
+                x25_truncations_are_redone,
+            }
+            sizes {
+                x20_sizes_commit_with_their_transaction,
+                x20_the_stable_size_counts_what_a_checkpoint_keeps,
+                x20_size_changes_follow_the_vectored_timestamps,
+                x20_setting_a_size_is_an_untimestamped_change,
+                x17_sizes_are_exact_after_a_crash,
+                x18_sizes_are_exact_after_rollback,
+                x20_prepared_size_changes_count_by_their_durable_timestamp,
+            }
+            drops {
+                x3_a_dropped_table_is_gone_at_once,
+                x3_open_cursors_of_a_dropped_table_go_on,
+                x3_a_transaction_that_wrote_to_a_dropped_table_commits,
+                x3_an_ident_can_be_used_again_at_once,
+                x3_drops_survive_a_crash_once_flushed,
+            }
+            oplog {
+                x26_stand_alone_stores_have_no_oplog,
+                x26_entries_appear_at_commit,
+                x26_a_transaction_may_have_many_entries,
+                x26_entries_count_for_all_durable_without_commit_timestamps,
+                x26_forward_readers_stop_before_holes,
+                x26_an_abandoned_slot_leaves_no_hole,
+                x26_cursors_seek_in_their_direction,
+                x26_entries_sort_by_timestamp_whatever_the_order_of_commits,
+                x26_a_timestamp_is_used_once,
+                x26_waiting_ends_when_something_is_visible,
+                x26_the_new_end_can_be_truncated,
+                x26_the_new_end_is_not_truncated_below_stable_in_time,
+                x26_readers_notice_the_truncation_of_the_new_end,
+                x26_a_reset_removes_every_entry,
+                x26_entries_survive_a_crash_up_to_the_first_hole,
+                x26_a_hole_at_the_crash_cuts_the_oplog,
+                x26_the_oplog_survives_a_clean_shutdown_whole,
+                x26_large_entries_are_kept,
+                x25_markers_cover_the_oplog_from_its_old_end,
+                x25_the_old_end_goes_while_the_oplog_is_over_its_size,
+                x26_a_reader_whose_place_is_truncated_is_told,
+                x26_pins_keep_entries,
+                x26_entries_that_recovery_needs_are_kept,
+                x26_young_entries_are_kept,
+                b3_a_replicated_write_is_logged_once,
+            }
+            checkpoints {
+                x20_before_initial_data_a_checkpoint_takes_everything,
+                x20_no_checkpoint_before_stable_reaches_initial_data,
+                x20_a_checkpoint_stands_at_stable,
+                x20_later_commits_wait_for_the_next_checkpoint,
+                x20_an_idle_store_takes_no_checkpoint,
+                x20_running_and_prepared_transactions_are_skipped,
+                x20_durable_timestamps_decide_not_commit_timestamps,
+                x20_history_back_to_oldest_is_in_the_checkpoint,
+                x20_a_full_checkpoint_on_demand_takes_everything,
+                x20_many_checkpoints_and_merges_lose_nothing,
+            }
+            recovery {
+                x21_flushed_commits_of_logged_tables_survive,
+                x21_only_logged_tables_have_redo_under_a_replica_set,
+                x21_everything_has_redo_in_stand_alone_mode,
+                x21_what_survives_is_a_prefix_of_the_commits,
+                b3_a_transactions_redo_and_oplog_entries_survive_together,
+                x17_tables_and_their_options_survive,
+                x17_a_clean_shutdown_keeps_everything_in_stand_alone_mode,
+                x17_a_clean_shutdown_keeps_replicated_data_up_to_stable,
+                x17_shutting_down_is_idempotent_and_final,
+                x17_logged_redo_after_a_checkpoint_is_applied_once,
+                x17_logged_tables_lose_nothing_to_a_checkpoint_at_stable,
+                x17_unfinished_transactions_are_gone,
+                x17_timestamped_history_of_logged_tables_survives,
+                x21_log_positions_rise_and_become_durable,
+            }
+            rollback {
+                x18_what_is_after_stable_goes,
+                x18_rollback_needs_a_stable_timestamp_and_rest,
+                x18_the_oplog_is_not_rolled_back,
+                x18_truncations_after_stable_are_taken_back,
+                x18_durable_timestamps_decide,
+                x18_rollback_reaches_what_is_on_disk,
+                x18_rollback_again_and_again,
+            }
+            bulk {
+                x14_loaded_pairs_are_visible_and_durable_at_once,
+                x14_many_pairs_are_loaded,
+                x14_unfinished_loads_leave_nothing,
+                x14_keys_must_ascend,
+                x14_a_table_that_was_written_meanwhile_conflicts,
+                x14_loaded_pairs_conflict_with_older_snapshots,
+                x14_an_empty_load_is_fine,
+                x18_loaded_pairs_survive_rollback,
+            }
+            limits {
+                x17_the_longest_values_are_kept,
+                x17_the_longest_keys_are_kept,
+                x17_keys_of_all_bytes_keep_their_order,
+                x13_filters_of_every_kind_find_short_and_long_keys,
+                x17_thousands_of_tables,
+                x4_a_large_transaction_is_one,
+            }
+            backup {
+                x19_a_copy_is_the_store_at_its_checkpoint,
+                x19_a_backup_can_be_extended,
+                x19_an_incremental_backup_marks_what_is_unchanged,
+                x19_tables_of_another_store_are_imported,
+                x24_a_sound_store_verifies,
+            }
+            recovery_unit {
+                x4_the_snapshot_is_opened_by_the_first_use,
+                x4_writes_need_a_unit_of_work,
+                x4_a_unit_dropped_without_commit_rolls_back,
+                x4_nested_units_join_the_outer_one,
+                x4_a_failed_nested_unit_fails_the_outer_one,
+                x4_changes_run_in_order_or_in_reverse,
+                x4_changes_see_the_commit_and_a_failed_commit_rolls_them_back,
+                x4_pre_commit_hooks_may_refuse_the_commit,
+                x4_a_released_unit_can_be_resumed,
+                x8_grouping_of_oplog_entries_is_carried,
+                x8_a_unit_has_one_way_to_its_timestamps,
+                x4_a_prepared_unit_gets_its_timestamps_afterwards,
+                x7_each_read_source_sees_its_data,
+                x7_read_sources_and_oldest,
+                x7_prepare_behaviour_is_passed_on,
+                x8_slots_are_filled_by_the_unit,
+                x5_a_conflict_is_tried_again_until_the_other_is_done,
+                x5_inside_a_unit_nothing_is_tried_again,
+            }
+            record_store {
+                x4_records_are_inserted_updated_and_deleted,
+                x4_rolled_back_records_do_not_count,
+                x4_ids_go_on_after_the_largest,
+                x28_clustered_stores_have_byte_ids,
+                x8_vectored_inserts_commit_at_their_timestamps,
+                x25_truncation_counts_exactly,
+                x6_record_cursors_seek_save_and_restore,
+                x4_random_records_are_records_of_the_store,
+                x17_counts_stay_exact_through_crashes,
+                x14_records_are_loaded_in_bulk,
+                x26_the_oplog_has_the_shape_of_a_record_store,
+            }
+            sorted_data {
+                x13_every_format_keeps_entries_in_order,
+                x13_duplicates_are_told_with_their_record,
+                x13_duplicates_may_be_allowed_for_a_while,
+                x13_concurrent_inserts_of_a_unique_key_conflict,
+                x13_index_cursors_seek_both_ways,
+                x13_keys_of_ones_have_no_successor,
+                x13_indexes_are_built_in_bulk,
+                x13_a_random_index_agrees_with_a_set,
+            }
+        }
+    };
+}

@@ -1,0 +1,42 @@
+//! Checking a store, and telling about it.
+
+use crate::{Result, Statistics};
+use std::fmt::Write;
+
+/// One damaged place.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Damage {
+    /// Which file.
+    pub file: String,
+    /// Where in it.
+    pub offset: u64,
+    /// The table it belongs to, where that is known.
+    pub ident: Option<String>,
+    /// What is wrong, or what salvage did about it.
+    pub detail: String,
+}
+
+/// What verification found.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub struct VerifyReport {
+    /// Blocks read.
+    pub blocks: u64,
+    /// Log records read.
+    pub log_records: u64,
+    /// Bytes read.
+    pub bytes: u64,
+    /// Everything that does not hold.
+    pub damage: Vec<Damage>,
+}
+
+/// Engines that can be looked into.
+pub trait Maintenance {
+    /// Reads every block and log record. Goes on after damage.
+    fn verify(&self) -> Result<VerifyReport>;
+    /// Counters and gauges of everything.
+    fn statistics(&self) -> Statistics;
+    /// Tells a human what the store is made of.
+    fn describe(&self, out: &mut dyn Write) -> Result<()>;
+    /// The memory that overlay, caches and buffers may use together.
+    fn set_memory_bytes(&self, bytes: u64);
+}

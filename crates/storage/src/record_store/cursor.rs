@@ -1,0 +1,154 @@
+//! Walking a record store in one direction.
+//!
+//! A cursor belongs to no transaction for longer than a snapshot lasts: each move attaches it to the recovery unit's
+//! present snapshot if that is another one. [`RecordCursor::save`] lets go of the snapshot, so that a yield frees it; the
+//! place is kept, also if the record there is deleted meanwhile.
+
+use super::bad_key;
+use crate::record_id_codec::{EncodedKey, decode_key};
+use crate::recovery_unit::SnapshotId;
+use crate::{Cursor, Entry, RecordIdKind, RecoveryUnit, Result, Table, Transaction};
+use bytes::Bytes;
+use pando_base::RecordId;
+use pando_env::Random;
+
+/// Which way a cursor walks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Direction {
+    /// Ascending.
+    #[default]
+    Forward,
+    /// Descending.
+    Reverse,
+}
+
+impl Direction {
+    /// The other way.
+    pub fn reversed(self) -> Direction {
+        match self {
+            Direction::Forward => Direction::Reverse,
+            Direction::Reverse => Direction::Forward,
+        }
+    }
+}
+
+/// A record that a cursor stands on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Record<'a> {
+    /// Its id.
+    pub id: RecordId,
+    /// Its value.
+    pub value: &'a [u8],
+}
+
+/// A table cursor that follows a recovery unit from snapshot to snapshot.
+pub(crate) struct FollowingCursor {
+    table: Table,
+    cursor: Option<Box<dyn Cursor>>,
+    /// The snapshot it is attached to.
+    snapshot: Option<SnapshotId>,
+}
+
+impl FollowingCursor {
+    pub(crate) fn new(table: Table) -> FollowingCursor {
+        FollowingCursor { table, cursor: None, snapshot: None }
+    }
+
+    /// The cursor, attached to the recovery unit's snapshot.
+    pub(crate) fn under(&mut self, unit: &mut RecoveryUnit) -> Result<&mut dyn Cursor> {
+        let (id, transaction) = unit.snapshot()?;
+        if self.snapshot != Some(id) {
+            self.attach(transaction)?;
+            self.snapshot = Some(id);
+        }
+        match &mut self.cursor {
+            Some(cursor) => Ok(&mut **cursor),
+            slot @ None => Ok(&mut **slot.insert(transaction.cursor(&self.table)?)),
+        }
+    }
+
+    fn attach(&mut self, transaction: &dyn Transaction) -> Result<()> {
+        let Some(cursor) = &mut self.cursor else { return Ok(()) };
+        cursor.detach();
+        cursor.attach(transaction)
+    }
+
+    pub(crate) fn save(&mut self) {
+        self.snapshot = None;
+        if let Some(cursor) = &mut self.cursor {
+            cursor.detach();
+        }
+    }
+
+    pub(crate) fn value_bytes(&self) -> Option<Bytes> {
+        self.cursor.as_ref().and_then(|cursor| cursor.value_bytes())
+    }
+}
+
+/// Walks the records in one direction.
+pub struct RecordCursor {
+    cursor: FollowingCursor,
+    table: Table,
+    kind: RecordIdKind,
+    direction: Direction,
+}
+
+impl RecordCursor {
+    pub(crate) fn new(table: Table, kind: RecordIdKind, direction: Direction) -> RecordCursor {
+        RecordCursor { cursor: FollowingCursor::new(table.clone()), table, kind, direction }
+    }
+
+    /// To the next record in the cursor's direction; at first to the first.
+    pub fn next(&mut self, unit: &mut RecoveryUnit) -> Result<Option<Record<'_>>> {
+        let direction = self.direction;
+        self.move_with(unit, |cursor| match direction {
+            Direction::Forward => cursor.next(),
+            Direction::Reverse => cursor.previous(),
+        })
+    }
+
+    /// To this very record.
+    pub fn seek_exact(&mut self, unit: &mut RecoveryUnit, id: &RecordId) -> Result<Option<Record<'_>>> {
+        self.move_with(unit, |cursor| cursor.seek_exact(EncodedKey::new(id).as_slice()))
+    }
+
+    /// To the first record at or past `id` in the cursor's direction.
+    pub fn seek(&mut self, unit: &mut RecoveryUnit, id: &RecordId) -> Result<Option<Record<'_>>> {
+        let direction = self.direction;
+        self.move_with(unit, |cursor| match direction {
+            Direction::Forward => cursor.seek(EncodedKey::new(id).as_slice()),
+            Direction::Reverse => cursor.seek_back(EncodedKey::new(id).as_slice()),
+        })
+    }
+
+    /// To a record chosen about uniformly.
+    pub fn random(&mut self, unit: &mut RecoveryUnit, random: &dyn Random) -> Result<Option<Record<'_>>> {
+        self.move_with(unit, |cursor| cursor.random(random))
+    }
+
+    /// The value stood on, without a copy.
+    pub fn value_bytes(&self) -> Option<Bytes> {
+        self.cursor.value_bytes()
+    }
+
+    /// Lets go of the snapshot and keeps the place.
+    pub fn save(&mut self) {
+        self.cursor.save();
+    }
+
+    /// Takes the present snapshot at once; the next move would do it too. The place need not be there any more: the next
+    /// move goes past it.
+    pub fn restore(&mut self, unit: &mut RecoveryUnit) -> Result<()> {
+        self.cursor.under(unit).map(|_| ())
+    }
+
+    fn move_with<'a>(
+        &'a mut self,
+        unit: &mut RecoveryUnit,
+        step: impl FnOnce(&'a mut dyn Cursor) -> Result<Option<Entry<'a>>>,
+    ) -> Result<Option<Record<'a>>> {
+        let Some(entry) = step(self.cursor.under(unit)?)? else { return Ok(None) };
+        let id = decode_key(self.kind, entry.key).ok_or_else(|| bad_key(&self.table))?;
+        Ok(Some(Record { id, value: entry.value }))
+    }
+}
