@@ -97,8 +97,9 @@ impl Inner {
         });
         let length = |entry: &crate::index::SegmentRows| {
             let written = entry.segment.id == position.segment;
-            // Index and seal of a segment that is left are not needed; its records are.
-            u64::from(if written { position.offset } else { entry.end_offset })
+            let records = u64::from(if written { position.offset } else { entry.end_offset });
+            // The index and seal spare the copy's first start the reading; a tail that a crash tore is of no use.
+            entry.sealed_bytes.filter(|_| !written).unwrap_or(records)
         };
         segments.map(|entry| BackupFile { path: entry.segment.path.clone(), bytes: length(entry) }).collect()
     }

@@ -11,8 +11,9 @@
 use crate::control::{self, Link, Mark, Summary};
 use crate::index::Row;
 use crate::record::{Class, CommitBody};
-use crate::scan::{Frame, Scanner, Step, read_record};
+use crate::scan::{Frame, Scanner, Step, read_record, step_at};
 use crate::segment::{FIRST_RECORD, Opened, Segment, list_segments};
+use crate::walk::vouched;
 use crate::{LogError, LogPosition, Result};
 use pando_base::Timestamp;
 use pando_env::Env;
@@ -59,7 +60,7 @@ pub(crate) fn read_chain(env: &Env, directory: &Path) -> Result<Chain> {
             continue;
         };
         let segment = Arc::new(segment);
-        match Scanner::new(&segment, FIRST_RECORD, u64::MAX)?.step()? {
+        match step_at(&segment, FIRST_RECORD)? {
             Step::Frame(frame) if frame.header.class == Class::Link => {
                 let link = Link::decode(&frame.body);
                 let link = link.ok_or_else(|| LogError::corruption(&path, FIRST_RECORD, "the link is malformed"))?;
@@ -115,13 +116,7 @@ fn vouched_beyond(scanner: &mut Scanner) -> Result<bool> {
     let damaged = scanner.segment().at(scanner.offset());
     while scanner.resync()? {
         let Step::Frame(frame) = scanner.step()? else { continue };
-        let synced = match frame.header.class {
-            Class::Mark => Mark::decode(&frame.body).map(|mark| mark.known_synced),
-            Class::Index => Summary::decode(&frame.body).map(|summary| summary.known_synced),
-            Class::Seal => control::decode_seal(&frame.body).map(|(_, summary)| summary.known_synced),
-            _ => None,
-        };
-        if synced.is_some_and(|synced| synced > damaged) {
+        if vouched(&frame).is_some_and(|synced| synced > damaged) {
             return Ok(true);
         }
         // The scanner stands after this record; look again from its last 8 bytes on, so that the next one is seen.

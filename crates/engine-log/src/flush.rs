@@ -21,6 +21,11 @@ use std::io;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+/// Groups smaller than this are not waited for.
+const GROUP_MIN: u64 = 8;
+/// How often a leader lets others run first.
+const GATHER_YIELDS: u32 = 16;
+
 /// What is on disk.
 pub(crate) struct Durability {
     pub(crate) position: LogPosition,
@@ -106,18 +111,20 @@ impl Inner {
         let mut tail = self.tail.lock();
         // A truncation since makes what was told stale; its own record has lowered the tail's point.
         let fresh = tail.truncations == truncations;
-        let no_holes = if fresh { told.max(tail.no_holes) } else { tail.no_holes };
+        let no_holes = if fresh { told.min(tail.highest).max(tail.no_holes) } else { tail.no_holes };
         if mark {
             if tail.position() == known_synced && no_holes <= recorded {
                 return None;
             }
             let commits = std::mem::take(&mut tail.unmarked_commits);
             let record = ControlRecord::mark(Mark { no_holes, known_synced, wall_ms });
+            // The first of the commits has paid for the mark.
             self.push_control(&mut tail, &record, commits > 0);
             tail.no_holes = no_holes;
             if let Some(growing) = self.index.write().segments.last_mut() {
                 growing.wall_ms = wall_ms;
             }
+            self.group.store(commits, Ordering::Relaxed);
             self.counters.flushed_commits.fetch_add(commits, Ordering::Relaxed);
         }
         let pieces = tail.capture();
@@ -171,6 +178,7 @@ impl Inner {
         let mut index = self.index.write();
         if let Some(entry) = index.segments.iter_mut().find(|entry| entry.segment.id == segment.id) {
             entry.rows = Rows::OnDisk { holder: Arc::clone(segment), offset: summary.end_offset };
+            entry.sealed_bytes = Some(offset + bytes.len() as u64);
         }
         drop(index);
         self.row_cache.lock().insert(segment.id, rows);
@@ -198,6 +206,7 @@ impl Inner {
     }
 
     fn lead(&self) -> Result<()> {
+        self.gather();
         let result = self.write_out(true);
         self.durability.lock().leading = false;
         self.flushed.ring();
@@ -206,6 +215,20 @@ impl Inner {
             self.grow_ahead();
         }
         result
+    }
+
+    /// Those whom the last flush woke are about to commit again: lets them run before the next flush leaves without them.
+    fn gather(&self) {
+        let last = self.group.load(Ordering::Relaxed);
+        if last < GROUP_MIN || self.env.tasks().parallelism() == 1 {
+            return;
+        }
+        for _ in 0..GATHER_YIELDS {
+            if self.tail.lock().unmarked_commits >= last {
+                break;
+            }
+            std::thread::yield_now();
+        }
     }
 
     fn status(&self, point: DurablePoint) -> Result<Status> {

@@ -58,6 +58,8 @@ pub(crate) struct SegmentRows {
     pub(crate) wall_ms: u64,
     /// Where its records end.
     pub(crate) end_offset: u32,
+    /// The length of its file with index and seal, once it is sealed.
+    pub(crate) sealed_bytes: Option<u64>,
     /// Truncations that were recorded in this segment.
     pub(crate) cut_above: Timestamp,
     pub(crate) cut_below: Timestamp,
@@ -125,6 +127,7 @@ impl SegmentRows {
             bytes: 0,
             wall_ms: 0,
             end_offset: 0,
+            sealed_bytes: None,
             cut_above: Timestamp::MAX,
             cut_below: Timestamp::NONE,
             records: 0,

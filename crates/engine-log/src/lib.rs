@@ -27,6 +27,7 @@ mod record;
 mod recovery;
 mod retention;
 mod rows;
+mod salvage;
 mod scan;
 mod segment;
 mod space;
@@ -34,6 +35,8 @@ mod statistics;
 mod tail;
 #[cfg(test)]
 mod tests;
+mod verify;
+mod walk;
 
 pub use backup::{BackupFile, LogBackup};
 pub use error::{LogError, Result};
@@ -44,5 +47,8 @@ pub use reader::{Direction, OplogReader};
 pub use record::PreparedRecord;
 pub use recovery::{RecoveredRecord, Recovery, TornTail};
 pub use retention::{Dropped, TruncateMarker};
+pub use salvage::{SalvageReport, describe, salvage};
 pub use space::Reservation;
 pub use statistics::LogStatistics;
+pub use verify::{VerifyReport, verify};
+pub use walk::Damage;

@@ -27,7 +27,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-/// Tells the highest timestamp below which no oplog entry can still appear. Entries at or below it have been appended.
+/// Tells a timestamp at or below which no oplog entry can appear any more: those there are have been appended. It never
+/// goes back, except after a truncation of the new end.
 pub type NoHoles = Arc<dyn Fn() -> Timestamp + Send + Sync>;
 
 /// How a log is set up.
@@ -120,6 +121,8 @@ pub(crate) struct Inner {
     /// [`Tail::appended_bytes`] less what was written.
     pub(crate) buffered_bytes: AtomicU64,
     pub(crate) truncations: AtomicU64,
+    /// How many commits the last flush took along.
+    pub(crate) group: AtomicU64,
     pub(crate) stopped: AtomicBool,
     pub(crate) flushed: Bell,
     pub(crate) hole_closed: Bell,
@@ -137,7 +140,8 @@ impl Inner {
         mut index: OplogIndex,
         start: Start,
     ) -> Inner {
-        let tail = Tail::new(Arc::clone(&start.segment), start.no_holes, start.last_sequence);
+        let mut tail = Tail::new(Arc::clone(&start.segment), start.no_holes, start.last_sequence);
+        tail.highest = start.highest;
         index.segments.push(SegmentRows::growing(Arc::clone(&start.segment)));
         index.recount();
         let position = tail.position();
@@ -162,6 +166,7 @@ impl Inner {
             memory_start: AtomicPosition::new(position),
             buffered_bytes: AtomicU64::new(0),
             truncations: AtomicU64::new(0),
+            group: AtomicU64::new(0),
             stopped: AtomicBool::new(false),
             flushed: Bell::default(),
             hole_closed: Bell::default(),
@@ -216,7 +221,9 @@ impl Inner {
         let previous_end = LogPosition::new(left.id, end);
         // The writer syncs the segment that is left before it writes this link.
         let link = Link { previous_end, known_synced: previous_end, no_holes: tail.no_holes, wall_ms };
-        tail.push_control(&ControlRecord::link(link), true);
+        let record = ControlRecord::link(link);
+        tail.push_control(&record, true);
+        self.buffered_bytes.fetch_add(record.record_bytes(), Ordering::Relaxed);
         let mut index = self.index.write();
         if let Some(closing) = index.segments.last_mut() {
             closing.close(end, wall_ms);
@@ -298,6 +305,8 @@ pub(crate) struct Start {
     pub(crate) segment: Arc<Segment>,
     pub(crate) previous_end: LogPosition,
     pub(crate) no_holes: Timestamp,
+    /// The highest oplog entry.
+    pub(crate) highest: Timestamp,
     pub(crate) last_sequence: u64,
 }
 
@@ -366,7 +375,8 @@ impl LogGuard<'_> {
     pub fn append(&mut self, record: &PreparedRecord, sequence: u64) -> DurablePoint {
         let tail = &mut *self.tail;
         debug_assert!(sequence > tail.last_sequence, "{sequence} after {}", tail.last_sequence);
-        if tail.must_roll(record) {
+        // More than once where a small segment comes before the one that was reserved for a large record.
+        while tail.must_roll(record) {
             self.inner.roll(tail);
         }
         let at = tail.push_commit(record, sequence);

@@ -74,9 +74,13 @@ impl Oplog {
         OplogReader::new(self.clone(), Direction::Backward)
     }
 
-    /// Blocks until entries after a timestamp may be visible, or the oplog was truncated since the call.
-    pub fn wait_for_visible_after(&self, timestamp: Timestamp) -> Result<()> {
-        let generation = self.inner.index.read().generation;
+    /// Changes with each truncation; what the waits below compare.
+    pub fn generation(&self) -> u64 {
+        self.inner.index.read().generation
+    }
+
+    /// Blocks until entries after a timestamp may be visible, or the oplog was truncated since `generation`.
+    pub fn wait_for_visible_after(&self, timestamp: Timestamp, generation: u64) -> Result<()> {
         loop {
             let listener = self.inner.visibility.listen();
             if self.wait_is_over(timestamp, generation)? {
@@ -86,9 +90,8 @@ impl Oplog {
         }
     }
 
-    /// Completes when entries after a timestamp may be visible, or the oplog was truncated since the call.
-    pub async fn wait_for_visible_after_async(&self, timestamp: Timestamp) -> Result<()> {
-        let generation = self.inner.index.read().generation;
+    /// Completes when entries after a timestamp may be visible, or the oplog was truncated since `generation`.
+    pub async fn wait_for_visible_after_async(&self, timestamp: Timestamp, generation: u64) -> Result<()> {
         loop {
             let listener = self.inner.visibility.listen();
             if self.wait_is_over(timestamp, generation)? {

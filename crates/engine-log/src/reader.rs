@@ -97,12 +97,15 @@ impl OplogReader {
                 self.fetch()?;
             }
             let Some(found) = self.batch.pop_front() else { return Ok(None) };
-            let generation = self.generation;
-            match self.take(found) {
+            match self.take(found.clone()) {
                 // The segment was dropped between look-up and read: the check at the start of the round says what it means.
-                Err(LogError::Io { .. } | LogError::Corruption { .. })
-                    if self.oplog.inner.index.read().generation != generation => {}
-                other => return other,
+                Err(_) if self.oplog.inner.index.read().generation != self.generation => {}
+                Err(error) => {
+                    // Asking again does not step over what could not be read.
+                    self.batch.push_front(found);
+                    return Err(error);
+                }
+                taken => return taken,
             }
         }
     }

@@ -1,7 +1,7 @@
 //! Opening a log: what an earlier life left, and going on behind it.
 //!
-//! Nothing is overwritten. What the last life left is read (only what has no index), made durable, and a fresh segment is
-//! begun that links to its end. If oplog entries lie above the last recorded no-holes point, a truncation is the first
+//! Nothing is overwritten but with the same bytes. What the last life left is read (only what has no index), made durable,
+//! and a fresh segment is begun that links to its end. If oplog entries lie above the last recorded no-holes point, a truncation is the first
 //! thing the new segment records, so that they stay gone when their timestamps are used again. The new segment is durable
 //! before the log is handed out.
 //!
@@ -14,7 +14,7 @@ use crate::log::{Inner, NoHoles, Start, allocation_for};
 use crate::record::{Class, CommitBody};
 use crate::rows::Loaded;
 use crate::scan::{Frame, Scanner, Step};
-use crate::segment::Segment;
+use crate::segment::{FIRST_RECORD, Segment};
 use crate::{Log, LogError, LogOptions, LogPosition, Result};
 use bytes::Bytes;
 use pando_base::Timestamp;
@@ -172,12 +172,19 @@ impl Log {
         if let (Some(last), Some(contents)) = (found.chain.segments.last(), found.contents.last())
             && !contents.sealed
         {
-            last.segment.sync_leftover()?;
+            last.segment.make_durable(uncertain_range(contents))?;
         }
         let inner = begin(env, directory, options, no_holes, found, &recovery)?;
         inner.retention.lock().checkpoint = from.unwrap_or_default();
         Ok((Log { inner: Arc::new(inner) }, recovery))
     }
+}
+
+/// What of the last segment nothing says to be durable.
+fn uncertain_range(contents: &Contents) -> std::ops::Range<u64> {
+    let summary = &contents.summary;
+    let synced = if summary.known_synced.segment == summary.segment { summary.known_synced.offset } else { 0 };
+    u64::from(synced).max(FIRST_RECORD)..u64::from(summary.end_offset)
 }
 
 /// Reads what there is.
@@ -194,7 +201,8 @@ fn examine(env: &Env, directory: &Path) -> Result<Found> {
             (None, Some((holder, offset))) => Rows::OnDisk { holder: Arc::clone(holder), offset: *offset },
             (None, None) => Rows::Shared(Arc::default()),
         };
-        let entry = SegmentRows::closed(Arc::clone(&found.segment), rows, &contents.summary);
+        let mut entry = SegmentRows::closed(Arc::clone(&found.segment), rows, &contents.summary);
+        entry.sealed_bytes = contents.sealed.then_some(found.segment.allocated_bytes);
         let mut one = OplogIndex { segments: vec![entry], ..OplogIndex::default() };
         apply_bounds(&mut one, lower, upper)?;
         index.segments.append(&mut one.segments);
@@ -282,7 +290,9 @@ fn begin(
         Err(error) => return Err(LogError::io(directory, error)),
     };
     let (end, point) = (recovery.end, found.no_holes);
-    let start = Start { segment, previous_end: end, no_holes: point, last_sequence: recovery.last_sequence };
+    let highest = found.index.last().unwrap_or_default();
+    let last_sequence = recovery.last_sequence;
+    let start = Start { segment, previous_end: end, no_holes: point, highest, last_sequence };
     let inner = Inner::new(env, directory.to_owned(), options, Arc::new(move || point), found.index, start);
     write_start(&inner, end, point, index_record, found.cut)?;
     Ok(Inner { no_holes, ..inner })

@@ -171,6 +171,7 @@ impl Inner {
                             entry.cut_above = entry.cut_above.min(kept);
                         }
                         tail.no_holes = tail.no_holes.min(kept);
+                        tail.highest = tail.highest.min(kept);
                         tail.truncations += 1;
                         self.truncations.store(tail.truncations, Ordering::Release);
                         self.durability.lock().truncated(tail.position(), kept);

@@ -15,6 +15,8 @@ use std::sync::Arc;
 
 /// How much is read at once.
 const READ_BYTES: u64 = 1 << 20;
+/// How much is read where one record is wanted.
+const READ_BYTES_SINGLE: u64 = 512;
 
 /// One sound record.
 pub(crate) struct Frame {
@@ -43,6 +45,7 @@ pub(crate) struct Scanner {
     limit: u64,
     buffer: Bytes,
     buffer_start: u64,
+    read_bytes: u64,
 }
 
 impl Scanner {
@@ -57,6 +60,7 @@ impl Scanner {
             limit: limit.min(length).min(u64::from(u32::MAX)),
             buffer: Bytes::new(),
             buffer_start: 0,
+            read_bytes: READ_BYTES,
         })
     }
 
@@ -137,7 +141,7 @@ impl Scanner {
     fn bytes(&mut self, length: u64) -> Result<Bytes> {
         let start = self.offset.saturating_sub(self.buffer_start);
         if self.offset < self.buffer_start || start + length > self.buffer.len() as u64 {
-            let wanted = length.max(READ_BYTES).min(self.limit - self.offset);
+            let wanted = length.max(self.read_bytes).min(self.limit - self.offset);
             let mut buffer = vec![0; wanted as usize];
             let read = self.file.read_exact_at(&mut buffer, self.offset);
             read.map_err(|error| LogError::io(&self.segment.path, error))?;
@@ -149,9 +153,16 @@ impl Scanner {
     }
 }
 
-/// Reads one record at a place, if a sound one of this class starts there.
+/// Reads what is at one place and no more than that.
+pub(crate) fn step_at(segment: &Arc<Segment>, offset: u64) -> Result<Step> {
+    let mut scanner = Scanner::new(segment, offset, u64::MAX)?;
+    scanner.read_bytes = READ_BYTES_SINGLE;
+    scanner.step()
+}
+
+/// Reads one record at a place, if a sound one starts there.
 pub(crate) fn read_record(segment: &Arc<Segment>, offset: u64) -> Result<Option<Frame>> {
-    match Scanner::new(segment, offset, u64::MAX)?.step()? {
+    match step_at(segment, offset)? {
         Step::Frame(frame) => Ok(Some(frame)),
         Step::Blank | Step::Damaged(_) => Ok(None),
     }

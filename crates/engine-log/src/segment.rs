@@ -7,10 +7,12 @@
 //! The handle of a segment that is written stays open; the handle of a sealed one is opened when somebody reads, so that a
 //! thousand segments do not need a thousand descriptors.
 
+use crate::record::{ALIGNMENT, Header};
 use crate::{LogError, LogPosition, Result};
 use pando_env::{Disk, Env, File, OpenMode};
 use parking_lot::Mutex;
 use std::io;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use xxhash_rust::xxh3::xxh3_64_with_seed;
@@ -21,6 +23,8 @@ pub(crate) const FIRST_RECORD: u64 = 64;
 const MAGIC: u64 = 0x676f_6c6f_646e_6150;
 const VERSION: u32 = 1;
 const SUFFIX: &str = ".log";
+/// How much is searched for a record, or written again, at once.
+const BLOCK_BYTES: u64 = 1 << 20;
 
 /// One file of the log.
 pub(crate) struct Segment {
@@ -81,6 +85,24 @@ impl Segment {
         Ok(Opened::Unfinished)
     }
 
+    /// Opens a file whose header is damaged, with the epoch that its records carry; none if no sound record is found.
+    pub(crate) fn open_damaged(disk: &Arc<dyn Disk>, path: &Path, id: u32) -> io::Result<Option<Segment>> {
+        let file = disk.open(path, OpenMode::Read)?;
+        let length = file.length()?;
+        let mut bytes = vec![0; length.min(BLOCK_BYTES) as usize];
+        file.read_exact_at(&mut bytes, 0)?;
+        let mut offsets = (FIRST_RECORD as usize..bytes.len()).step_by(ALIGNMENT as usize);
+        let found = offsets.find_map(|at| Header::decode(&bytes[at..], LogPosition::new(id, at as u32)));
+        Ok(found.map(|header| Segment {
+            id,
+            epoch: header.epoch,
+            path: path.to_owned(),
+            allocated_bytes: length,
+            disk: Arc::clone(disk),
+            held: Mutex::new(None),
+        }))
+    }
+
     /// The file, for reading (and writing, while this life writes it).
     pub(crate) fn file(&self) -> io::Result<Arc<dyn File>> {
         match &*self.held.lock() {
@@ -94,10 +116,22 @@ impl Segment {
         *self.held.lock() = None;
     }
 
-    /// Makes what an earlier life left in the file durable.
-    pub(crate) fn sync_leftover(&self) -> Result<()> {
-        let file = self.disk.open(&self.path, OpenMode::ReadWrite).map_err(|error| LogError::io(&self.path, error))?;
-        file.sync().map_err(|error| LogError::io(&self.path, error))
+    /// Makes what an earlier life left in a range of the file durable. The range is written again with the same bytes: had
+    /// a sync of that life failed, the system may hold them as clean pages that no later sync would write.
+    pub(crate) fn make_durable(&self, range: Range<u64>) -> Result<()> {
+        self.rewrite(range).map_err(|error| LogError::io(&self.path, error))
+    }
+
+    fn rewrite(&self, range: Range<u64>) -> io::Result<()> {
+        let file = self.disk.open(&self.path, OpenMode::ReadWrite)?;
+        let mut offset = range.start;
+        while offset < range.end {
+            let mut bytes = vec![0; (range.end - offset).min(BLOCK_BYTES) as usize];
+            file.read_exact_at(&mut bytes, offset)?;
+            file.write_at(&bytes, offset)?;
+            offset += bytes.len() as u64;
+        }
+        file.sync()
     }
 
     /// A place in this segment.

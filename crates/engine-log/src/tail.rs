@@ -62,6 +62,9 @@ pub(crate) struct Tail {
     pub(crate) unmarked_commits: u64,
     /// The no-holes point in the last mark, lowered by truncations since.
     pub(crate) no_holes: Timestamp,
+    /// The highest entry that was appended and not truncated since. No mark claims more: a core without open slots may tell
+    /// any point, but slots that are opened later lie above this.
+    pub(crate) highest: Timestamp,
     /// How many truncations of the new end there were.
     pub(crate) truncations: u64,
     pub(crate) last_sequence: u64,
@@ -101,6 +104,7 @@ impl Tail {
             written,
             unmarked_commits: 0,
             no_holes,
+            highest: Timestamp::NONE,
             truncations: 0,
             last_sequence,
             appended_records: 0,
@@ -117,14 +121,19 @@ impl Tail {
     /// What commits may still put into the segment that is written.
     pub(crate) fn left_bytes(&self) -> u64 {
         let used = self.offset - FIRST_RECORD - self.uncharged_bytes.min(margin(self.segment.allocated_bytes));
-        let used = used.saturating_sub(LINK_BYTES) + self.index_rows * INDEX_ROW_BYTES;
+        let used = used.saturating_sub(LINK_BYTES) + self.index_rows * INDEX_ROW_BYTES + self.due_mark_bytes();
         commit_capacity(self.segment.allocated_bytes).saturating_sub(used)
+    }
+
+    /// The commits since the last mark have paid for one that is still to come.
+    fn due_mark_bytes(&self) -> u64 {
+        if self.unmarked_commits > 0 { MARK_BYTES } else { 0 }
     }
 
     /// True if the record has to go to the next segment, and there is one.
     #[inline]
     pub(crate) fn must_roll(&self, record: &PreparedRecord) -> bool {
-        let fits = record.reserved_bytes() - MARK_BYTES <= self.left_bytes();
+        let fits = record.reserved_bytes() - self.due_mark_bytes() <= self.left_bytes();
         debug_assert!(fits || !self.ready.is_empty(), "a record without a reservation");
         !fits && !self.ready.is_empty()
     }
@@ -161,6 +170,7 @@ impl Tail {
         self.index_rows += record.places.len() as u64;
         self.unmarked_commits += 1;
         self.last_sequence = sequence;
+        self.highest = self.highest.max(record.highest);
         self.segment_records += 1;
         self.appended_records += 1;
         self.appended_bytes += bytes;

@@ -2,12 +2,13 @@
 //!
 //! A list of log records, of which a prefix is flushed, and the last checkpoint as a full copy. A power loss keeps the
 //! flushed records and perhaps some of those after them, in order; the oplog is cut at a point without holes that was known
-//! by then. An engine that was opened before the last crash or opening has lost its grip: what it writes goes nowhere.
+//! by then. An engine that was opened before the last crash or opening has lost its grip: its writing calls fail.
 
 use crate::data::{Data, TableData};
 use crate::engine::Mode;
 use crate::record::{Change, Entries, Record};
 use pando_base::Timestamp;
+use pando_storage::LogPosition;
 use parking_lot::Mutex;
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -93,6 +94,11 @@ impl ModelDisk {
         Arc::new(ModelDisk { inner: Mutex::new(self.inner.lock().clone()) })
     }
 
+    /// Takes the power away: from now on, until the crash is done and an engine opened, nothing is written.
+    pub fn cut_power(&self) {
+        self.inner.lock().generation += 1;
+    }
+
     /// Power loss: only what was flushed is left.
     pub fn crash(&self) {
         let no_holes = self.inner.lock().no_holes;
@@ -103,7 +109,8 @@ impl ModelDisk {
     pub fn crash_keeping(&self, records: usize) {
         let inner = self.inner.lock();
         let kept = inner.log.get(inner.flushed..).unwrap_or_default().iter().take(records);
-        let no_holes = kept.map(|logged| logged.no_holes).last().unwrap_or(inner.no_holes);
+        // A wait may have promised a later point than any record knew.
+        let no_holes = kept.map(|logged| logged.no_holes).next_back().unwrap_or_default().max(inner.no_holes);
         drop(inner);
         self.crash_keeping_at(records, no_holes);
     }
@@ -120,18 +127,6 @@ impl ModelDisk {
         // From now on the entries past the hole have never been.
         inner.log.push(Logged { record: Record::TruncateOplog { after: no_holes }, pinned: false, no_holes });
         inner.generation += 1;
-        inner.flush(no_holes);
-    }
-
-    /// Power loss that breaks the promise: the last `records` flushed ones are lost too. For tests of tests.
-    #[cfg(test)]
-    pub(crate) fn crash_losing(&self, records: usize) {
-        let mut inner = self.inner.lock();
-        let floor = inner.checkpoint.as_ref().map_or(0, |checkpoint| checkpoint.log_start);
-        let keep = inner.flushed.saturating_sub(records).max(floor);
-        inner.log.truncate(keep);
-        inner.generation += 1;
-        let no_holes = inner.no_holes;
         inner.flush(no_holes);
     }
 
@@ -183,7 +178,12 @@ impl ModelDisk {
         Recovered { generation: inner.generation, mode: earlier_mode, data, entries, stable, oldest }
     }
 
-    /// Appends a record and returns the end of the log.
+    /// Whether the engine of this number can write.
+    pub(crate) fn serves(&self, generation: u64) -> bool {
+        self.inner.lock().generation == generation
+    }
+
+    /// Appends a record.
     pub(crate) fn append(&self, generation: u64, record: Record, no_holes: Timestamp) {
         let mut inner = self.inner.lock();
         if inner.generation == generation {
@@ -224,14 +224,22 @@ impl ModelDisk {
         }
     }
 
-    /// Makes the first records durable, with a point without holes at least as late as their newest entry; what a wait
-    /// promises, while an engine may do more.
-    pub(crate) fn promise(&self, generation: u64, records: usize, no_holes: Timestamp) {
+    /// Makes the log durable up to a position, as far as a wait promises; an engine may do more. The flush that did it came
+    /// after the record, so it knew of a point without holes at least as late as that record.
+    pub(crate) fn promise(&self, generation: u64, position: &LogPosition) {
         let mut inner = self.inner.lock();
-        if inner.generation == generation {
-            inner.flushed = inner.flushed.max(records.min(inner.log.len()));
-            inner.no_holes = inner.no_holes.max(no_holes);
+        if inner.generation != generation {
+            return;
         }
+        let records = (position.offset as usize).min(inner.log.len());
+        let known = match records > inner.flushed {
+            true => inner.log[records - 1].no_holes,
+            false => inner.no_holes,
+        };
+        inner.flushed = inner.flushed.max(records);
+        inner.no_holes = known.max(position.oplog);
+        let floor = inner.no_holes;
+        inner.no_holes_seen.retain(|point| *point >= floor);
     }
 
     /// Replaces the checkpoint, after flushing the log.
@@ -293,4 +301,36 @@ fn summary(record: &Record, names: &Data) -> RecordSummary {
         Record::TruncateOplog { .. } | Record::DropOldOplog { .. } => {}
     }
     summary
+}
+
+/// Power losses that break a promise: for tests of tests.
+#[cfg(test)]
+impl ModelDisk {
+    /// The last flushed records are lost too, as far as no checkpoint has them.
+    pub(crate) fn crash_losing(&self, records: usize) {
+        let mut inner = self.inner.lock();
+        let in_checkpoint = inner.checkpoint.as_ref().map_or(0, |checkpoint| checkpoint.log_start);
+        inner.flushed = inner.flushed.saturating_sub(records).max(in_checkpoint);
+        drop(inner);
+        self.crash();
+    }
+
+    /// Of what was not flushed, oplog entries are kept and redo is lost.
+    pub(crate) fn crash_tearing(&self) {
+        let mut inner = self.inner.lock();
+        let flushed = inner.flushed;
+        for logged in inner.log.iter_mut().skip(flushed) {
+            if let Record::Commit { redo, .. } = &mut logged.record {
+                redo.clear();
+            }
+        }
+        drop(inner);
+        self.crash_keeping(self.unflushed_count());
+    }
+
+    /// What should survive by itself does not.
+    pub(crate) fn crash_forgetting_pins(&self) {
+        self.inner.lock().log.iter_mut().for_each(|logged| logged.pinned = false);
+        self.crash();
+    }
 }

@@ -1,6 +1,6 @@
 //! Flushes, checkpoints and rollback to stable.
 
-use crate::data::{Data, Writer};
+use crate::data::{Data, Version, Writer};
 use crate::engine::ModelEngine;
 use crate::registry::id_of;
 use crate::state::{State, illegal};
@@ -56,19 +56,22 @@ impl State {
         let Some(full) = self.checkpoint_is_full(kind) else { return Ok(CheckpointOutcome::default()) };
         let stable = if full { Timestamp::NONE } else { self.stable };
         let copy = self.committed_copy((!full).then_some(self.stable));
-        let keys = copy.tables.values().map(|table| table.points.len() as u64).sum();
+        let written = copy.tables.values().flat_map(|table| table.points.values());
+        let is_new = |versions: &&Vec<Version>| versions.iter().any(|version| version.order > self.checkpoint_order);
+        let keys = written.filter(is_new).count() as u64;
         self.disk.write_checkpoint(self.generation, copy, stable, self.oldest, self.all_durable);
         self.checkpoint = stable;
+        self.checkpoint_order = self.data.order;
         self.changed = false;
         self.touched = false;
         Ok(CheckpointOutcome { taken: true, timestamp: stable, keys, bytes: 0 })
     }
 
-    /// Takes a checkpoint by the rules.
+    /// Takes a checkpoint by the rules; where they leave it open, it is taken.
     pub fn checkpoint(&mut self, kind: CheckpointKind) -> Result<CheckpointOutcome> {
-        match kind == CheckpointKind::Full || self.changed {
-            true => self.take_checkpoint(kind),
-            false => Ok(CheckpointOutcome::default()),
+        match self.expects_checkpoint(kind) {
+            Some(false) => Ok(CheckpointOutcome::default()),
+            Some(true) | None => self.take_checkpoint(kind),
         }
     }
 
@@ -81,8 +84,12 @@ impl State {
             return illegal("stable is not set");
         }
         let stable = self.stable;
-        for table in self.data.tables.values_mut() {
-            table.retain(|stamp| !stamp.is_after(stable));
+        // What the log has acknowledged stays: logged tables are not rolled back.
+        let ids: Vec<u64> = self.data.tables.keys().copied().filter(|id| !self.is_logged(*id)).collect();
+        for id in ids {
+            if let Some(table) = self.data.tables.get_mut(&id) {
+                table.retain(|stamp| !stamp.is_after(stable));
+            }
         }
         self.touched = true;
         self.restart_latest();
@@ -93,15 +100,19 @@ impl State {
 impl Durability for ModelEngine {
     fn flush_log(&self) -> Result<LogPosition> {
         let state = self.shared.state.lock();
+        state.check_writable()?;
         state.flush();
         Ok(state.log_end())
     }
 
     fn wait_durable(&self, position: LogPosition) -> Wait {
+        if let Err(stopped) = self.shared.state.lock().check_writable() {
+            return Wait::done(Err(stopped));
+        }
         wait_until(&self.shared, move |state| {
             let no_hole_before = state.all_durable >= position.oplog;
             if no_hole_before {
-                state.disk.promise(state.generation, position.offset as usize, position.oplog);
+                state.disk.promise(state.generation, &position);
             }
             no_hole_before
         })
@@ -125,7 +136,8 @@ impl Durability for ModelEngine {
 
     fn stable_table_size(&self, table: &Table) -> Result<TableSize> {
         let state = self.shared.state.lock();
-        let stable = state.stable;
-        Ok(state.table(id_of(table)?)?.size(|stamp| !stamp.is_after(stable)))
+        let id = id_of(table)?;
+        let stable = if state.is_logged(id) { Timestamp::MAX } else { state.stable };
+        Ok(state.table(id)?.size(|stamp| !stamp.is_after(stable)))
     }
 }

@@ -28,7 +28,7 @@ pub struct ModelEngine {
 }
 
 impl ModelEngine {
-    /// Opens what is on the disk. An engine opened on it before has lost its grip.
+    /// Opens what is on the disk. An engine that was opened on it before can no longer write.
     pub fn open(disk: &Arc<ModelDisk>, mode: Mode) -> Result<Arc<ModelEngine>> {
         let recovered = disk.recover(mode);
         let switched = recovered.mode.is_some_and(|earlier| earlier != mode);
@@ -37,6 +37,7 @@ impl ModelEngine {
             disk: disk.clone(),
             generation: recovered.generation,
             stopped: false,
+            checkpoint_order: recovered.data.order,
             data: recovered.data,
             entries: recovered.entries,
             open: BTreeMap::new(),
@@ -98,6 +99,7 @@ impl Engine for ModelEngine {
     fn shut_down(&self) -> Result<()> {
         self.shared.change(|state| {
             if !state.stopped {
+                state.check_writable()?;
                 state.flush();
                 state.checkpoint(CheckpointKind::Automatic)?;
                 state.stopped = true;

@@ -7,8 +7,9 @@
 //!
 //! [`histories`] makes seeded random histories and plays them on any engine beside the oracle.
 //!
-//! How it is laid out: [`data`] is what tables hold and who sees it; [`state`] is an open engine's whole state and the rules
-//! of transactions and timestamps on it; the other modules dress that state in the interface's traits. Lock order: the
+//! How it is laid out: `data` is what tables hold and who sees it; `state` is an open engine's whole state, `writing`, `ending`
+//! and `timestamps` are the rules on it, `record` and `disk` what lasts; the other modules dress that in the interface's
+//! traits. Lock order: the
 //! engine's mutex, then the disk's.
 //!
 //! This crate must not know any other engine.
@@ -18,6 +19,7 @@ mod cursor;
 mod data;
 mod disk;
 mod durability;
+mod ending;
 mod engine;
 pub mod histories;
 mod oplog;
@@ -27,6 +29,7 @@ mod state;
 mod timestamps;
 mod transaction;
 mod waiting;
+mod writing;
 
 #[cfg(test)]
 mod tests;

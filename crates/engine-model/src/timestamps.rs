@@ -14,7 +14,7 @@ impl State {
 
     /// Moves all_durable as far as holds allow; never back.
     pub fn settle_all_durable(&mut self) {
-        let open = self.lowest_hold().map_or(self.latest, |hold| self.latest.min(hold.previous()));
+        let open = self.lowest_hold().map_or(self.latest, Timestamp::previous);
         self.all_durable = self.all_durable.max(open).max(self.stable);
         self.disk.saw_no_holes(self.generation, self.all_durable);
     }

@@ -96,3 +96,30 @@ impl Ballast {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pando_env::simulated::Simulation;
+
+    #[test]
+    fn x20_the_reserve_is_given_up_and_comes_back() {
+        let simulation = Simulation::new(1);
+        let env = simulation.env();
+        let directory = Path::new("/data");
+        env.disk().create_directory(directory).unwrap();
+        let open = |size_bytes| Ballast::open(env.disk().clone(), directory, size_bytes).unwrap();
+        let ballast = open(1 << 20);
+        assert!(ballast.is_held() && simulation.disk().used_bytes() >= 1 << 20);
+        assert!(ballast.release().unwrap() && !ballast.release().unwrap());
+        assert_eq!(simulation.disk().used_bytes(), 0);
+        simulation.disk().set_capacity_bytes(3 << 19);
+        assert!(!ballast.restore().unwrap(), "not while it would take nearly all that is left");
+        simulation.disk().set_capacity_bytes(3 << 20);
+        assert!(ballast.restore().unwrap() && ballast.restore().unwrap());
+        drop(ballast);
+        assert!(open(1 << 20).is_held());
+        assert!(open(1 << 19).is_held() && simulation.disk().used_bytes() == 1 << 19, "another size");
+        assert!(!open(0).is_held() && simulation.disk().used_bytes() == 0);
+    }
+}

@@ -8,6 +8,7 @@
 //! emptied only by the accountant or by the end of its owner. Lock order: the queues' lock is innermost; nothing is loaded,
 //! and nothing large is freed, while it is held.
 
+use crate::block::compression::DictionaryShelf;
 use arc_swap::{ArcSwapOption, Guard};
 use parking_lot::Mutex;
 use std::collections::VecDeque;
@@ -40,6 +41,14 @@ impl<T> Resident<T> {
     #[inline]
     pub(crate) fn peek(&self) -> Option<Arc<T>> {
         self.value.load_full()
+    }
+
+    /// Shows what is there, if anything, without taking hold of it.
+    #[inline]
+    pub(crate) fn glance(&self, look: impl FnOnce(&T)) {
+        if let Some(value) = &*self.value.load() {
+            look(value);
+        }
     }
 
     /// True if something is there.
@@ -103,6 +112,7 @@ pub struct BlockCache {
     evictions: AtomicU64,
     read_bytes: AtomicU64,
     queues: Mutex<Queues>,
+    dictionaries: DictionaryShelf,
 }
 
 /// Counters of the cache.
@@ -146,6 +156,7 @@ impl BlockCache {
             evictions: AtomicU64::new(0),
             read_bytes: AtomicU64::new(0),
             queues: Mutex::new(Queues::default()),
+            dictionaries: DictionaryShelf::default(),
         })
     }
 
@@ -175,6 +186,11 @@ impl BlockCache {
             read_bytes: self.read_bytes.load(Ordering::Relaxed),
             evictions: self.evictions.load(Ordering::Relaxed),
         }
+    }
+
+    /// The prepared dictionaries in use.
+    pub(crate) fn dictionaries(&self) -> &DictionaryShelf {
+        &self.dictionaries
     }
 
     /// Counts bytes that are now in memory.

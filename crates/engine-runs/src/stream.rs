@@ -91,7 +91,7 @@ impl VersionStream {
         }
         let has_tombstones = runs.iter().any(|run| run.has_tombstones());
         let tombstones = if has_tombstones { surviving_tombstones(runs, &options)? } else { Tombstones::default() };
-        let mut stream = VersionStream {
+        Ok(VersionStream {
             options,
             iterators,
             tombstones,
@@ -109,9 +109,7 @@ impl VersionStream {
             current: None,
             is_new_key: false,
             key_shown: false,
-        };
-        stream.members.clear();
-        Ok(stream)
+        })
     }
 
     /// The range tombstones that must go on; give them to the writer before the first key.

@@ -53,6 +53,9 @@ pub struct VerifyProgress {
     pub total_bytes: u64,
 }
 
+/// The runs of each table.
+type Tables = BTreeMap<TableId, Vec<Arc<Run>>>;
+
 /// The parts of a file by offset, each with its table.
 type Places = BTreeMap<FileId, BTreeMap<u64, (u64, TableId)>>;
 
@@ -79,12 +82,12 @@ impl Runs {
     }
 
     /// Everything there is to verify, as of one moment.
-    fn hold_all(&self) -> (Pins, BTreeMap<TableId, Vec<Arc<Run>>>, Vec<Arc<RunFile>>) {
+    fn hold_all(&self) -> (Pins, Tables, Vec<Arc<RunFile>>) {
         let pins = self.pin();
-        let _no_edit_meanwhile = self.shared.manifest.lock();
-        let catalog = self.shared.catalog.read();
-        let runs = |slot: &Arc<crate::TableSlot>| slot.load().runs().to_vec();
-        let tables = catalog.slots.iter().map(|(table, slot)| (*table, runs(slot))).collect();
+        let manifest = self.shared.manifest.lock();
+        let state = manifest.state();
+        let runs = |table: &TableId| self.shared.slot_in(state, *table).load().runs().to_vec();
+        let tables = state.tables.keys().map(|table| (*table, runs(table))).collect();
         let files = self.shared.files.lock().live().values().cloned().collect();
         (pins, tables, files)
     }
@@ -144,7 +147,7 @@ fn note(report: &mut VerifyReport, error: RunsError, tables: Vec<TableId>) -> Re
     }
 }
 
-fn places(tables: &BTreeMap<TableId, Vec<Arc<Run>>>) -> Places {
+fn places(tables: &Tables) -> Places {
     let mut places = Places::new();
     for (table, runs) in tables {
         for part in runs.iter().flat_map(|run| run.parts()) {

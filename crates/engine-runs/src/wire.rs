@@ -56,11 +56,6 @@ impl<'a> Reader<'a> {
         Some(*first)
     }
 
-    /// A fixed 16-bit number.
-    pub(crate) fn u16(&mut self) -> Option<u16> {
-        Some(u16::from_le_bytes(self.take(2)?.try_into().ok()?))
-    }
-
     /// A fixed 32-bit number.
     pub(crate) fn u32(&mut self) -> Option<u32> {
         Some(u32::from_le_bytes(self.take(4)?.try_into().ok()?))

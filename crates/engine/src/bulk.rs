@@ -72,11 +72,18 @@ impl BulkLoader for EngineBulkLoader {
             true => edit.update.push(record),
             false => edit.create.push(record),
         }
-        core.install(edit)?;
+        body.set_loaded(u64::MAX);
+        if let Err(error) = core.install(edit) {
+            body.set_loaded(0);
+            return Err(error);
+        }
         body.set_in_manifest();
         *body.checkpointed.lock() = recorded;
         let stable = core.keeper.stable();
-        core.change_in_sequence(None, |_| body.ledger.lock().enter(Timestamp::NONE, size, stable))?;
+        core.change_in_sequence(None, |sequence| {
+            body.set_loaded(sequence);
+            body.ledger.lock().enter(Timestamp::NONE, size, stable);
+        })?;
         Ok(())
     }
 }

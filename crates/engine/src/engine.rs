@@ -213,8 +213,9 @@ impl Durability for DurableEngine {
     }
 
     fn stable_table_size(&self, table: &Table) -> Result<TableSize> {
-        let stable = self.core.keeper.stable();
-        Ok(EngineTable::of(table, self.core.id)?.ledger.lock().at(stable))
+        let body = EngineTable::of(table, self.core.id)?;
+        let stable = if body.logged { Timestamp::MAX } else { self.core.keeper.stable() };
+        Ok(body.ledger.lock().at(stable))
     }
 }
 

@@ -62,6 +62,17 @@ impl Maintenance for DurableEngine {
                 detail: problem.detail,
             });
         }
+        let log = self.core.log.verify().map_err(of_log)?;
+        report.log_records = log.records;
+        report.bytes += log.bytes;
+        for damage in log.damages {
+            report.damage.push(Damage {
+                file: damage.file.display().to_string(),
+                offset: damage.offset,
+                ident: None,
+                detail: damage.detail,
+            });
+        }
         Ok(report)
     }
 

@@ -122,7 +122,8 @@ fn position_of(mark: &CheckpointMark) -> LogPosition {
 }
 
 fn recover(core: &Core, found: &Found, mut recovery: Recovery) -> Result<()> {
-    let spilled = core.registry.all().iter().any(|table| table.slot.load().max_durable() > found.stable);
+    let tables = core.registry.all();
+    let spilled = tables.iter().any(|table| !table.logged && table.slot.load().max_durable() > found.stable);
     if !found.extra.full && spilled {
         core.install(Edit { fence: Some(found.stable), ..Edit::default() })?;
     }

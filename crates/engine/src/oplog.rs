@@ -92,9 +92,11 @@ impl Oplog for EngineOplog {
 
     fn wait_visible(&self, timestamp: Timestamp) -> Wait {
         let (oplog, blocking) = (self.core.log.oplog(), self.core.log.oplog());
-        Wait::new(async move { oplog.wait_for_visible_after_async(timestamp).await.map_err(of_log) }, move || {
-            blocking.wait_for_visible_after(timestamp).map_err(of_log)
-        })
+        let generation = oplog.generation();
+        Wait::new(
+            async move { oplog.wait_for_visible_after_async(timestamp, generation).await.map_err(of_log) },
+            move || blocking.wait_for_visible_after(timestamp, generation).map_err(of_log),
+        )
     }
 
     fn size(&self) -> TableSize {

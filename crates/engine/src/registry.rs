@@ -139,6 +139,7 @@ pub fn record_of(table: &EngineTable, size: TableSize) -> TableRecord {
         configuration: Bytes::from(encode_options(&description.options)),
         records: size.records,
         bytes: size.bytes,
+        unfenced: table.logged,
     }
 }
 

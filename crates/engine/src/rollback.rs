@@ -1,7 +1,8 @@
 //! Rollback to stable: what is durable only after the stable timestamp never happened.
 //!
 //! Quick, because nothing is rewritten: versions leave the overlay, and the runs that have spilled ones get a fence that
-//! makes those invisible at once; merges erase them later. The oplog is not touched: replication cuts it.
+//! makes those invisible at once; merges erase them later. The oplog is not touched: replication cuts it. Logged tables are
+//! not touched either: what the log has acknowledged stays, and a replay would bring it back.
 
 use crate::core::Core;
 use crate::overlay::{Freed, Version};
@@ -28,7 +29,7 @@ impl Core {
     }
 
     fn roll_back_quietly(&self, stable: Timestamp) -> Result<()> {
-        let tables = self.registry.all();
+        let tables: Vec<_> = self.registry.all().into_iter().filter(|table| !table.logged).collect();
         // The fence first: if it cannot be written, nothing has happened.
         if tables.iter().any(|table| table.slot.load().max_durable() > stable) {
             self.install(Edit { fence: Some(stable), ..Edit::default() })?;

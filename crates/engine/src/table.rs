@@ -9,7 +9,7 @@ use pando_storage::{Result, StorageError, Table, TableBody, TableOptions, TableS
 use parking_lot::Mutex;
 use std::any::Any;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 /// A table of this engine.
 pub struct EngineTable {
@@ -26,6 +26,8 @@ pub struct EngineTable {
     pub ledger: Mutex<Ledger>,
     /// What the base has.
     pub slot: Arc<TableSlot>,
+    /// The sequence of the bulk load; its pairs carry none themselves, so older snapshots must not look at the base.
+    loaded: AtomicU64,
     dropped: AtomicBool,
     in_manifest: AtomicBool,
     memory: Arc<Memory>,
@@ -51,6 +53,7 @@ impl EngineTable {
             ranges: Ranges::default(),
             ledger: Mutex::new(Ledger::new(size)),
             slot,
+            loaded: AtomicU64::new(0),
             dropped: AtomicBool::new(false),
             in_manifest: AtomicBool::new(false),
             memory,
@@ -78,6 +81,16 @@ impl EngineTable {
     /// True once dropped.
     pub fn is_dropped(&self) -> bool {
         self.dropped.load(Ordering::Acquire)
+    }
+
+    /// True if the base was loaded after this snapshot was taken.
+    pub fn base_is_hidden(&self, sequence: u64) -> bool {
+        self.loaded.load(Ordering::Acquire) > sequence
+    }
+
+    /// The base is loaded at this sequence; `MAX` while it is not known yet.
+    pub fn set_loaded(&self, sequence: u64) {
+        self.loaded.store(sequence, Ordering::Release);
     }
 
     /// True once a manifest has it.

@@ -89,6 +89,13 @@ Any other store: pando inspect --data-directory DIRECTORY ...
 mod tests {
     use super::*;
     use clap::CommandFactory;
+    use pando_env::simulated::Simulation;
+
+    fn tell(env: &Env, line: &str) -> Result<String> {
+        let mut out = Vec::new();
+        run(CommandLine::try_parse_from(line.split(' ')).unwrap(), env, &mut out)?;
+        Ok(String::from_utf8(out).unwrap())
+    }
 
     #[test]
     fn the_command_line_is_consistent() {
@@ -105,5 +112,18 @@ mod tests {
             let words = command.split("  ").next().unwrap_or_default();
             assert!(CommandLine::try_parse_from(format!("pando {words}").split(' ')).is_ok(), "{command}");
         }
+    }
+
+    #[test]
+    fn a_demo_is_made_once_and_can_be_inspected() {
+        let env = Simulation::new(7).env();
+        assert_eq!(tell(&env, "pando").unwrap(), WELCOME);
+        assert!(matches!(tell(&env, "pando inspect"), Err(PandoError::NoStore(_))));
+        assert!(tell(&env, "pando demo --documents 20").unwrap().contains("20 documents"));
+        assert!(matches!(tell(&env, "pando demo"), Err(PandoError::Occupied(_))));
+        assert!(tell(&env, "pando").unwrap().contains("2 tables"));
+        assert!(tell(&env, "pando inspect dump people").unwrap().ends_with("20 pairs\n"));
+        assert!(tell(&env, "pando inspect log").unwrap().starts_with("20 entries"));
+        assert!(tell(&env, "pando inspect verify").unwrap().ends_with("everything holds\n"));
     }
 }

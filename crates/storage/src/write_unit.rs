@@ -46,8 +46,9 @@ impl<'a> WriteUnitOfWork<'a> {
 
     /// Goes on with a unit that was released.
     pub fn resume(recovery_unit: &'a mut RecoveryUnit) -> Result<WriteUnitOfWork<'a>> {
-        if !recovery_unit.in_unit_of_work() {
-            return Err(StorageError::IllegalOperation("there is no unit of work to resume".into()));
+        match &mut recovery_unit.unit {
+            Some(unit) if unit.released => unit.released = false,
+            _ => return Err(StorageError::IllegalOperation("there is no unit of work to resume".into())),
         }
         Ok(WriteUnitOfWork { recovery_unit, outermost: true, finished: false })
     }
@@ -56,6 +57,9 @@ impl<'a> WriteUnitOfWork<'a> {
     pub fn release(mut self) -> Result<()> {
         if !self.outermost {
             return Err(StorageError::IllegalOperation("a nested unit of work cannot be released".into()));
+        }
+        if let Some(unit) = &mut self.recovery_unit.unit {
+            unit.released = true;
         }
         self.finished = true;
         Ok(())

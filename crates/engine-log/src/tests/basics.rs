@@ -134,7 +134,7 @@ fn an_idle_flush_writes_nothing() {
     let machine = Simulation::new(6);
     let point = Point::at(1);
     let (log, _) = open(&machine.env(), small(true), &point).unwrap();
-    commit(&log, 1, &[1], b"").unwrap();
+    commit(&log, 1, &[1, 3], b"").unwrap();
     log.flush().unwrap();
     let before = machine.disk().operation_count();
     for _ in 0..10 {
@@ -142,9 +142,11 @@ fn an_idle_flush_writes_nothing() {
         log.write_back().unwrap();
     }
     assert_eq!(machine.disk().operation_count(), before);
-    point.set(2);
+    point.set(4);
     log.flush().unwrap();
     assert!(machine.disk().operation_count() > before, "a new no-holes point is worth recording");
+    let (_, recovery) = open(&machine.crash_with(Loss::Everything), small(true), &point).unwrap();
+    assert_eq!(recovery.no_holes(), Timestamp(3), "no point above the entries is recorded");
 }
 
 #[test]

@@ -16,6 +16,8 @@ use std::collections::VecDeque;
 
 const CURSORS: usize = 5;
 const SLOTS: usize = 4;
+/// Replicated, in the beginning.
+const WANTED_TABLE: usize = 2;
 
 /// The maker of steps.
 pub struct Generator {
@@ -101,14 +103,16 @@ impl Generator {
         Value { number: self.last_value, length }
     }
 
+    /// A key, half of the time one of a few that are wanted by all.
     fn key(&self) -> u8 {
-        self.below(self.config.keys as usize) as u8
+        let bound = if self.chance(50) { 3 } else { self.config.keys as usize };
+        self.below(bound) as u8
     }
 
-    /// A table, likely one that is there and that a stamped transaction may write.
+    /// A table, likely one that is there and that a stamped transaction may write, and often the one that all want.
     fn table(&self, world: &World<'_>, stamped: bool) -> usize {
         for _ in 0..6 {
-            let table = self.below(TABLES);
+            let table = if self.chance(40) { WANTED_TABLE } else { self.below(TABLES) };
             if let Some(note) = world.notes.tables.get(&table)
                 && (note.live || self.chance(4))
                 && (note.replicated || !stamped)
@@ -119,11 +123,18 @@ impl Generator {
         self.below(TABLES)
     }
 
+    /// A table that is likely not there.
+    fn free_table(&self, world: &World<'_>) -> usize {
+        let is_free = |table: &usize| !world.notes.tables.get(table).is_some_and(|note| note.live);
+        (0..TABLES).rev().find(is_free).unwrap_or_else(|| self.below(TABLES))
+    }
+
     fn begin(&mut self, world: &World<'_>) -> Operation {
         let transaction = self.below(self.config.transactions);
         let read = match self.below(10) {
             0..=4 => ReadAt::Latest,
-            5..=7 => ReadAt::Timestamp(self.any(world)),
+            5..=6 => ReadAt::Timestamp(self.any(world)),
+            7 => ReadAt::Timestamp(world.oracle.timestamps().oldest.previous()),
             _ => ReadAt::AllDurable,
         };
         let options = BeginOptions {
@@ -142,6 +153,8 @@ impl Generator {
             self.plan_replicated_write(world, transaction);
         } else if stamped && self.config.prepares && self.chance(30) {
             self.plan_prepared(world, transaction);
+        } else if !stamped && self.chance(25) {
+            self.plan_local_write(transaction);
         }
         Operation::Begin { transaction, options, stamped }
     }
@@ -176,6 +189,14 @@ impl Generator {
         self.plan.extend(plan);
     }
 
+    /// A write with redo and an oplog entry in one record.
+    fn plan_local_write(&mut self, transaction: usize) {
+        let (timestamp, value) = (self.fresh(), self.value());
+        self.plan.push_back(Operation::Put { transaction, table: self.below(2), key: self.key(), value });
+        self.plan.push_back(Operation::AppendOplog { transaction, timestamp, value });
+        self.plan.push_back(Operation::Commit { transaction });
+    }
+
     fn plan_prepared(&mut self, world: &World<'_>, transaction: usize) {
         let table = self.table(world, true);
         for _ in 0..=self.below(2) {
@@ -208,7 +229,9 @@ impl Generator {
             return self.in_prepared(world, transaction);
         }
         let stamped = note.stamped;
+        let reads_only = note.behaviour == PrepareBehaviour::Ignore && !self.chance(10);
         let weights: &[(usize, usize)] = match (note.doomed, note.bare) {
+            _ if reads_only => &[(10, 0), (10, 5), (2, 10), (2, 11)],
             (true, _) => &[(4, 0), (3, 1), (3, 9), (4, 10), (10, 11), (1, 12), (1, 4)],
             (false, true) => &[(5, 1), (10, 4), (1, 0), (1, 11)],
             (false, false) => &[
@@ -255,7 +278,7 @@ impl Generator {
     fn in_prepared(&mut self, world: &World<'_>, transaction: usize) -> Operation {
         let note = &world.notes.transactions[&transaction];
         let later = |timestamp: Timestamp, by: u64| Timestamp(timestamp.0 + by);
-        match self.below(12) {
+        match self.below(20) {
             0..=3 if note.first.is_none() => {
                 let timestamp = match self.below(8) {
                     0 => self.any(world),
@@ -277,16 +300,32 @@ impl Generator {
             8 => Operation::RollBack { transaction },
             9 => Operation::Get { transaction, table: self.table(world, true), key: self.key() },
             10 => Operation::Put { transaction, table: self.table(world, true), key: self.key(), value: self.value() },
-            _ => self.elsewhere(world),
+            11..=13 => self.elsewhere(world),
+            _ => self.meet_prepared(world),
+        }
+    }
+
+    /// Something that may meet prepared data.
+    fn meet_prepared(&mut self, world: &World<'_>) -> Operation {
+        let open: Vec<usize> = world.notes.transactions.keys().copied().collect();
+        let transaction = open[self.below(open.len())];
+        let (table, key) = (WANTED_TABLE, self.key());
+        match self.below(6) {
+            0..=2 => Operation::Get { transaction, table, key },
+            3 => Operation::Put { transaction, table, key, value: self.value() },
+            4 => Operation::Truncate { transaction, table, start: key, end: Some(key.saturating_add(1)) },
+            _ => self.with_cursor(world, transaction),
         }
     }
 
     fn with_cursor(&mut self, world: &World<'_>, transaction: usize) -> Operation {
         let cursor = self.below(CURSORS);
         let Some(note) = world.notes.cursors.get(&cursor) else {
+            self.plan_walk(cursor);
             return Operation::OpenCursor { cursor, transaction, table: self.table(world, false) };
         };
-        if note.transaction.is_none() && self.chance(80) {
+        if note.transaction.is_none() && self.chance(90) {
+            self.plan_walk(cursor);
             return Operation::Attach { cursor, transaction };
         }
         match self.below(24) {
@@ -294,6 +333,15 @@ impl Generator {
             1..=3 => Operation::Detach { cursor },
             4 => Operation::MoveRandom { cursor, seed: self.random.next_u64() },
             _ => Operation::Move { cursor, step: self.cursor_step() },
+        }
+    }
+
+    fn plan_walk(&mut self, cursor: usize) {
+        for _ in 0..self.below(7) {
+            self.plan.push_back(Operation::Move { cursor, step: self.cursor_step() });
+        }
+        if self.chance(25) {
+            self.plan.push_back(Operation::Detach { cursor });
         }
     }
 
@@ -317,32 +365,65 @@ impl Generator {
         let replicated = self.chance(60);
         match self.below(100) {
             0..=1 => Operation::CreateTable { table, replicated },
-            2 => Operation::DropTable { table },
-            3..=4 => {
+            2 => Operation::DropTable { table: if self.chance(60) { TABLES - 1 } else { table } },
+            3..=5 => {
+                let (table, written_meanwhile) = (self.free_table(world), self.chance(15));
                 let keys = (0..self.below(8)).map(|_| self.key()).collect();
-                Operation::BulkLoad { table, replicated, keys, value: self.value(), written_meanwhile: self.chance(15) }
+                Operation::BulkLoad { table, replicated, keys, value: self.value(), written_meanwhile }
             }
-            5 => Operation::SetTableSize { table, records: self.below(50) as i64, bytes: self.below(500) as i64 },
-            6..=13 => self.timestamps(world),
-            14..=19 => Operation::ReserveSlot { slot: self.below(SLOTS), timestamp: self.any(world) },
+            6 => Operation::SetTableSize { table, records: self.below(50) as i64, bytes: self.below(500) as i64 },
+            7..=17 => self.timestamps(world),
+            18..=19 => Operation::ReserveSlot { slot: self.below(SLOTS), timestamp: self.any(world) },
             20..=25 => Operation::DropSlot { slot: self.below(SLOTS) },
             26..=31 => Operation::FlushLog,
             32..=34 => Operation::WaitDurable,
             35..=41 => Operation::Checkpoint { full: self.chance(15) },
             42..=47 => Operation::Maintain,
             48 => Operation::RollBackToStable,
-            49..=50 => self.when_quiet(world, Operation::RollBackToStable),
-            51 => {
+            49..=51 if world.oracle.timestamps().stable.is_some() => {
+                self.when_quiet(world, Operation::RollBackToStable)
+            }
+            52 => {
                 let (timestamp, inclusive) = (self.any(world), self.chance(50));
                 self.when_quiet(world, Operation::TruncateOplog { timestamp, inclusive })
             }
-            52 if self.chance(30) => self.when_quiet(world, Operation::ResetOplog),
-            53..=54 if self.config.restarts => Operation::RestartClean,
-            55..=58 if self.config.crashes => Operation::Crash,
-            59..=62 => Operation::CompareAll,
-            63..=80 => self.with_oplog(world),
+            53 if self.chance(30) => self.when_quiet(world, Operation::ResetOplog),
+            54 if self.config.restarts => Operation::RestartClean,
+            55 if self.config.crashes => Operation::Crash,
+            56..=57 if self.config.crashes => self.crash_during(world),
+            58..=61 => Operation::CompareAll,
+            62..=76 => self.with_oplog(world),
             _ => self.begin(world),
         }
+    }
+
+    fn crash_during(&mut self, world: &World<'_>) -> Operation {
+        let table = self.below(TABLES);
+        let open: Vec<usize> = world.notes.transactions.keys().copied().collect();
+        let operation = match self.below(16) {
+            0..=4 => Operation::Checkpoint { full: false },
+            5..=7 => Operation::Maintain,
+            8 => Operation::FlushLog,
+            9 => Operation::WaitDurable,
+            10 => Operation::RestartClean,
+            11 => Operation::CreateTable { table: self.free_table(world), replicated: true },
+            12 => Operation::DropTable { table },
+            13 => {
+                let keys = (0..self.below(8)).map(|_| self.key()).collect();
+                Operation::BulkLoad {
+                    table: self.free_table(world),
+                    replicated: true,
+                    keys,
+                    value: self.value(),
+                    written_meanwhile: false,
+                }
+            }
+            _ if open.is_empty() => Operation::RollBackToStable,
+            _ => Operation::Commit { transaction: open[self.below(open.len())] },
+        };
+        // Most steps change the disk a few times only.
+        let changes = self.random.below(1 << self.below(6));
+        Operation::CrashDuring { operation: Box::new(operation), changes }
     }
 
     fn when_quiet(&mut self, world: &World<'_>, operation: Operation) -> Operation {
@@ -360,11 +441,13 @@ impl Generator {
         let sensible = self.chance(85);
         match self.below(10) {
             0..=5 => {
-                let timestamp = if sensible { between(now.stable, now.all_durable) } else { self.any(world) };
+                let low = now.stable.max(Timestamp(1));
+                let timestamp = if sensible { between(low, now.all_durable) } else { self.any(world) };
                 Operation::SetStable { timestamp }
             }
             6..=8 => {
-                let timestamp = if sensible { between(now.oldest, now.stable) } else { self.any(world) };
+                let low = now.oldest.max(Timestamp(1));
+                let timestamp = if sensible { between(low, now.stable) } else { self.any(world) };
                 Operation::SetOldest { timestamp, force: self.chance(10) }
             }
             _ if now.initial_data.is_none() || self.chance(20) => {

@@ -46,10 +46,16 @@ const TABLES: usize = 7;
 pub trait Subject {
     /// The engine as it is now: at first, a new and empty one.
     fn engine(&self) -> Arc<dyn Engine>;
-    /// Shuts down and opens again.
+    /// Shuts down and opens again. Nobody else has the engine.
     fn restart_clean(&mut self);
-    /// Loses power and opens again. Nobody else has the engine.
+    /// Loses power and opens again. Transactions and cursors of the engine from before may still be there; they are
+    /// dropped soon, and nothing of that may reach the disk.
     fn crash(&mut self);
+    /// Lets the power go after this many more changes of the disk, or at the crash that follows; false if the subject
+    /// cannot do that. Calls that come too late fail.
+    fn lose_power_after(&mut self, _changes: u64) -> bool {
+        false
+    }
 }
 
 /// What histories look like.
@@ -94,7 +100,7 @@ impl Config {
         let mut config = Config::new(mode);
         config.transactions = 2 + (seed / 3 % 11) as usize;
         config.keys = [6, 14, 40][(seed / 7 % 3) as usize];
-        config.value_length_max = if seed % 10 == 0 { 40_000 } else { 300 };
+        config.value_length_max = if seed.is_multiple_of(10) { 40_000 } else { 300 };
         config.prepares = seed % 4 != 3;
         config.crashes = seed % 5 != 4;
         config

@@ -120,7 +120,7 @@ impl Notes {
         match operation {
             Operation::Begin { transaction, options, stamped } => {
                 !self.transactions.contains_key(transaction)
-                    && !(*stamped && self.mode == Mode::StandAlone)
+                    && (!stamped || self.mode == Mode::ReplicaSet)
                     && self.allows_read(options.read, options.round_up_to_oldest, oracle)
             }
             operation if operation.transaction().is_some() => self.allows_in_transaction(operation, oracle),
@@ -156,6 +156,16 @@ impl Notes {
                 self.allows_cut(oracle) && *timestamp > oracle.timestamps().stable
             }
             Operation::ResetOplog => self.allows_cut(oracle),
+            Operation::CrashDuring { operation, .. } => {
+                let is_one_call = match &**operation {
+                    Operation::Crash | Operation::CrashDuring { .. } | Operation::CompareAll => false,
+                    Operation::BulkLoad { table, written_meanwhile, .. } => {
+                        !written_meanwhile && !self.tables.get(table).is_some_and(|note| note.live)
+                    }
+                    _ => true,
+                };
+                is_one_call && self.allows(operation, oracle)
+            }
             _ => true,
         }
     }

@@ -101,6 +101,8 @@ pub enum Operation {
     RestartClean,
     /// Loses power and opens again.
     Crash,
+    /// Loses power during a step, after so many more changes of the disk.
+    CrashDuring { operation: Box<Operation>, changes: u64 },
 }
 
 /// A move of a cursor.

@@ -55,6 +55,12 @@ impl<'a> World<'a> {
             }
             Operation::RestartClean => self.restart_clean()?,
             Operation::Crash => self.crash()?,
+            Operation::CrashDuring { operation, changes } => {
+                if !self.subject.lose_power_after(*changes) {
+                    return Ok(false);
+                }
+                self.crash_during(operation)?;
+            }
             Operation::Checkpoint { full } => self.checkpoint(operation, *full)?,
             Operation::MoveRandom { cursor, .. } => self.move_random(operation, *cursor)?,
             Operation::Commit { transaction }
@@ -186,7 +192,6 @@ impl<'a> World<'a> {
     /// A clean restart; where it is not said whether the last checkpoint was due, either will do.
     fn restart_clean(&mut self) -> Result<(), Fault> {
         self.close_all();
-        let words = |error: StorageError| format!("the oracle: {error:?}");
         let due = self.oracle.expects_checkpoint(CheckpointKind::Automatic);
         self.oracle.flush_log().map_err(words)?;
         let mut candidates = Vec::new();
@@ -201,20 +206,46 @@ impl<'a> World<'a> {
         self.find_equal(candidates.into_iter(), "a clean restart")
     }
 
-    /// A power loss. Some prefix of the log must explain everything that is left: redo, oplog and tables.
+    /// A power loss.
     fn crash(&mut self) -> Result<(), Fault> {
-        self.close_all();
-        let disk = self.oracle.disk();
-        let no_holes = disk.no_holes_candidates();
+        let left = what_a_crash_leaves(self.oracle.disk().copy());
         self.subject.crash();
-        let prefixes =
-            (0..=disk.unflushed_count()).flat_map(|records| no_holes.iter().map(move |point| (records, point)));
-        let candidates = prefixes.map(|(records, point)| {
-            let copy = disk.copy();
-            copy.crash_keeping_at(records, *point);
-            copy
-        });
-        self.find_equal(candidates, "a crash")
+        self.close_all();
+        self.find_equal(left, "a crash")
+    }
+
+    /// A power loss during a step. If the step failed it may have been done or not; otherwise it was done.
+    fn crash_during(&mut self, operation: &Operation) -> Result<(), Fault> {
+        let before = self.oracle.disk().copy();
+        let (found, expected) = match operation {
+            Operation::RestartClean => {
+                let found = self.found.engine.shut_down().map_or_else(Answer::from, |()| Answer::Done);
+                self.expected.engine.flush_log().map_err(words)?;
+                (found, Answer::Done)
+            }
+            operation => (self.found.perform(operation), self.expected.perform(operation)),
+        };
+        let mut disks = vec![self.oracle.disk().copy()];
+        let is_done = match operation {
+            // Whether the oracle would have taken this checkpoint or not, the engine may.
+            Operation::RestartClean | Operation::Checkpoint { .. } => {
+                let full = matches!(operation, Operation::Checkpoint { full: true });
+                let kind = if full { CheckpointKind::Full } else { CheckpointKind::Automatic };
+                let due = self.oracle.expects_checkpoint(kind);
+                self.oracle.take_checkpoint(kind).map_err(words)?;
+                disks.push(self.oracle.disk().copy());
+                found == expected && due == Some(false)
+            }
+            _ => found == expected,
+        };
+        if !is_done {
+            disks.extend(halfway(&before, operation, &self.config)?);
+            disks.push(before);
+        }
+        self.subject.crash();
+        self.close_all();
+        let left = disks.into_iter().flat_map(what_a_crash_leaves);
+        self.find_equal(left, "a crash during a step")
     }
 
     /// Closes everything, so that the subject alone has its engine.
@@ -258,8 +289,34 @@ impl<'a> World<'a> {
     }
 }
 
+/// Every state that a power loss may leave: some prefix of the log must explain redo, oplog and tables alike, and some point
+/// without holes that was known by then the end of the oplog.
+fn what_a_crash_leaves(disk: Arc<ModelDisk>) -> impl Iterator<Item = Arc<ModelDisk>> {
+    let points = disk.no_holes_candidates();
+    let prefixes = (0..=disk.unflushed_count())
+        .flat_map(move |records| points.clone().into_iter().map(move |point| (records, point)));
+    prefixes.map(move |(records, point)| {
+        let copy = disk.copy();
+        copy.crash_keeping_at(records, point);
+        copy
+    })
+}
+
+/// States inside a step that is more than one call.
+fn halfway(before: &Arc<ModelDisk>, operation: &Operation, config: &Config) -> Result<Option<Arc<ModelDisk>>, Fault> {
+    let Operation::BulkLoad { table, replicated, .. } = operation else { return Ok(None) };
+    let disk = before.copy();
+    let oracle = open(&disk, config)?;
+    Side::new(oracle, 0).perform(&Operation::CreateTable { table: *table, replicated: *replicated });
+    Ok(Some(disk))
+}
+
+fn words(error: StorageError) -> Fault {
+    format!("the oracle: {error:?}")
+}
+
 fn open(disk: &Arc<ModelDisk>, config: &Config) -> Result<Arc<ModelEngine>, Fault> {
-    ModelEngine::open(disk, config.mode).map_err(|error| format!("the oracle: {error:?}"))
+    ModelEngine::open(disk, config.mode).map_err(words)
 }
 
 fn check(expected: &Answer, found: &Answer) -> Result<(), Fault> {

@@ -60,11 +60,6 @@ impl StagedBlock {
         self.entries.len()
     }
 
-    /// True before the first entry.
-    pub(crate) fn is_empty(&self) -> bool {
-        self.entries.is_empty()
-    }
-
     /// True if no further entry can be counted.
     pub(crate) fn is_full(&self) -> bool {
         self.entries.len() >= ENTRIES_MAX

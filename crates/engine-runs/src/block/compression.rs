@@ -5,26 +5,51 @@
 
 use super::frame::Compression;
 use bytes::Bytes;
+use parking_lot::Mutex;
 use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::io::Cursor;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
+use xxhash_rust::xxh3::xxh3_64;
 use zstd::zstd_safe::{CCtx, CDict, DCtx, DDict};
 
 /// The content of a dictionary, prepared for reading.
 pub(crate) struct ReadDictionary {
     prepared: DDict<'static>,
-    size_bytes: usize,
+    content: Box<[u8]>,
 }
 
 impl ReadDictionary {
     /// Prepares a dictionary.
     pub(crate) fn new(content: &[u8]) -> Option<ReadDictionary> {
-        Some(ReadDictionary { prepared: DDict::try_create(content)?, size_bytes: content.len() })
+        Some(ReadDictionary { prepared: DDict::try_create(content)?, content: content.into() })
     }
 
     /// What it occupies, roughly.
     pub(crate) fn size_bytes(&self) -> usize {
-        self.size_bytes
+        2 * self.content.len() + (32 << 10)
+    }
+}
+
+/// The prepared dictionaries in use, by content. Parts that one writer made share theirs; decompressing with the dictionary
+/// that was used last is faster than with another one.
+#[derive(Default)]
+pub(crate) struct DictionaryShelf {
+    known: Mutex<BTreeMap<u64, Weak<ReadDictionary>>>,
+}
+
+impl DictionaryShelf {
+    /// The dictionary with this content.
+    pub(crate) fn get(&self, content: &[u8]) -> Option<Arc<ReadDictionary>> {
+        let hash = xxh3_64(content);
+        let mut known = self.known.lock();
+        if let Some(found) = known.get(&hash).and_then(Weak::upgrade).filter(|found| *found.content == *content) {
+            return Some(found);
+        }
+        known.retain(|_, dictionary| dictionary.strong_count() > 0);
+        let made = Arc::new(ReadDictionary::new(content)?);
+        known.insert(hash, Arc::downgrade(&made));
+        Some(made)
     }
 }
 
@@ -143,6 +168,16 @@ mod tests {
         assert_eq!(decompress(Compression::ZstdDictionary, Some(&read), &small, raw.len() + 1, 0), None);
         assert_eq!(decompress(Compression::ZstdDictionary, Some(&read), &small[1..], raw.len(), 0), None);
         assert_eq!(decompress(Compression::ZstdDictionary, None, &small, raw.len(), 0), None);
+    }
+
+    #[test]
+    fn equal_dictionaries_are_prepared_once() {
+        let shelf = DictionaryShelf::default();
+        let first = shelf.get(b"some content").unwrap();
+        assert!(Arc::ptr_eq(&first, &shelf.get(b"some content").unwrap()));
+        drop(first);
+        assert!(shelf.get(b"other content").is_some());
+        assert_eq!(shelf.known.lock().len(), 1);
     }
 
     #[test]

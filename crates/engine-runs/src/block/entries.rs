@@ -10,6 +10,7 @@
 //! entry reads as empty instead of panicking.
 
 use crate::cache::Charge;
+use crate::prefetch::prefetch;
 use crate::wire::Reader;
 use crate::{ReadPoint, Stamp};
 use bytes::Bytes;
@@ -180,6 +181,16 @@ impl Block {
         let entry = parse(&self.bytes, offset as usize);
         debug_assert!(entry.is_some(), "checked when the block was decoded");
         entry.unwrap_or_default()
+    }
+
+    /// Loads the beginning of an entry into the processor's cache, so that a later step need not wait for it. Nothing if
+    /// there is no such entry.
+    #[inline]
+    pub(crate) fn touch(&self, position: usize) {
+        if position < self.count() {
+            let offset = (self.slot(position) >> 32) as usize;
+            prefetch(self.bytes.get(offset..).unwrap_or_default());
+        }
     }
 
     /// What follows the prefix in the entry's key.

@@ -3,12 +3,13 @@
 //! Invariant: when positioned, `block` holds the entry at `position` and `key` is its full key. Moving within a block costs
 //! no allocation and no search.
 
-use crate::Result;
 use crate::block::entries::{Block, Entry};
 use crate::run::Run;
 use crate::section::Part;
 use crate::section::core::Side;
 use crate::section::index::IndexPartition;
+use crate::{ReadPoint, Result};
+use pando_base::Timestamp;
 use std::sync::Arc;
 
 /// Blocks passed in a row before the rest is read ahead.
@@ -31,6 +32,7 @@ pub(crate) struct RunIterator {
     sequential: u32,
     prefetched_to: u64,
     admit: bool,
+    fence: Timestamp,
 }
 
 /// Which way.
@@ -66,6 +68,7 @@ impl RunIterator {
             head: 0,
             sequential: 0,
             prefetched_to: 0,
+            fence: Timestamp::MAX,
         }
     }
 
@@ -105,6 +108,12 @@ impl RunIterator {
         self.run.parts().get(self.part_position)
     }
 
+    /// True if the entry it stands on is a live version that this reader sees.
+    #[inline]
+    pub(crate) fn is_visible(&self, point: &ReadPoint) -> bool {
+        self.entry.is_visible(point, self.fence)
+    }
+
     /// The run it steps through.
     pub(crate) fn run(&self) -> &Arc<Run> {
         &self.run
@@ -123,6 +132,7 @@ impl RunIterator {
         self.partition = None;
         self.block = None;
         let Some(part) = self.part().cloned() else { return Ok(()) };
+        self.fence = part.fence();
         let root = part.core.root()?;
         self.partition_position = root.data.directory.keys.lower_bound(key);
         self.partition = part.core.partition(root, Side::Data, self.partition_position)?;
@@ -171,6 +181,7 @@ impl RunIterator {
         let Some(block) = &self.block else { return Ok(()) };
         if self.position + 1 < block.count() {
             self.position += 1;
+            block.touch(self.position + 1);
             self.show(false);
             return Ok(());
         }
@@ -180,11 +191,10 @@ impl RunIterator {
     /// To the previous entry; invalid before the first.
     #[inline]
     pub(crate) fn prev(&mut self) -> Result<()> {
-        if self.block.is_none() {
-            return Ok(());
-        }
+        let Some(block) = &self.block else { return Ok(()) };
         if self.position > 0 {
             self.position -= 1;
+            block.touch(self.position.wrapping_sub(1));
             self.show(false);
             return Ok(());
         }
@@ -271,6 +281,7 @@ impl RunIterator {
     fn enter_partition(&mut self, direction: Direction) -> Result<()> {
         self.unset();
         let Some(part) = self.part().cloned() else { return Ok(()) };
+        self.fence = part.fence();
         self.partition = part.core.partition(part.core.root()?, Side::Data, self.partition_position)?;
         let blocks = self.partition.as_ref().map_or(0, |partition| partition.len());
         if blocks == 0 {
@@ -286,17 +297,18 @@ impl RunIterator {
             return Ok(());
         };
         self.sequential = self.sequential.saturating_add(1);
-        if self.sequential >= SEQUENTIAL_BLOCKS
-            && direction == Direction::Forward
-            && let Some((frame, place)) = partition.block(self.block_position)
-            && frame.offset + PREFETCH_BYTES / 2 > self.prefetched_to
-            && !place.is_loaded()
-        {
-            let from = frame.offset.max(self.prefetched_to);
-            part.file().prefetch(from, PREFETCH_BYTES);
-            self.prefetched_to = from + PREFETCH_BYTES;
-        }
-        self.block = part.core.block_in_passing(Side::Data, partition, self.block_position, self.admit)?;
+        self.block = match partition.block(self.block_position) {
+            Some((frame, place)) => match place.peek() {
+                Some(block) => Some(block),
+                None => {
+                    if self.sequential >= SEQUENTIAL_BLOCKS && direction == Direction::Forward {
+                        read_ahead(part, frame.offset, &mut self.prefetched_to);
+                    }
+                    part.core.block_in_passing(Side::Data, partition, self.block_position, self.admit)?
+                }
+            },
+            None => None,
+        };
         let count = self.block.as_ref().map_or(0, |block| block.count());
         if count == 0 {
             self.block = None;
@@ -304,7 +316,33 @@ impl RunIterator {
         }
         self.position = if direction == Direction::Forward { 0 } else { count - 1 };
         self.show(true);
+        self.touch_neighbours(direction);
         Ok(())
+    }
+
+    /// Lets the processor fetch what the next steps will read: a scan of cached blocks is bound by the memory's latency.
+    #[inline]
+    fn touch_neighbours(&self, direction: Direction) {
+        let (Some(block), Some(partition)) = (&self.block, &self.partition) else { return };
+        let (entry, next) = match direction {
+            Direction::Forward => (1, self.block_position.wrapping_add(1)),
+            Direction::Backward => (block.count().wrapping_sub(2), self.block_position.wrapping_sub(1)),
+        };
+        block.touch(entry);
+        if let Some((_, place)) = partition.block(next) {
+            place.glance(|block| {
+                block.touch(if direction == Direction::Forward { 0 } else { block.count().wrapping_sub(1) })
+            });
+        }
+    }
+}
+
+/// Keeps the read-ahead at least half a window in front of the scan.
+fn read_ahead(part: &Part, offset: u64, prefetched_to: &mut u64) {
+    if offset + PREFETCH_BYTES / 2 > *prefetched_to {
+        let from = offset.max(*prefetched_to);
+        part.file().prefetch(from, PREFETCH_BYTES);
+        *prefetched_to = from + PREFETCH_BYTES;
     }
 }
 

@@ -53,6 +53,9 @@ pub struct RunCursor {
     direction: Direction,
     members: Vec<usize>,
     challenger: usize,
+    /// For each iterator, the first eight bytes of its key as a number that grows in the direction of travel, and the largest
+    /// number if it has left its run.
+    ranks: Vec<u64>,
     source: Source,
     loaded: OnceLock<Bytes>,
     scratch: Vec<u8>,
@@ -69,6 +72,7 @@ impl RunCursor {
             direction: Direction::Forward,
             members: Vec::new(),
             challenger: NOBODY,
+            ranks: Vec::new(),
             source: Source::Iterator(0),
             loaded: OnceLock::new(),
             scratch: Vec::new(),
@@ -83,6 +87,7 @@ impl RunCursor {
         // Tombstones of the oldest run delete nothing.
         let newer = table.runs().len().saturating_sub(1);
         self.has_tombstones = table.runs()[..newer].iter().any(|run| run.has_tombstones());
+        self.ranks = vec![0; self.iterators.len()];
         self.table = table;
         self.place = Place::Unset;
         self.source = Source::Iterator(0);
@@ -225,7 +230,7 @@ impl RunCursor {
         if let [_] = self.iterators.as_slice() {
             return self.settle_single();
         }
-        self.select();
+        self.select_anew();
         self.settle_merged()
     }
 
@@ -288,18 +293,14 @@ impl RunCursor {
             if !iterator.is_valid() {
                 return self.leave();
             }
-            let entry = iterator.entry();
-            let fence = iterator.part().map_or(pando_base::Timestamp::MAX, |part| part.fence());
-            if entry.is_visible(&self.point, fence) {
-                if !entry.is_deleted() {
+            if iterator.is_visible(&self.point) {
+                if !iterator.entry().is_deleted() {
                     self.show(Source::Iterator(0));
                     return Ok(true);
                 }
-            } else if let Some(source) = self.history(0)? {
-                if !source.is_deletion() {
-                    self.show(source);
-                    return Ok(true);
-                }
+            } else if let Some(source) = self.history(0)?.filter(|source| !source.is_deletion()) {
+                self.show(source);
+                return Ok(true);
             }
             self.place = Place::Unset;
             let Some(iterator) = self.iterators.first_mut() else { return self.leave() };
@@ -373,10 +374,8 @@ impl RunCursor {
     #[inline]
     fn judge_member(&mut self, position: usize) -> Result<Option<Verdict>> {
         let Some(iterator) = self.iterators.get(position) else { return Ok(None) };
-        let fence = iterator.part().map_or(pando_base::Timestamp::MAX, |part| part.fence());
-        let entry = iterator.entry();
-        let source = if entry.is_visible(&self.point, fence) {
-            if entry.is_deleted() {
+        let source = if iterator.is_visible(&self.point) {
+            if iterator.entry().is_deleted() {
                 return Ok(Some(Verdict::Hidden));
             }
             Source::Iterator(position)
@@ -394,13 +393,14 @@ impl RunCursor {
     /// Leaves the current key behind.
     #[inline]
     fn advance_merged(&mut self) -> Result<()> {
-        let direction = self.direction;
-        for &member in &self.members {
+        for position in 0..self.members.len() {
+            let member = self.members[position];
             let iterator = &mut self.iterators[member];
-            match direction {
+            match self.direction {
                 Direction::Forward => iterator.next()?,
                 Direction::Backward => iterator.prev()?,
             }
+            self.ranks[member] = self.rank(member);
         }
         if let [leader] = *self.members.as_slice()
             && self.iterators[leader].is_valid()
@@ -412,21 +412,41 @@ impl RunCursor {
         Ok(())
     }
 
+    #[inline]
+    fn rank(&self, position: usize) -> u64 {
+        let iterator = &self.iterators[position];
+        match self.direction {
+            _ if !iterator.is_valid() => u64::MAX,
+            Direction::Forward => iterator.head(),
+            Direction::Backward => !iterator.head(),
+        }
+    }
+
+    fn select_anew(&mut self) {
+        for position in 0..self.iterators.len() {
+            self.ranks[position] = self.rank(position);
+        }
+        self.select();
+    }
+
     /// Finds the nearest key, who stands on it, and the nearest other.
     fn select(&mut self) {
         self.members.clear();
         self.challenger = NOBODY;
-        for position in 0..self.iterators.len() {
-            if !self.iterators[position].is_valid() {
+        let mut leader = NOBODY;
+        for position in 0..self.ranks.len() {
+            if self.ranks[position] == u64::MAX && !self.iterators[position].is_valid() {
                 continue;
             }
-            let Some(leader) = self.members.first().copied() else {
+            if leader == NOBODY {
+                leader = position;
                 self.members.push(position);
                 continue;
-            };
+            }
             match self.order(position, leader) {
                 Ordering::Less => {
                     self.challenger = leader;
+                    leader = position;
                     self.members.clear();
                     self.members.push(position);
                 }
@@ -440,11 +460,20 @@ impl RunCursor {
         }
     }
 
-    /// `Less` if iterator `a` comes first in the direction of travel.
+    /// `Less` if iterator `a` comes first in the direction of travel. Both must be on an entry.
     #[inline]
     fn order(&self, a: usize, b: usize) -> Ordering {
-        let (a, b) = (&self.iterators[a], &self.iterators[b]);
-        let order = a.head().cmp(&b.head()).then_with(|| a.key().cmp(b.key()));
+        match self.ranks[a].cmp(&self.ranks[b]) {
+            Ordering::Equal => self.order_fully(a, b),
+            order => order,
+        }
+    }
+
+    #[inline]
+    fn order_fully(&self, a: usize, b: usize) -> Ordering {
+        let (a, b) = (self.iterators[a].key(), self.iterators[b].key());
+        // Up to eight bytes the numbers are the keys, but for zeros at the end.
+        let order = if a.len() <= 8 && b.len() <= 8 { a.len().cmp(&b.len()) } else { a.cmp(b) };
         match self.direction {
             Direction::Forward => order,
             Direction::Backward => order.reverse(),
@@ -482,7 +511,7 @@ impl RunCursor {
                 }
             }
         }
-        self.select();
+        self.select_anew();
         Ok(())
     }
 }

@@ -16,7 +16,7 @@ fn shape(seed: u64) -> Shape {
         keys: [5, 60, 200][seed as usize % 3],
         runs: [1, 2, 5][seed as usize / 3 % 3],
         operations_per_run: [40, 150, 400][seed as usize / 5 % 3],
-        erases: seed % 2 == 0,
+        erases: seed.is_multiple_of(2),
         fences: seed % 4 < 2,
         value_bytes_max: [30, 700][seed as usize / 7 % 2],
     }

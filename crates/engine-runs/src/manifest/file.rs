@@ -1,7 +1,7 @@
 //! One manifest file: its sectors, its reading and its appending.
 //!
 //! ```text
-//! 0     header sector   magic, format, number, store identity, checksum
+//! 0     header sector   magic, format, number, store identity, snapshot length, checksum
 //! 512   slot A          known-synced length, counter, checksum
 //! 1024  slot B          the same, written in turns with A
 //! 1536  frames          one per record, in order
@@ -46,6 +46,8 @@ pub(crate) fn number_of(name: &str) -> Option<u64> {
 pub(crate) struct Contents {
     /// The store's identity.
     pub identity: u64,
+    /// How long the file was when it was created.
+    pub snapshot_bytes: u64,
     /// The records: offset of each frame and its payload.
     pub records: Vec<(u64, Vec<u8>)>,
     /// True if an unacknowledged record was cut off behind the last one.
@@ -155,13 +157,13 @@ impl ManifestFile {
 
 /// The bytes of a manifest file with these records, all of them known to be synced.
 pub(crate) fn image(number: u64, identity: u64, payloads: &[Vec<u8>]) -> Vec<u8> {
-    let mut image = header(number, identity);
-    image.resize(FRAMES_OFFSET, 0);
+    let mut image = vec![0; FRAMES_OFFSET];
     for (index, payload) in payloads.iter().enumerate() {
         let frame = frame::encode(number, image.len() as u64, index as u64 + 1, payload);
         image.extend_from_slice(&frame);
     }
     let length = image.len() as u64;
+    image[..SECTOR_BYTES].copy_from_slice(&header(number, identity, length));
     for index in 0..2 {
         let offset = slot_offset(index);
         image[offset..offset + SECTOR_BYTES].copy_from_slice(&slot(number, index, length, 1));
@@ -172,7 +174,7 @@ pub(crate) fn image(number: u64, identity: u64, payloads: &[Vec<u8>]) -> Vec<u8>
 /// Reads a manifest file's bytes, telling a torn tail from corruption.
 pub(crate) fn read(path: &Path, number: u64, bytes: &[u8]) -> Result<Contents, RunsError> {
     let corruption = |offset: usize, detail: &str| RunsError::corruption(path, offset as u64, detail);
-    let identity = read_header(number, bytes).map_err(|detail| corruption(0, detail))?;
+    let (identity, snapshot_bytes) = read_header(number, bytes).map_err(|detail| corruption(0, detail))?;
     let slots = [read_slot(number, bytes, 0), read_slot(number, bytes, 1)];
     let Some((slot_counter, synced)) = slots.into_iter().flatten().max() else {
         return Err(corruption(SECTOR_BYTES, "neither record of the synced length passes its checksum"));
@@ -193,7 +195,7 @@ pub(crate) fn read(path: &Path, number: u64, bytes: &[u8]) -> Result<Contents, R
         return Err(corruption(offset, &format!("a record is damaged, but a later one at {later} is sound")));
     }
     let torn = offset < bytes.len();
-    Ok(Contents { identity, records, torn, length: offset as u64, synced, slot_counter })
+    Ok(Contents { identity, snapshot_bytes, records, torn, length: offset as u64, synced, slot_counter })
 }
 
 /// What of a damaged manifest can still be read: every sound record, and where it lay.
@@ -217,9 +219,9 @@ fn slot_offset(index: usize) -> usize {
     SECTOR_BYTES * (1 + index)
 }
 
-fn header(number: u64, identity: u64) -> Vec<u8> {
+fn header(number: u64, identity: u64, snapshot_bytes: u64) -> Vec<u8> {
     let mut sector = HEADER_MAGIC.to_vec();
-    for field in [FORMAT, number, identity] {
+    for field in [FORMAT, number, identity, snapshot_bytes] {
         sector.extend_from_slice(&field.to_le_bytes());
     }
     finish_sector(sector, number, 0)
@@ -241,18 +243,18 @@ fn finish_sector(mut sector: Vec<u8>, number: u64, offset: usize) -> Vec<u8> {
 }
 
 /// The fields of the sector at `offset`, if its checksum holds.
-fn read_sector(number: u64, bytes: &[u8], offset: usize, magic: [u8; 8]) -> Option<[u64; 3]> {
+fn read_sector(number: u64, bytes: &[u8], offset: usize, magic: [u8; 8]) -> Option<[u64; 4]> {
     let sector = bytes.get(offset..offset + SECTOR_BYTES)?;
     let (body, checksum) = sector.split_at(SECTOR_BYTES - 8);
     if xxh3_64_with_seed(body, frame::seed(number, offset as u64)).to_le_bytes() != checksum || body[..8] != magic {
         return None;
     }
     let field = |index: usize| Some(u64::from_le_bytes(*body[8 * (index + 1)..].first_chunk()?));
-    Some([field(0)?, field(1)?, field(2)?])
+    Some([field(0)?, field(1)?, field(2)?, field(3)?])
 }
 
-fn read_header(number: u64, bytes: &[u8]) -> Result<u64, &'static str> {
-    let [format, stated, identity] =
+fn read_header(number: u64, bytes: &[u8]) -> Result<(u64, u64), &'static str> {
+    let [format, stated, identity, snapshot_bytes] =
         read_sector(number, bytes, 0, HEADER_MAGIC).ok_or("the manifest's header fails its checksum")?;
     if format != FORMAT {
         return Err("the manifest has a format that this version does not know");
@@ -260,11 +262,11 @@ fn read_header(number: u64, bytes: &[u8]) -> Result<u64, &'static str> {
     if stated != number {
         return Err("the manifest's header names another manifest");
     }
-    Ok(identity)
+    Ok((identity, snapshot_bytes))
 }
 
 /// (counter, synced length)
 fn read_slot(number: u64, bytes: &[u8], index: usize) -> Option<(u64, u64)> {
-    let [synced, counter, _] = read_sector(number, bytes, slot_offset(index), SLOT_MAGIC)?;
+    let [synced, counter, ..] = read_sector(number, bytes, slot_offset(index), SLOT_MAGIC)?;
     Some((counter, synced))
 }

@@ -20,7 +20,7 @@ pub(crate) mod state;
 #[cfg(test)]
 mod tests;
 
-use crate::{Result, RunsError};
+use crate::{FileId, Result, RunsError};
 use change::Change;
 use file::ManifestFile;
 use pando_env::Disk;
@@ -109,10 +109,9 @@ impl Manifest {
         }
         let file = ManifestFile::open(&**disk, &path, number, &contents)?;
         let directory = directory.to_owned();
-        let snapshot_bytes = 0;
-        let mut manifest =
+        let snapshot_bytes = contents.snapshot_bytes;
+        let manifest =
             Manifest { disk: disk.clone(), directory, identity, state, file, snapshot_bytes, rotate_bytes_min };
-        manifest.snapshot_bytes = manifest.state.snapshot().iter().map(|chunk| chunk.len() as u64).sum();
         Ok((manifest, found))
     }
 
@@ -143,7 +142,7 @@ impl Manifest {
 
     /// Makes the changes durable, all or none of them, then part of the state. Returns the files that nobody needs any
     /// more. The caller has checked that the changes make sense.
-    pub fn append(&mut self, changes: &[Change]) -> Result<Vec<u64>> {
+    pub fn append(&mut self, changes: &[Change]) -> Result<Vec<FileId>> {
         let mut payload = Vec::new();
         changes.iter().for_each(|change| change.encode(&mut payload));
         if payload.len() > frame::PAYLOAD_BYTES_MAX {
@@ -151,7 +150,7 @@ impl Manifest {
         }
         self.file.append(&payload)?;
         for change in changes {
-            if let Err(objection) = self.state.apply(change) {
+            if let Err(objection) = self.state.apply(change.clone()) {
                 debug_assert!(false, "an unchecked change was appended: {objection}");
                 return Err(RunsError::Stopped(format!(
                     "the manifest holds a change that makes no sense: {objection}"
@@ -224,7 +223,7 @@ pub(crate) fn replay(path: &Path, records: &[(u64, Vec<u8>)]) -> Result<State> {
     for (offset, payload) in records {
         let changes = Change::decode_all(payload)
             .ok_or_else(|| RunsError::corruption(path, *offset, "a record cannot be understood"))?;
-        for change in &changes {
+        for change in changes {
             state.apply(change).map_err(|objection| RunsError::corruption(path, *offset, objection))?;
         }
     }

@@ -18,6 +18,8 @@ pub struct TableRecord {
     pub records: i64,
     /// Their size in bytes, as of the last checkpoint.
     pub bytes: i64,
+    /// Fences do not cut it: its writes are in a log and never rolled back.
+    pub unfenced: bool,
 }
 
 /// Where the log goes on from what the runs hold.
@@ -44,6 +46,7 @@ impl TableRecord {
         put_bytes(buffer, &self.configuration);
         put_varint(buffer, zigzag(self.records));
         put_varint(buffer, zigzag(self.bytes));
+        put_varint(buffer, u64::from(self.unfenced));
     }
 
     pub(crate) fn decode(reader: &mut Reader<'_>) -> Option<TableRecord> {
@@ -53,6 +56,7 @@ impl TableRecord {
             configuration: reader.owned_bytes()?,
             records: unzigzag(reader.varint()?),
             bytes: unzigzag(reader.varint()?),
+            unfenced: reader.varint()? != 0,
         })
     }
 }
@@ -99,6 +103,7 @@ mod tests {
                 configuration: Bytes::from_static(b"{}"),
                 records,
                 bytes,
+                unfenced: bytes > 0,
             };
             let mut buffer = Vec::new();
             table.encode(&mut buffer);

@@ -55,24 +55,26 @@ const CHUNK_BYTES: usize = 256 << 10;
 
 impl State {
     /// Takes one step.
-    pub fn apply(&mut self, change: &Change) -> Result<(), Objection> {
+    pub fn apply(&mut self, change: Change) -> Result<(), Objection> {
         match change {
             Change::Numbers { next_file, next_run } => {
-                self.next_file = self.next_file.max(*next_file);
-                self.next_run = self.next_run.max(*next_run);
+                self.next_file = self.next_file.max(next_file);
+                self.next_run = self.next_run.max(next_run);
             }
-            Change::Fence(fence) => self.fence(*fence),
+            Change::Fence(fence) => self.fence(fence),
             Change::Create(record) => return self.create(record),
-            Change::Update(record) => self.table_mut(record.id)?.record = record.clone(),
-            Change::Drop(table) => return self.drop_table(*table),
-            Change::File(file) => return self.add_file(file),
-            Change::Run { table, id, ages, run } => {
-                self.take_parts(run)?;
-                let run = RunState { id: *id, ages: *ages, run: run.clone() };
-                self.table_mut(*table)?.runs.insert(0, run);
+            Change::Update(record) => {
+                let table = self.table_mut(record.id)?;
+                table.record = record;
             }
-            Change::Replace { table, removed, id, run } => return self.replace(*table, removed, *id, run.as_ref()),
-            Change::Mark(mark) => self.mark = Some(mark.clone()),
+            Change::Drop(table) => return self.drop_table(table),
+            Change::File(file) => return self.add_file(&file),
+            Change::Run { table, id, ages, run } => {
+                self.take_parts(&run)?;
+                self.table_mut(table)?.runs.insert(0, RunState { id, ages, run });
+            }
+            Change::Replace { table, removed, id, run } => return self.replace(table, &removed, id, run),
+            Change::Mark(mark) => self.mark = Some(mark),
         }
         Ok(())
     }
@@ -102,12 +104,13 @@ impl State {
     /// The tables in which a fence would cut something.
     pub fn tables_cut_by(&self, fence: Timestamp) -> BTreeSet<TableId> {
         let cut = |run: &RunState| run.run.parts.iter().any(|part| part.max_durable > fence && part.fence > fence);
-        let tables = self.tables.iter().filter(|(_, table)| table.runs.iter().any(cut));
+        let tables = self.tables.iter().filter(|(_, table)| !table.record.unfenced && table.runs.iter().any(cut));
         tables.map(|(id, _)| *id).collect()
     }
 
     fn fence(&mut self, fence: Timestamp) {
-        let runs = self.tables.values_mut().flat_map(|table| &mut table.runs);
+        let fenced = self.tables.values_mut().filter(|table| !table.record.unfenced);
+        let runs = fenced.flat_map(|table| &mut table.runs);
         for part in runs.flat_map(|run| &mut run.run.parts) {
             if part.max_durable > fence {
                 part.fence = part.fence.min(fence);
@@ -119,11 +122,11 @@ impl State {
         self.tables.get_mut(&id).ok_or_else(|| format!("there is no table {id}"))
     }
 
-    fn create(&mut self, record: &TableRecord) -> Result<(), Objection> {
-        let state = TableState { record: record.clone(), runs: Vec::new() };
-        match self.tables.insert(record.id, state) {
+    fn create(&mut self, record: TableRecord) -> Result<(), Objection> {
+        let id = record.id;
+        match self.tables.insert(id, TableState { record, runs: Vec::new() }) {
             None => Ok(()),
-            Some(_) => Err(format!("table {} is there already", record.id)),
+            Some(_) => Err(format!("table {id} is there already")),
         }
     }
 
@@ -172,9 +175,9 @@ impl State {
         table: TableId,
         removed: &[RunId],
         id: RunId,
-        run: Option<&RunDescriptor>,
+        run: Option<RunDescriptor>,
     ) -> Result<(), Objection> {
-        run.map_or(Ok(()), |run| self.take_parts(run))?;
+        run.iter().try_for_each(|run| self.take_parts(run))?;
         let runs = &mut self.table_mut(table)?.runs;
         let first = runs.iter().position(|run| Some(&run.id) == removed.first());
         let first = first.ok_or_else(|| format!("table {table} has no run {:?}", removed.first()))?;
@@ -183,7 +186,7 @@ impl State {
             return Err(format!("the runs {removed:?} of table {table} are not neighbours"));
         }
         let ages = neighbours.iter().map(|run| run.ages).reduce(Ages::union).unwrap_or_default();
-        let new = run.map(|run| RunState { id, ages, run: run.clone() });
+        let new = run.map(|run| RunState { id, ages, run });
         let old: Vec<RunState> = runs.splice(first..first + removed.len(), new).collect();
         old.iter().try_for_each(|run| self.return_parts(&run.run))
     }

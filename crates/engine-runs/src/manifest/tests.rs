@@ -26,7 +26,7 @@ fn open(env: &Env) -> Result<Manifest> {
 }
 
 fn table(id: u64) -> TableRecord {
-    TableRecord { id, ident: format!("table-{id}"), configuration: Bytes::from_static(b"c"), records: 1, bytes: -2 }
+    TableRecord { id, ident: format!("table-{id}"), configuration: Bytes::from_static(b"c"), records: 1, bytes: -2, unfenced: false }
 }
 
 fn run_in(file: u64) -> RunDescriptor {
@@ -60,7 +60,7 @@ fn states(count: u64) -> Vec<State> {
     let mut state = State::default();
     let mut states = vec![state.clone()];
     for step in 0..count {
-        edit(step).iter().for_each(|change| state.apply(change).unwrap());
+        edit(step).into_iter().for_each(|change| state.apply(change).unwrap());
         state.take_obsolete();
         states.push(state.clone());
     }
@@ -87,7 +87,7 @@ fn a_snapshot_leads_to_the_same_state() {
     for state in states(24) {
         let mut copy = State::default();
         for chunk in state.snapshot() {
-            Change::decode_all(&chunk).unwrap().iter().for_each(|change| copy.apply(change).unwrap());
+            Change::decode_all(&chunk).unwrap().into_iter().for_each(|change| copy.apply(change).unwrap());
         }
         assert_eq!(copy, state);
     }

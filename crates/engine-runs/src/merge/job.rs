@@ -162,7 +162,7 @@ impl Runs {
         let manifest = self.shared.manifest.lock();
         *self.shared.merges.fence.lock() = Timestamp::MAX;
         let take = |(table, choice): &(TableId, Choice)| {
-            let slot = self.slot(*table);
+            let slot = self.shared.slot_in(manifest.state(), *table);
             let numbered = slot.numbered();
             let end = choice.first + choice.count;
             let runs = numbered.get(choice.first..end)?.to_vec();
@@ -189,7 +189,7 @@ impl Runs {
         let segments: VecDeque<Segment> = segments::plan(&runs, worth_keeping)?.into();
         let lineage = lineage(&runs, &segments, ages);
         let ident = lineage::hint(&ident, &lineage);
-        let options = TableWriteOptions { filter_prefix: first_part.core.root()?.filter_prefix.clone(), ident };
+        let options = TableWriteOptions { filter_prefix: first_part.core.root()?.filter_prefix, ident };
         Ok(Some(TableJob { table: slot.table(), slot, removed, runs, bottom, options, segments, output: Vec::new() }))
     }
 
@@ -255,7 +255,9 @@ fn assemble(
     if job.slot.is_dropped() {
         return None;
     }
-    let runs = &state.tables.get(&job.table)?.runs;
+    let table = state.tables.get(&job.table)?;
+    let fence = if table.record.unfenced { Timestamp::MAX } else { fence };
+    let runs = &table.runs;
     let first = runs.iter().position(|run| Some(&run.id) == job.removed.first())?;
     let inputs = runs.get(first..first + job.removed.len())?;
     if !inputs.iter().map(|run| &run.id).eq(&job.removed) {

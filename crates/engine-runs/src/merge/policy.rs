@@ -94,7 +94,7 @@ fn by_space(policy: &MergePolicy, runs: &[RunShape]) -> Option<Choice> {
 
 fn by_tininess(policy: &MergePolicy, runs: &[RunShape]) -> Option<Choice> {
     let tiny = runs.iter().take_while(|run| run.bytes < policy.tiny_bytes).count();
-    (tiny > policy.tiny_runs_max).then(|| Choice { first: 0, count: tiny, reason: Reason::Tiny })
+    (tiny > policy.tiny_runs_max).then_some(Choice { first: 0, count: tiny, reason: Reason::Tiny })
 }
 
 fn by_depth(policy: &MergePolicy, runs: &[RunShape]) -> Option<Choice> {

@@ -25,7 +25,7 @@ pub(crate) struct Root {
     pub(crate) tombstones: Tombstones,
     pub(crate) data: PartitionList,
     pub(crate) history: PartitionList,
-    dictionary: Option<ReadDictionary>,
+    dictionary: Option<Arc<ReadDictionary>>,
     data_places: Box<[Resident<IndexPartition>]>,
     history_places: Box<[Resident<IndexPartition>]>,
     filter_places: Box<[Resident<Filter>]>,
@@ -76,7 +76,7 @@ impl SectionCore {
         let dictionary = record.dictionary.map(|handle| self.load_dictionary(handle)).transpose()?;
         let tombstones = record.tombstones.map(|handle| self.load_tombstones(handle)).transpose()?.unwrap_or_default();
         let size = data.size_bytes() + history.size_bytes() + (data.len() * 2 + history.len()) * 16;
-        let size = size + dictionary.as_ref().map_or(0, ReadDictionary::size_bytes) + size_of::<Root>();
+        let size = size + dictionary.as_ref().map_or(0, |dictionary| dictionary.size_bytes()) + size_of::<Root>();
         let places = |count| std::iter::repeat_with(Resident::default).take(count).collect();
         let root = Root {
             filter_prefix: record.filter_prefix,
@@ -92,9 +92,10 @@ impl SectionCore {
         Ok(self.root.get_or_init(|| root))
     }
 
-    fn load_dictionary(&self, handle: FrameHandle) -> Result<ReadDictionary> {
+    fn load_dictionary(&self, handle: FrameHandle) -> Result<Arc<ReadDictionary>> {
         let (_, content) = self.file.read_payload(handle, FrameKind::Dictionary, None, 0)?;
-        ReadDictionary::new(&content).ok_or_else(|| self.file.corruption(handle.offset, "unusable dictionary"))
+        let dictionary = self.cache.dictionaries().get(&content);
+        dictionary.ok_or_else(|| self.file.corruption(handle.offset, "unusable dictionary"))
     }
 
     fn load_tombstones(&self, handle: FrameHandle) -> Result<Tombstones> {
@@ -244,7 +245,7 @@ impl SectionCore {
             Side::Data => FrameKind::Data,
             Side::History => FrameKind::History,
         };
-        let dictionary = self.root()?.dictionary.as_ref();
+        let dictionary = self.root()?.dictionary.as_deref();
         let (header, payload) = self.file.read_payload(handle, kind, dictionary, SLOT_BYTES_PER_ENTRY)?;
         let block = Block::decode(payload, header.entries)
             .ok_or_else(|| self.file.corruption(handle.offset, "the block cannot be decoded"))?;
@@ -270,7 +271,7 @@ impl SectionCore {
     /// An out-of-line value.
     pub(crate) fn read_value(&self, reference: ValueReference) -> Result<Bytes> {
         let handle = FrameHandle { offset: reference.offset, length: reference.frame_length };
-        let dictionary = self.root()?.dictionary.as_ref();
+        let dictionary = self.root()?.dictionary.as_deref();
         let (_, value) = self.file.read_payload(handle, FrameKind::Value, dictionary, 0)?;
         if value.len() != reference.raw_length as usize {
             return Err(self.file.corruption(handle.offset, "the value is not as long as its reference says"));

@@ -4,7 +4,7 @@
 //! it touched. All of that happens under the manifest's lock, so that slots change in the order of the records.
 
 use super::statistics::count;
-use super::{Runs, Shared, TableSlot};
+use super::{Runs, Shared};
 use crate::lineage::Ages;
 use crate::manifest::Manifest;
 use crate::manifest::change::{Change, RunId};
@@ -13,7 +13,6 @@ use crate::manifest::state::State;
 use crate::{FileDescriptor, FileId, NewRuns, Result, RunDescriptor, RunFile, RunsError, TableId};
 use pando_base::Timestamp;
 use std::collections::BTreeSet;
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 /// What one step changes; everything takes effect together or not at all.
@@ -170,10 +169,11 @@ impl Runs {
             files.add(RunFile::new(&shared.env, &shared.directory, file.clone()));
         }
         for id in &plan.touched {
-            let Some(table) = state.tables.get(id) else { continue };
             catalog.dropped.remove(id);
-            let slot = catalog.slots.entry(*id).or_insert_with(|| Arc::new(TableSlot::new(*id)));
-            slot.replace(&table.runs, files.live(), &shared.cache);
+            // A table without a slot gets one from the state when it is first asked for.
+            if let (Some(table), Some(slot)) = (state.tables.get(id), catalog.slots.get(id)) {
+                slot.replace(&table.runs, files.live(), &shared.cache);
+            }
         }
         for id in &plan.dropped {
             catalog.dropped.insert(*id);

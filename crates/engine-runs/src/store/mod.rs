@@ -12,7 +12,7 @@
 //! refused with the first failure's message, and the next open sorts it out from the manifest alone.
 //!
 //! Lock order: merge job → manifest → catalog → files. None is held over the work of a merge, and readers take the
-//! catalog's read lock only to find a slot.
+//! catalog's read lock only to find a slot, and the manifest's lock only the first time.
 //!
 //! The store does not lock its directory; whoever opens it has locked the data directory around it. It knows nothing of
 //! keys' meaning, of transactions, or of what a table is for.
@@ -38,6 +38,7 @@ pub use statistics::RunsStatistics;
 
 use crate::ballast::Ballast;
 use crate::manifest::Manifest;
+use crate::manifest::state::State;
 use crate::merge::Merges;
 use crate::{BlockCache, FileId, Result, RunWriter, RunsError, TableId, WriterOptions};
 use files::Files;
@@ -84,7 +85,7 @@ impl Runs {
         if let Some(slot) = self.shared.catalog.read().slots.get(&table) {
             return slot.clone();
         }
-        self.shared.catalog.write().slots.entry(table).or_insert_with(|| Arc::new(TableSlot::new(table))).clone()
+        self.shared.slot_in(self.shared.manifest.lock().state(), table)
     }
 
     /// A writer of new runs, to be installed by an edit.
@@ -119,9 +120,9 @@ impl Runs {
         self.shared.cache.used_bytes() as u64
     }
 
-    /// The block cache, to read files of another store through.
-    pub(crate) fn cache(&self) -> &Arc<BlockCache> {
-        &self.shared.cache
+    /// To be told of an error of a writer: a failed sync stops the store. Returns the error to pass on.
+    pub fn note_failure(&self, error: RunsError) -> RunsError {
+        self.shared.stop_on_failed_sync(error)
     }
 
     /// Ends the store in good order: gives up a merge in progress and lets the manifest state that all of it is synced.
@@ -172,6 +173,20 @@ impl Runs {
 }
 
 impl Shared {
+    /// The slot of a table, filled on first use: a store has many tables that nobody asks for. The caller holds the
+    /// manifest's lock, so that no edit passes the slot by.
+    pub fn slot_in(&self, state: &State, table: TableId) -> Arc<TableSlot> {
+        let mut catalog = self.catalog.write();
+        let fill = || {
+            let slot = TableSlot::new(table);
+            if let Some(table) = state.tables.get(&table) {
+                slot.replace(&table.runs, self.files.lock().live(), &self.cache);
+            }
+            Arc::new(slot)
+        };
+        catalog.slots.entry(table).or_insert_with(fill).clone()
+    }
+
     pub fn refuse_if_stopped(&self) -> Result<()> {
         match &*self.stopped.lock() {
             Some(reason) => Err(RunsError::Stopped(reason.clone())),

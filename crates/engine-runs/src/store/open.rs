@@ -1,11 +1,12 @@
 //! Opening a store: the manifest is read, the directory is listed, and that is all.
 //!
-//! No run file is opened, so the time depends on the number of tables and files and not on their size. A file that the
+//! No run file is opened and no slot is filled, so the time depends on the number of tables and files and not on their
+//! size. A file that the
 //! manifest names and the directory lacks is corruption, named at once; a file that the manifest does not name is left
 //! over from a crash and removed.
 
 use super::files::Files;
-use super::{Catalog, Runs, RunsOptions, Shared, TableSlot};
+use super::{Catalog, Runs, RunsOptions, Shared};
 use crate::ballast::{self, Ballast};
 use crate::manifest::record::{CheckpointMark, TableRecord};
 use crate::manifest::state::State;
@@ -55,7 +56,6 @@ impl Runs {
         let next_file = next_file(state, &listed);
         let cache = BlockCache::new(usize::try_from(options.cache_bytes).unwrap_or(usize::MAX));
         let files = open_files(env, directory, state);
-        let catalog = open_slots(state, &files, &cache);
         let shared = Shared {
             env: env.clone(),
             directory: directory.to_owned(),
@@ -65,7 +65,7 @@ impl Runs {
             ballast: Ballast::open(disk.clone(), directory, options.ballast_bytes)?,
             options,
             manifest: Mutex::new(manifest),
-            catalog: RwLock::new(catalog),
+            catalog: RwLock::new(Catalog::default()),
             files: Mutex::new(files),
             stopped: Mutex::new(None),
             counters: Default::default(),
@@ -124,14 +124,4 @@ fn open_files(env: &Env, directory: &Path, state: &State) -> Files {
         files.add(RunFile::new(env, directory, descriptor));
     }
     files
-}
-
-fn open_slots(state: &State, files: &Files, cache: &Arc<BlockCache>) -> Catalog {
-    let mut catalog = Catalog::default();
-    for (id, table) in &state.tables {
-        let slot = TableSlot::new(*id);
-        slot.replace(&table.runs, files.live(), cache);
-        catalog.slots.insert(*id, Arc::new(slot));
-    }
-    catalog
 }

@@ -137,7 +137,17 @@ impl Batch {
 
 /// Writes and installs one run for each table, with a mark.
 pub(crate) fn checkpoint(runs: &Runs, model: &mut Model, batches: &BTreeMap<TableId, Batch>) -> Result<()> {
-    let mut writer = runs.writer(small_writer())?;
+    checkpoint_with(runs, model, batches, small_writer())
+}
+
+/// The same with other options.
+pub(crate) fn checkpoint_with(
+    runs: &Runs,
+    model: &mut Model,
+    batches: &BTreeMap<TableId, Batch>,
+    options: WriterOptions,
+) -> Result<()> {
+    let mut writer = runs.writer(options)?;
     let mut next = model.clone();
     for (table, batch) in batches {
         writer.begin_table(*table, TableWriteOptions { ident: format!("table-{table}"), ..Default::default() })?;
@@ -193,22 +203,31 @@ pub(crate) fn agrees(runs: &Runs, opened: Option<&Opened>, model: &Model, point:
             return Ok(false);
         }
     }
+    Ok(difference(runs, model, point)?.is_none())
+}
+
+/// Where the store and the model differ.
+pub(crate) fn difference(runs: &Runs, model: &Model, point: &ReadPoint) -> Result<Option<String>> {
     for (id, table) in &model.tables {
-        if scan(runs, *id, point)? != model.scan(*id, point) {
-            return Ok(false);
-        }
         let loaded = runs.slot(*id).load();
-        for key in table.keys() {
+        for (key, versions) in table {
             let found = match loaded.get(key, point)? {
                 Lookup::Found { value, .. } => Some(value.to_vec()),
                 Lookup::Deleted { .. } | Lookup::Absent => None,
             };
-            if found != model.get(*id, key, point) {
-                return Ok(false);
+            let wanted = model.get(*id, key, point);
+            if found != wanted {
+                let key = String::from_utf8_lossy(key);
+                return Ok(Some(format!(
+                    "table {id}, {key}, {point:?}: {found:?} instead of {wanted:?} of {versions:?}"
+                )));
             }
         }
+        if scan(runs, *id, point)? != model.scan(*id, point) {
+            return Ok(Some(format!("table {id}, {point:?}: gets agree, the scan does not")));
+        }
     }
-    Ok(true)
+    Ok(None)
 }
 
 /// The run files in the store's directory.

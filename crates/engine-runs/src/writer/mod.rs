@@ -7,6 +7,7 @@
 //! Rules for the caller, checked: keys of a table ascend strictly; versions of a key come newest first; range tombstones come
 //! before the first key of their table.
 
+mod dictionary;
 mod output;
 mod pipeline;
 mod section;
@@ -53,7 +54,7 @@ impl Default for WriterOptions {
             history_block_bytes: 16 << 10,
             file_bytes: 64 << 20,
             level: 1,
-            dictionary_bytes: 16 << 10,
+            dictionary_bytes: 4 << 10,
             inline_value_bytes_max: 16 << 10,
             threads: 4,
         }

@@ -3,10 +3,11 @@
 //! The first blocks of a table are held back until there is enough to make its dictionary from. All parts of a table share
 //! that dictionary, each with its own copy.
 
+use super::dictionary;
 use super::output::Output;
 use super::pipeline::{FinishedBlock, Job, Pipeline};
 use super::{TableWriteOptions, WriterOptions};
-use crate::block::builder::shared_length;
+use crate::block::builder::{StagedBlock, shared_length};
 use crate::block::compression::WriteDictionary;
 use crate::block::entries::{FLAG_DELETED, FLAG_HISTORY, FLAG_OUT_OF_LINE, ValueReference};
 use crate::block::frame::FrameKind;
@@ -18,12 +19,6 @@ use crate::{FilterPrefix, KeyBounds, PartDescriptor, RangeTombstone, Result, Run
 use bytes::Bytes;
 use pando_base::Timestamp;
 use std::sync::Arc;
-
-/// How much is sampled for each byte of dictionary.
-const SAMPLE_RATIO: usize = 8;
-
-/// Below this, a dictionary costs more than it saves.
-const DICTIONARY_TABLE_BYTES_MIN: usize = 64 << 10;
 
 enum DictionaryState {
     /// Blocks wait here until there are enough.
@@ -243,11 +238,11 @@ impl SectionWriter {
     /// Makes the dictionary when enough is held, or at once when there will be no more.
     fn decide_dictionary(&mut self, options: &WriterOptions, pipeline: &mut Pipeline, at_once: bool) {
         let DictionaryState::Sampling { held, held_bytes } = &mut self.dictionary else { return };
-        if !at_once && *held_bytes < options.dictionary_bytes * SAMPLE_RATIO {
+        if !at_once && *held_bytes < options.dictionary_bytes * dictionary::SAMPLE_RATIO {
             return;
         }
-        let wanted = options.dictionary_bytes > 0 && *held_bytes >= DICTIONARY_TABLE_BYTES_MIN;
-        let dictionary = wanted.then(|| make_dictionary(held, options)).flatten().map(Arc::new);
+        let blocks: Vec<&StagedBlock> = held.iter().map(|job| &job.staged).collect();
+        let dictionary = dictionary::make(&blocks, options).map(Arc::new);
         let held = std::mem::take(held);
         self.dictionary = DictionaryState::Decided(dictionary);
         held.into_iter().for_each(|job| self.submit(job, pipeline));
@@ -404,24 +399,6 @@ fn separator<'a>(last: &'a [u8], next: &'a [u8]) -> &'a [u8] {
     debug_assert!(last < next);
     let length = shared_length(last, next) + 1;
     if length < last.len() && length < next.len() { &next[..length] } else { last }
-}
-
-/// Pieces of the held blocks, evenly spread.
-fn make_dictionary(held: &[Job], options: &WriterOptions) -> Option<WriteDictionary> {
-    let mut encoded = Vec::new();
-    let mut content = Vec::with_capacity(options.dictionary_bytes);
-    let each = (options.dictionary_bytes / held.len().max(1)).max(256);
-    let step = (held.len() * each).div_ceil(options.dictionary_bytes.max(1)).max(1);
-    for job in held.iter().step_by(step) {
-        job.staged.encode(&mut encoded);
-        let take = each.min(encoded.len()).min(options.dictionary_bytes.saturating_sub(content.len()));
-        content.extend_from_slice(&encoded[..take]);
-    }
-    // A content that begins like a formatted zstd dictionary would be taken for one.
-    if content.starts_with(&[0x37, 0xa4, 0x30, 0xec]) {
-        content.insert(0, 0);
-    }
-    WriteDictionary::new(Bytes::from(content), options.level)
 }
 
 #[cfg(test)]

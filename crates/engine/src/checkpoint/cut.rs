@@ -50,6 +50,7 @@ pub struct Cut {
 impl Core {
     /// Takes the cut. Commits, creations and drops happen under the log's lock, so none of them is half in it.
     pub(super) fn take_cut(&self, target: Target, spill: bool) -> Cut {
+        let log_bytes = self.log.statistics().appended_bytes;
         let guard = self.log.lock();
         let stable = match target {
             Target::Full => None,
@@ -58,9 +59,9 @@ impl Core {
         };
         self.keeper.set_checkpointing(stable);
         let tables = self.registry.all();
-        let at = stable.unwrap_or(Timestamp::MAX);
+        let at = |table: &EngineTable| stable.filter(|_| !table.logged).unwrap_or(Timestamp::MAX);
         let sizes = tables.iter().filter_map(|table| {
-            let size = table.ledger.lock().at(at);
+            let size = table.ledger.lock().at(at(table));
             let changed = !table.is_in_manifest() || size != *table.checkpointed.lock();
             changed.then(|| (table.clone(), size))
         });
@@ -75,7 +76,7 @@ impl Core {
             tables,
             last_table: self.registry.last_id(),
             changes: self.changes.load(Ordering::Relaxed),
-            log_bytes: self.log.statistics().appended_bytes,
+            log_bytes,
             _snapshot: snapshot,
         }
     }
@@ -89,9 +90,12 @@ impl Cut {
 
     /// The version's stamp if it belongs to the checkpoint. The answer never changes: what is published by the cut has its
     /// outcome, and what commits later has a later sequence.
-    pub fn takes(&self, version: &Version) -> Option<Stamp> {
+    ///
+    /// Everything in a logged table is taken: the log before the cut is no longer applied.
+    pub fn takes(&self, table: &EngineTable, version: &Version) -> Option<Stamp> {
         let Outcome::Committed { stamp, commit_sequence } = version.outcome() else { return None };
-        let stable = self.stable.is_none_or(|stable| self.spill || stamp.commit.is_none() || stamp.durable <= stable);
+        let all = table.logged || self.spill || stamp.commit.is_none();
+        let stable = all || self.stable.is_none_or(|stable| stamp.durable <= stable);
         (commit_sequence <= self.sequence && stable).then_some(stamp)
     }
 }

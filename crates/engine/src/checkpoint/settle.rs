@@ -27,7 +27,7 @@ impl Core {
                         self.memory.add_overhead(entry.chain.enter_deletion(*stamp));
                     }
                 }
-                let (freed, marked) = entry.chain.mark_in_base(|version| cut.takes(version).is_some());
+                let (freed, marked) = entry.chain.mark_in_base(|version| cut.takes(table, version).is_some());
                 self.memory.clean(marked);
                 self.memory.free(freed);
                 dirty |= !entry.chain.is_clean();
@@ -36,7 +36,7 @@ impl Core {
             leaf.dirty = dirty;
         });
         if !ranges.is_empty() {
-            table.ranges.retain(|range| cut.takes(&range.version).is_none());
+            table.ranges.retain(|range| cut.takes(table, &range.version).is_none());
         }
     }
 
@@ -82,7 +82,7 @@ fn settled_ranges(cut: &Cut, table: &EngineTable) -> Vec<SettledRange> {
     }
     table.ranges.with(|list| {
         let settled =
-            list.iter().filter_map(|range| Some((range.start.clone(), range.end.clone(), cut.takes(&range.version)?)));
+            list.iter().filter_map(|range| Some((range.start.clone(), range.end.clone(), cut.takes(table, &range.version)?)));
         settled.collect()
     })
 }

@@ -64,7 +64,7 @@ impl Core {
         loop {
             let bound = from.as_deref().map_or(Bound::Unbounded, Bound::Included);
             let next = table.overlay.scan_forward(bound, |entry| {
-                rows.extend(row(cut, retention, &ranges, entry, base_is_empty));
+                rows.extend(row(cut, retention, table, &ranges, entry, base_is_empty));
             });
             for row in rows.drain(..) {
                 section.add(&row)?;
@@ -136,7 +136,7 @@ fn taken_ranges(cut: &Cut, table: &EngineTable) -> Vec<RangeTombstone> {
     }
     table.ranges.with(|list| {
         let taken = list.iter().filter_map(|range| {
-            let stamp = cut.takes(&range.version)?;
+            let stamp = cut.takes(table, &range.version)?;
             Some(RangeTombstone { start: range.start.clone(), end: range.end.clone(), stamp })
         });
         taken.collect()
@@ -147,6 +147,7 @@ fn taken_ranges(cut: &Cut, table: &EngineTable) -> Vec<RangeTombstone> {
 fn row(
     cut: &Cut,
     retention: &RetentionPoint,
+    table: &EngineTable,
     ranges: &[RangeTombstone],
     entry: &LeafEntry,
     base_is_empty: bool,
@@ -154,7 +155,7 @@ fn row(
     let mut taken: Vec<(Stamp, Option<Bytes>)> = Vec::new();
     let mut newer: Option<Stamp> = None;
     for version in entry.chain.newest_first() {
-        let Some(stamp) = cut.takes(version) else { continue };
+        let Some(stamp) = cut.takes(table, version) else { continue };
         if version.in_base() {
             break;
         }

@@ -49,8 +49,8 @@ impl EngineCursor {
             self.batch.as_ref().is_some_and(|batch| batch.is_fresh(view))
         };
         match self.place {
-            Place::Past if direction == self.direction => return Ok(()),
-            Place::Unset | Place::Past => return self.start(direction, None, true),
+            Place::Past => return Ok(()),
+            Place::Unset => return self.start(direction, None, true),
             Place::At => {
                 let key = std::mem::take(&mut self.last_key);
                 let result = self.start(direction, Some(&key), false);
@@ -104,6 +104,10 @@ impl EngineCursor {
     }
 
     fn seek_base(&mut self, bound: Bound<&[u8]>) -> Result<()> {
+        if self.body()?.base_is_hidden(self.view()?.point().sequence) {
+            self.base_ready = false;
+            return Ok(());
+        }
         let Some(base) = &mut self.base else { return Ok(()) };
         let ready = match (self.direction, bound) {
             (Direction::Forward, Bound::Unbounded) => base.first(),

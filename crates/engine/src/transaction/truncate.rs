@@ -66,7 +66,8 @@ impl EngineTransaction {
         }
         let base = body.slot.load();
         let point = self.view.point();
-        if base.max_sequence() <= point.sequence && base.max_durable() <= point.timestamp {
+        let hidden = body.base_is_hidden(point.sequence);
+        if !hidden && base.max_sequence() <= point.sequence && base.max_durable() <= point.timestamp {
             return Ok(None);
         }
         let options = StreamOptions {
@@ -76,7 +77,7 @@ impl EngineTransaction {
         };
         let mut versions = VersionStream::new(base.runs(), options).map_err(of_runs)?;
         while versions.next().map_err(of_runs)? {
-            if !point.sees(&versions.stamp()) {
+            if hidden || !point.sees(&versions.stamp()) {
                 return Ok(Some(WriteObstacle::Conflict));
             }
         }

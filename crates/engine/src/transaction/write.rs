@@ -133,13 +133,16 @@ impl EngineTransaction {
         let generation = body.slot.generation();
         if let Some(answer) = answer.filter(|answer| answer.generation == generation) {
             return match answer.newest {
+                Some(_) if body.base_is_hidden(self.view.point().sequence) => {
+                    Err(Attempt::Obstacle(WriteObstacle::Conflict))
+                }
                 Some(stamp) if !self.view.point().sees(&stamp) => Err(Attempt::Obstacle(WriteObstacle::Conflict)),
                 Some(stamp) => Ok(stamp.durable),
                 None => Ok(Timestamp::NONE),
             };
         }
         let base = body.slot.load();
-        match self.must_ask(&base) {
+        match self.must_ask(&base) || body.base_is_hidden(self.view.point().sequence) {
             true => Err(Attempt::AskBase),
             false => Ok(Timestamp::NONE),
         }

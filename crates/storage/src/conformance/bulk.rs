@@ -38,18 +38,18 @@ pub(super) fn x14_loaded_pairs_are_visible_and_durable_at_once(maker: &dyn Engin
 pub(super) fn x14_many_pairs_are_loaded(maker: &dyn EngineFactoryMaker) {
     let mut store = Store::replica_set(maker);
     let table = store.replicated("t");
-    load(&store, &table, 0..20_000).unwrap();
+    load(&store, &table, 0..4_000).unwrap();
     drop(table);
     store.crash();
     let table = store.open_table("t").unwrap();
-    assert_eq!(store.size(&table), (20_000, 0));
+    assert_eq!(store.size(&table), (4_000, 0));
     let transaction = store.start();
     let mut cursor = transaction.cursor(&table).unwrap();
-    for number in 0..20_000 {
+    for number in 0..4_000 {
         assert_eq!(shown(cursor.next().unwrap()), format!("{number:06}=x"));
     }
     assert_eq!(shown(cursor.next().unwrap()), "none");
-    assert_eq!(shown(cursor.seek(b"012345").unwrap()), "012345=x");
+    assert_eq!(shown(cursor.seek(b"002345").unwrap()), "002345=x");
 }
 
 pub(super) fn x14_unfinished_loads_leave_nothing(maker: &dyn EngineFactoryMaker) {

@@ -47,6 +47,7 @@ macro_rules! conformance_case_list {
                 x7_reads_below_oldest_are_refused_or_rounded_up,
                 x7_open_snapshots_survive_an_advance_of_oldest,
                 x7_a_snapshot_without_timestamp_survives_checkpoints_and_merges,
+                x7_a_hot_key_keeps_every_version_of_the_window,
             }
             conflicts {
                 x5_a_running_write_conflicts,
@@ -150,6 +151,7 @@ macro_rules! conformance_case_list {
                 x26_large_entries_are_kept,
                 x25_markers_cover_the_oplog_from_its_old_end,
                 x25_the_old_end_goes_while_the_oplog_is_over_its_size,
+                x26_a_larger_oplog_keeps_more,
                 x26_a_reader_whose_place_is_truncated_is_told,
                 x26_pins_keep_entries,
                 x26_entries_that_recovery_needs_are_kept,
@@ -210,6 +212,7 @@ macro_rules! conformance_case_list {
                 x13_filters_of_every_kind_find_short_and_long_keys,
                 x17_thousands_of_tables,
                 x4_a_large_transaction_is_one,
+                x20_stable_may_stand_still_while_much_is_written,
             }
             backup {
                 x19_a_copy_is_the_store_at_its_checkpoint,

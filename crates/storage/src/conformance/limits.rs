@@ -7,7 +7,7 @@ use crate::*;
 pub(super) fn x17_the_longest_values_are_kept(maker: &dyn EngineFactoryMaker) {
     let mut store = Store::stand_alone(maker);
     let table = store.local("t");
-    let value: Vec<u8> = (0..VALUE_LENGTH_MAX).map(|index| (index * 31 >> 5) as u8).collect();
+    let value: Vec<u8> = (0..VALUE_LENGTH_MAX).map(|index| ((index * 31) >> 5) as u8).collect();
     let mut transaction = store.start();
     transaction.put(&table, b"a", &value).unwrap();
     transaction.put(&table, b"b", b"small").unwrap();
@@ -131,7 +131,9 @@ pub(super) fn x17_thousands_of_tables(maker: &dyn EngineFactoryMaker) {
     store.put(&table, "k", "changed", 20);
     store.set_stable(ts(20)).unwrap();
     let outcome = store.checkpoint_now();
-    assert!(outcome.taken && outcome.keys <= 10, "one change is not a rewrite of all tables: {outcome:?}");
+    assert!(outcome.taken);
+    // An engine without files writes no bytes and may well copy everything.
+    assert!(outcome.bytes == 0 || outcome.keys <= 10, "one change is not a rewrite of all tables: {outcome:?}");
     drop(table);
     store.reopen();
     assert_eq!(store.dump_ident("table-0001"), "k=changed");
@@ -141,7 +143,7 @@ pub(super) fn x4_a_large_transaction_is_one(maker: &dyn EngineFactoryMaker) {
     let mut store = Store::stand_alone(maker);
     let table = store.local("t");
     let mut transaction = store.start();
-    for number in 0..20_000 {
+    for number in 0..5_000 {
         put(&mut transaction, &table, &format!("{number:06}"), "value").unwrap();
     }
     let position = transaction.commit().unwrap().position;
@@ -155,5 +157,41 @@ pub(super) fn x4_a_large_transaction_is_one(maker: &dyn EngineFactoryMaker) {
     while cursor.next().unwrap().is_some() {
         count += 1;
     }
-    assert_eq!(count, 20_000);
+    assert_eq!(count, 5_000);
+}
+
+pub(super) fn x20_stable_may_stand_still_while_much_is_written(maker: &dyn EngineFactoryMaker) {
+    const ROUNDS: u64 = 150;
+    let mut store = Store::replica_set(maker);
+    let table = store.replicated("t");
+    store.put(&table, "00", "stable", 1);
+    store.stable_from_start(1);
+    store.set_memory_bytes(4 << 20);
+    let exempt = BeginOptions { urgency: Urgency::Exempt, ..BeginOptions::default() };
+    let value_of = |round: u64| vec![round as u8; 100_000];
+    for round in 2..ROUNDS {
+        let mut transaction = store.begin(exempt).unwrap();
+        transaction.set_commit_timestamp(ts(round)).unwrap();
+        transaction.put(&table, format!("{:02}", round % 20).as_bytes(), &value_of(round)).unwrap();
+        transaction.commit().unwrap();
+        if round % 10 == 0 {
+            store.checkpoint_now();
+            store.settle();
+        }
+    }
+    for round in [25, ROUNDS - 1] {
+        let reader = store.start_at(round);
+        let newest = |key: u64| (1..=round).rev().find(|round| round % 20 == key);
+        for key in 1..20 {
+            let expected = newest(key).filter(|found| *found > 1).map(value_of);
+            let found = reader.get(&table, format!("{key:02}").as_bytes()).unwrap();
+            assert!(found.as_deref() == expected.as_deref(), "key {key} at {round}");
+        }
+    }
+    assert_eq!(store.dump_at(&table, 1), "00=stable");
+    store.roll_back_to_stable().unwrap();
+    assert_eq!(store.dump(&table), "00=stable");
+    drop(table);
+    store.crash();
+    assert_eq!(store.dump_ident("t"), "00=stable");
 }

@@ -202,8 +202,8 @@ pub(super) fn x26_a_reset_removes_every_entry(maker: &dyn EngineFactoryMaker) {
     assert_eq!((store.log().first(), store.log().last(), store.all_durable()), (None, None, 0));
     assert_eq!((store.dump_oplog(), store.log().size()), ("".into(), TableSize::default()));
     store.append(5, "new");
-    let position = store.put(&local, "after", "1", 0);
-    store.wait_durable(position).block().unwrap();
+    store.put(&local, "after", "1", 0);
+    store.flush_log().unwrap();
     drop(local);
     store.crash();
     assert_eq!(store.dump_oplog(), "5=new");
@@ -279,13 +279,16 @@ pub(super) fn x26_large_entries_are_kept(maker: &dyn EngineFactoryMaker) {
 
 const ENTRY_BYTES: usize = 4096;
 const ENTRIES_MAX: u64 = 20_000;
+const SIZE_MAX: u64 = 1 << 20;
 
-/// Appends entries until there are several whole markers, and checkpoints past all of them. None if the engine's markers
-/// are too large for a test.
+/// Appends entries until the oplog is far over its size and has several whole markers, and checkpoints past all of them.
+/// None if the engine's markers are too large for a test.
 fn with_markers(store: &Store) -> Option<Vec<TruncateMarker>> {
+    store.log().set_size_max(SIZE_MAX).unwrap();
+    assert_eq!(store.log().size_max(), SIZE_MAX);
     let entry = vec![b'x'; ENTRY_BYTES];
-    let mut timestamp = store.log().last().map_or(0, |last| last.0);
-    while store.log().markers().len() < 4 {
+    let mut timestamp = 0;
+    while store.log().markers().len() < 4 || (store.log().size().bytes as u64) < 2 * SIZE_MAX {
         if timestamp > ENTRIES_MAX {
             return None;
         }
@@ -320,25 +323,33 @@ pub(super) fn x25_markers_cover_the_oplog_from_its_old_end(maker: &dyn EngineFac
 
 pub(super) fn x25_the_old_end_goes_while_the_oplog_is_over_its_size(maker: &dyn EngineFactoryMaker) {
     let mut store = Store::replica_set(maker);
-    store.log().set_size_max(1 << 40).unwrap();
-    assert_eq!(store.log().size_max(), 1 << 40);
     let Some(markers) = with_markers(&store) else { return };
-    assert_eq!(store.log().truncate_old().unwrap(), 0);
-    assert_eq!(store.log().first(), Some(ts(1)));
-    // One marker too many.
     let bytes = store.log().size().bytes as u64;
-    store.log().set_size_max(bytes - markers[0].bytes).unwrap();
-    assert_eq!(store.log().truncate_old().unwrap(), 1);
-    assert_eq!(store.log().first(), Some(markers[0].last.next()));
-    assert_eq!(store.log().size().bytes as u64, bytes - markers[0].bytes);
-    assert_eq!(store.log().markers(), markers[1..]);
+    let dropped = store.log().truncate_old().unwrap();
+    assert!(dropped >= 1);
+    let gone = &markers[..dropped];
+    assert_eq!(store.log().first(), Some(gone[dropped - 1].last.next()));
+    assert_eq!(store.log().size().bytes as u64, bytes - gone.iter().map(|marker| marker.bytes).sum::<u64>());
+    assert_eq!(store.log().markers(), markers[dropped..]);
+    // Not one more than needed: with the last one it was still too large.
+    assert!(store.log().size().bytes as u64 + gone[dropped - 1].bytes > SIZE_MAX);
     assert_eq!(store.log().truncate_old().unwrap(), 0);
-    store.log().set_size_max(1).unwrap();
-    assert!(store.log().truncate_old().unwrap() >= 1);
     let (first, last) = (store.log().first(), store.log().last());
     store.flush_log().unwrap();
     store.crash();
     assert_eq!((store.log().first(), store.log().last()), (first, last));
+}
+
+pub(super) fn x26_a_larger_oplog_keeps_more(maker: &dyn EngineFactoryMaker) {
+    let store = Store::replica_set(maker);
+    if with_markers(&store).is_none() {
+        return;
+    }
+    store.log().set_size_max(1 << 40).unwrap();
+    assert_eq!(store.log().size_max(), 1 << 40);
+    assert_eq!((store.log().truncate_old().unwrap(), store.log().first()), (0, Some(ts(1))));
+    store.log().set_size_max(SIZE_MAX).unwrap();
+    assert!(store.log().truncate_old().unwrap() > 0);
 }
 
 pub(super) fn x26_a_reader_whose_place_is_truncated_is_told(maker: &dyn EngineFactoryMaker) {
@@ -351,7 +362,6 @@ pub(super) fn x26_a_reader_whose_place_is_truncated_is_told(maker: &dyn EngineFa
     let mut fresh = store.log().forward().unwrap();
     let mut at_the_end = store.log().forward().unwrap();
     at_the_end.seek(store.log().last().unwrap()).unwrap().unwrap();
-    store.log().set_size_max(1).unwrap();
     assert!(store.log().truncate_old().unwrap() > 0);
     fails!(lost.next(), PositionLost);
     assert_eq!(fresh.next().unwrap().map(|entry| entry.timestamp), store.log().first());
@@ -361,7 +371,6 @@ pub(super) fn x26_a_reader_whose_place_is_truncated_is_told(maker: &dyn EngineFa
 pub(super) fn x26_pins_keep_entries(maker: &dyn EngineFactoryMaker) {
     let store = Store::replica_set(maker);
     let Some(markers) = with_markers(&store) else { return };
-    store.log().set_size_max(1).unwrap();
     let pin = store.log().pin("test", ts(1)).unwrap();
     assert_eq!(store.log().truncate_old().unwrap(), 0);
     pin.advance(markers[1].last);
@@ -377,18 +386,13 @@ pub(super) fn x26_entries_that_recovery_needs_are_kept(maker: &dyn EngineFactory
     let store = Store::replica_set(maker);
     // The checkpoint stays at the very beginning.
     store.append(1, "first");
+    store.log().set_size_max(SIZE_MAX).unwrap();
     store.stable_from_start(1);
     store.checkpoint_now();
-    let entry = vec![b'x'; ENTRY_BYTES];
-    let mut timestamp = 1;
-    while store.log().markers().len() < 3 && timestamp < ENTRIES_MAX {
-        timestamp += 1;
-        let mut transaction = store.start();
-        transaction.set_commit_timestamp(ts(timestamp)).unwrap();
-        transaction.append_oplog(ts(timestamp), &entry).unwrap();
-        transaction.commit().unwrap();
+    let entry = "x".repeat(ENTRY_BYTES);
+    for timestamp in 2..1000 {
+        store.append(timestamp, &entry);
     }
-    store.log().set_size_max(1).unwrap();
     store.log().truncate_old().unwrap();
     assert!(store.log().first().unwrap() <= ts(2), "replay starts after the checkpoint");
 }
@@ -399,7 +403,6 @@ pub(super) fn x26_young_entries_are_kept(maker: &dyn EngineFactoryMaker) {
     if with_markers(&store).is_none() {
         return;
     }
-    store.log().set_size_max(1).unwrap();
     assert_eq!(store.log().truncate_old().unwrap(), 0);
     if store.factory.advance_clock(Duration::from_secs(7200)) {
         assert!(store.log().truncate_old().unwrap() > 0);

@@ -127,18 +127,22 @@ pub(super) fn x8_vectored_inserts_commit_at_their_timestamps(maker: &dyn EngineF
     let store = Store::replica_set(maker);
     let records = make(&store, RecordIdKind::Long);
     let new = |value: &'static [u8], timestamp| NewRecord { id: None, value, timestamp: ts(timestamp) };
-    let batch = [new(b"a", 10), new(b"b", 20), NewRecord { id: Some(long(50)), value: b"c", timestamp: ts(30) }];
+    let batch = [new(b"a", 10), NewRecord { id: Some(long(50)), value: b"c", timestamp: ts(15) }, new(b"b", 20)];
     let ids = in_unit(&store, |unit| records.insert_records(unit, &batch));
-    assert_eq!(ids, [long(1), long(2), long(50)]);
+    assert_eq!(ids, [long(1), long(50), long(2)]);
     let mut unit = store.recovery_unit();
-    for (timestamp, expected) in [(9, "none"), (19, "1=a"), (20, "2=b"), (30, "50=c")] {
+    for (timestamp, expected) in [(9, "none"), (10, "1=a"), (15, "1=a 50=c"), (20, "1=a 2=b 50=c")] {
         unit.abandon_snapshot().unwrap();
         unit.set_read_source(ReadSource::Provided(ts(timestamp))).unwrap();
-        let mut cursor = records.cursor(Direction::Reverse);
-        assert_eq!(shown_record(cursor.next(&mut unit).unwrap()), expected);
+        let mut cursor = records.cursor(Direction::Forward);
+        let mut words = vec![shown_record(cursor.next(&mut unit).unwrap())];
+        while let Some(record) = cursor.next(&mut unit).unwrap() {
+            words.push(shown_record(Some(record)));
+        }
+        assert_eq!(words.join(" "), expected);
     }
     unit.abandon_snapshot().unwrap();
-    store.stable_from_start(20);
+    store.stable_from_start(15);
     assert_eq!((store.stable_size(records.table()), counts(&records)), ((2, 2), (3, 3)));
 }
 

@@ -240,6 +240,7 @@ pub(super) fn x4_a_released_unit_can_be_resumed(maker: &dyn EngineFactoryMaker) 
     let mut work = WriteUnitOfWork::resume(&mut unit).unwrap();
     assert_eq!(seen(&mut work, &table), "a=x");
     write(&mut work, &table, "b").unwrap();
+    fails!(WriteUnitOfWork::resume(&mut work), IllegalOperation);
     work.commit().unwrap();
     assert_eq!(store.dump(&table), "a=x b=x");
     fails!(WriteUnitOfWork::resume(&mut unit), IllegalOperation);

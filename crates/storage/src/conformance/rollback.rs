@@ -108,12 +108,14 @@ pub(super) fn x18_rollback_reaches_what_is_on_disk(maker: &dyn EngineFactoryMake
     store.set_initial_data(ts(1));
     store.roll_back_to_stable().unwrap();
     assert_eq!(store.dump(&table), "a=10");
-    store.checkpoint_now();
+    store.put(&table, "c", "25", 25);
+    store.set_stable(ts(25)).unwrap();
+    assert!(store.checkpoint_now().taken);
     store.settle();
-    assert_eq!(store.dump(&table), "a=10");
+    assert_eq!(store.dump(&table), "a=10 c=25");
     drop(table);
     store.crash();
-    assert_eq!(store.dump_ident("t"), "a=10");
+    assert_eq!(store.dump_ident("t"), "a=10 c=25");
 }
 
 pub(super) fn x18_rollback_again_and_again(maker: &dyn EngineFactoryMaker) {

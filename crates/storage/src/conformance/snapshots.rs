@@ -154,3 +154,29 @@ pub(super) fn x7_a_snapshot_without_timestamp_survives_checkpoints_and_merges(ma
         }
     }
 }
+
+pub(super) fn x7_a_hot_key_keeps_every_version_of_the_window(maker: &dyn EngineFactoryMaker) {
+    const VERSIONS: u64 = 1500;
+    let mut store = Store::replica_set(maker);
+    let table = store.replicated("t");
+    store.set_initial_data(ts(1));
+    for timestamp in 1..=VERSIONS {
+        store.put(&table, "hot", &timestamp.to_string(), timestamp);
+        if timestamp % 400 == 0 {
+            store.set_stable(ts(timestamp - 100)).unwrap();
+            store.checkpoint_now();
+            store.settle();
+        }
+    }
+    let check = |store: &Store, table: &Table, end: u64| {
+        for timestamp in (1..=end).step_by(37) {
+            assert_eq!(got(&*store.start_at(timestamp), table, "hot"), timestamp.to_string());
+        }
+        assert_eq!(got(&*store.start(), table, "hot"), end.to_string());
+    };
+    check(&store, &table, VERSIONS);
+    drop(table);
+    store.crash();
+    let table = store.open_table("t").unwrap();
+    check(&store, &table, 1100);
+}

@@ -182,11 +182,12 @@ pub(super) fn r20_running_commit_timestamps_hold_all_durable(maker: &dyn EngineF
     assert_eq!(store.all_durable(), 19);
     // Its later timestamps do not move the hold.
     first.set_commit_timestamp(ts(45)).unwrap();
+    put(&mut first, &table, "e", "1").unwrap();
     assert_eq!(store.all_durable(), 19);
     first.commit().unwrap();
     assert_eq!(store.all_durable(), 29);
     second.roll_back();
-    assert_eq!(store.all_durable(), 40);
+    assert_eq!(store.all_durable(), 45);
 }
 
 pub(super) fn r20_slots_hold_all_durable(maker: &dyn EngineFactoryMaker) {

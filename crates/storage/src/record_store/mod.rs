@@ -128,17 +128,17 @@ impl RecordStore {
             if record.timestamp.is_some() {
                 unit.set_timestamp(record.timestamp)?;
             }
-            let id = match (&record.id, reserved.next()) {
-                (Some(id), _) => {
+            let id = match &record.id {
+                Some(id) => {
                     self.insert_at(unit, id, record.value)?;
                     id.clone()
                 }
-                (None, Some(number)) => {
+                None => {
+                    let number = reserved.next().ok_or_else(|| self.out_of_ids())?;
                     let id = RecordId::Long(number);
                     self.put_new(unit, &id, record.value)?;
                     id
                 }
-                (None, None) => return Err(StorageError::IllegalOperation("out of reserved record ids".into())),
             };
             ids.push(id);
         }
@@ -251,7 +251,11 @@ impl RecordStore {
         self.next_id
             .fetch_update(Ordering::AcqRel, Ordering::Acquire, |next| next.checked_add(count))
             .map(|next| next..next + count)
-            .map_err(|_| StorageError::IllegalOperation(format!("'{}' has no record ids left", self.table.ident())))
+            .map_err(|_| self.out_of_ids())
+    }
+
+    fn out_of_ids(&self) -> StorageError {
+        StorageError::IllegalOperation(format!("'{}' has no record ids left", self.table.ident()))
     }
 
     /// Sees to it that ids given out are greater than this one.
