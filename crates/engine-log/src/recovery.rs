@@ -178,6 +178,31 @@ impl Log {
         inner.retention.lock().checkpoint = from.unwrap_or_default();
         Ok((Log { inner: Arc::new(inner) }, recovery))
     }
+
+    /// Opens the log of a directory without changing anything there. The log can be read and verified; everything else is
+    /// refused, as after a stop.
+    pub fn open_read_only(
+        env: &Env,
+        directory: &Path,
+        options: LogOptions,
+        from: Option<LogPosition>,
+        no_holes: NoHoles,
+    ) -> Result<(Log, Recovery)> {
+        let found = examine(env, directory)?;
+        let recovery = recovery(&found, from)?;
+        let segment = Segment::imaginary(env.disk(), directory, found.chain.id_max.saturating_add(1));
+        let start = Start {
+            segment: Arc::new(segment),
+            previous_end: recovery.end,
+            no_holes: found.no_holes,
+            highest: found.index.last().unwrap_or_default(),
+            last_sequence: recovery.last_sequence,
+        };
+        let inner = Inner::new(env, directory.to_owned(), options, no_holes, found.index, start);
+        inner.appended.store(recovery.end);
+        inner.stop("it was opened for reading only".to_owned());
+        Ok((Log { inner: Arc::new(inner) }, recovery))
+    }
 }
 
 /// What of the last segment nothing says to be durable.

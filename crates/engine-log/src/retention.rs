@@ -63,6 +63,8 @@ pub struct Dropped {
     pub bytes: u64,
     /// Entries that are gone.
     pub records: u64,
+    /// Those of the segments that had entries.
+    pub markers: u64,
 }
 
 impl Log {
@@ -92,6 +94,7 @@ impl Log {
             segments: dropped.len() as u64,
             bytes: dropped.iter().map(|segment| segment.bytes).sum(),
             records: dropped.iter().map(|segment| segment.count).sum(),
+            markers: dropped.iter().filter(|segment| segment.count > 0).count() as u64,
         })
     }
 

@@ -103,6 +103,12 @@ impl Segment {
         }))
     }
 
+    /// A segment that has no file: where a log that was opened for reading would go on.
+    pub(crate) fn imaginary(disk: &Arc<dyn Disk>, directory: &Path, id: u32) -> Segment {
+        let path = segment_path(directory, id);
+        Segment { id, epoch: 0, path, allocated_bytes: 0, disk: Arc::clone(disk), held: Mutex::new(None) }
+    }
+
     /// The file, for reading (and writing, while this life writes it).
     pub(crate) fn file(&self) -> io::Result<Arc<dyn File>> {
         match &*self.held.lock() {

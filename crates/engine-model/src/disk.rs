@@ -160,7 +160,7 @@ impl ModelDisk {
                 || table.truncations.iter().any(|truncation| truncation.stamp.is_after(stable))
                 || table.sizes.iter().any(|change| change.stamp.is_after(stable))
         };
-        checkpoint.data.tables.values().any(is_past)
+        checkpoint.data.tables.values().any(|table| table.options.replicated && is_past(table))
     }
 
     /// For an engine that opens: what is there.

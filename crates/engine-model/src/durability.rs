@@ -40,10 +40,9 @@ impl State {
 
     /// Whether the rules ask for a checkpoint now; none if they leave it open.
     pub fn expects_checkpoint(&self, kind: CheckpointKind) -> Option<bool> {
-        if self.checkpoint_is_full(kind).is_none() {
-            return Some(false);
-        }
-        match (self.changed, self.touched) {
+        let Some(full) = self.checkpoint_is_full(kind) else { return Some(false) };
+        // A full one would be the same at any stable timestamp.
+        match (self.changed || (self.stable_moved && !full), self.touched || self.stable_moved) {
             (true, _) => Some(true),
             (false, true) => None,
             (false, false) => (kind == CheckpointKind::Automatic).then_some(false),
@@ -64,6 +63,7 @@ impl State {
         self.checkpoint_order = self.data.order;
         self.changed = false;
         self.touched = false;
+        self.stable_moved = false;
         Ok(CheckpointOutcome { taken: true, timestamp: stable, keys, bytes: 0 })
     }
 

@@ -53,6 +53,7 @@ impl ModelEngine {
             all_durable: Timestamp::NONE,
             prepare_epoch: 0,
             changed: false,
+            stable_moved: false,
             touched: true,
             unspecified: false,
             wakers: Vec::new(),
@@ -73,6 +74,11 @@ impl ModelEngine {
     /// True if the rules leave open what the last changing call should have done.
     pub fn is_unspecified(&self) -> bool {
         self.shared.state.lock().unspecified
+    }
+
+    /// True if the oplog has an entry at this timestamp.
+    pub fn has_entry(&self, timestamp: Timestamp) -> bool {
+        self.shared.state.lock().entries.contains_key(&timestamp)
     }
 
     /// The lowest timestamp that a slot or a running transaction holds.

@@ -92,8 +92,10 @@ pub struct State {
     pub prepare_epoch: u64,
     /// The order of writes at the last checkpoint.
     pub checkpoint_order: u64,
-    /// Something was committed, created or dropped, or stable moved, since the last checkpoint.
+    /// Something was committed, created or dropped since the last checkpoint.
     pub changed: bool,
+    /// Stable moved since then.
+    pub stable_moved: bool,
     /// Something else happened since then, so that another checkpoint may make sense or not.
     pub touched: bool,
     /// The rules leave open what the last call should have done.

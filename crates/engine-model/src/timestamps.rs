@@ -9,7 +9,8 @@ impl State {
     /// The lowest timestamp that something open still needs.
     pub fn lowest_hold(&self) -> Option<Timestamp> {
         let running = self.open.values().filter(|open| open.prepared.is_none() && open.first_commit.is_some());
-        self.slots.keys().copied().chain(running.map(|open| open.first_commit)).min()
+        let entries = self.open.values().flat_map(|open| open.oplog.iter().map(|entry| entry.timestamp));
+        self.slots.keys().copied().chain(running.map(|open| open.first_commit)).chain(entries).min()
     }
 
     /// Moves all_durable as far as holds allow; never back.
@@ -54,7 +55,7 @@ impl State {
         if self.lowest_hold().is_some_and(|hold| timestamp >= hold) {
             return rule("stable must be before everything open");
         }
-        self.changed |= timestamp > self.stable;
+        self.stable_moved |= timestamp > self.stable;
         self.stable = timestamp;
         self.latest = self.latest.max(timestamp);
         self.settle_all_durable();

@@ -154,8 +154,12 @@ impl State {
         if self.entries.contains_key(&timestamp) {
             return Err(StorageError::DuplicateKey);
         }
+        if timestamp <= self.all_durable {
+            return rule("an oplog entry must be after all_durable, where readers may have been");
+        }
         let entry = OplogEntry { timestamp, entry: Bytes::copy_from_slice(entry) };
         self.open_mut(number)?.oplog.push(entry);
+        self.settle_all_durable();
         Ok(())
     }
 }

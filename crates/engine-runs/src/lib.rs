@@ -15,7 +15,6 @@
 //!
 //! This crate knows nothing of transactions, logs, table names or documents.
 
-// To runs1 from the store level: two bugs in stream.rs and writer/mod.rs with their fixes, and wishes: /tmp/briefs/runs2-needs.md (11, 13, 10, 8, 9)
 mod block;
 mod cache;
 mod cursor;
@@ -53,9 +52,9 @@ pub use table::{Estimate, TableRuns};
 pub use walk::{FileWalk, FrameInfo, check_file, read_file_directory};
 pub use writer::{RunWriter, TableWriteOptions, WriterOptions};
 
-mod ballast;
 #[cfg(test)]
 mod backup_tests;
+mod ballast;
 mod describe;
 mod import;
 mod lineage;

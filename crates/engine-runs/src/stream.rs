@@ -69,6 +69,7 @@ pub struct VersionStream {
     stage: Stage,
     synthetic: VecDeque<Found>,
     deletions_in_run: Vec<Stamp>,
+    last_in_run: Option<Stamp>,
     last_seen: Option<Stamp>,
     last_kept: Option<Stamp>,
     waiting_deletions: VecDeque<(Found, bool)>,
@@ -101,6 +102,7 @@ impl VersionStream {
             stage: Stage::Done,
             synthetic: VecDeque::new(),
             deletions_in_run: Vec::new(),
+            last_in_run: None,
             last_seen: None,
             last_kept: None,
             waiting_deletions: VecDeque::new(),
@@ -215,6 +217,7 @@ impl VersionStream {
                 Stage::Newest(run) if run > oldest => return Ok(None),
                 Stage::Newest(run) => {
                     self.deletions_in_run.clear();
+                    self.last_in_run = None;
                     if let Some(found) = self.enter_run(run)? {
                         return Ok(Some(found));
                     }
@@ -262,7 +265,9 @@ impl VersionStream {
             return Ok(());
         }
         for stamp in part.core.root()?.tombstones.over(&self.key) {
-            let is_ordered = self.last_seen.is_none_or(|last| {
+            // Of versions that the same run has below the tombstone, it says so itself, see `RangeTombstone`. Only stamps of
+            // one run can be compared: a younger run may be settled where this one is not.
+            let is_ordered = self.last_in_run.is_none_or(|last| {
                 stamp.sequence <= last.sequence && (last.commit.is_none() || stamp.commit <= last.commit)
             });
             if stamp.is_alive(part.fence()) && is_ordered && !self.deletions_in_run.contains(stamp) {
@@ -285,6 +290,7 @@ impl VersionStream {
         if matches!(found.content, Content::Deleted) {
             self.deletions_in_run.push(stamp);
         }
+        self.last_in_run = Some(stamp);
         self.last_seen = Some(stamp);
         if !is_needed {
             return;

@@ -55,19 +55,21 @@ impl BulkLoader for EngineBulkLoader {
         let Some(mut writer) = self.writer.take() else { return Ok(()) };
         let core = &self.core;
         let body = EngineTable::of(&self.table, core.id)?;
-        if self.last_key.is_none() {
-            return Ok(());
-        }
-        writer.finish_table().map_err(of_runs)?;
-        let runs = writer.finish().map_err(|error| core.noted(of_runs(error)))?;
+        let runs = match self.last_key.is_some() {
+            false => None,
+            true => {
+                writer.finish_table().map_err(of_runs)?;
+                Some(writer.finish().map_err(|error| core.noted(of_runs(core.runs.note_failure(error))))?)
+            }
+        };
         // The manifest may only know the table once the log does: numbers of tables come from both.
         core.flush()?;
         let _checkpoint = core.checkpoint.lock();
         check_empty(body)?;
-        let mut recorded = *body.checkpointed.lock();
-        recorded += size;
-        let record = record_of(body, recorded);
-        let mut edit = Edit { add: Some(runs), ..Edit::default() };
+        let mut recorded = body.checkpointed.lock().clone();
+        recorded.settled += size;
+        let record = record_of(body, &recorded);
+        let mut edit = Edit { add: runs, ..Edit::default() };
         match body.is_in_manifest() {
             true => edit.update.push(record),
             false => edit.create.push(record),

@@ -5,6 +5,7 @@ use crate::bulk::EngineBulkLoader;
 use crate::core::{Core, point_of, position_of};
 use crate::cursor::EngineCursor;
 use crate::failure::{of_log, of_runs};
+use crate::ledger::Book;
 use crate::oplog::EngineOplog;
 use crate::options::EngineOptions;
 use crate::redo::{TableDescription, encode_table_id, kind};
@@ -77,7 +78,7 @@ impl TableRegistry for DurableEngine {
         let id = core.registry.next_id();
         let description = TableDescription { id, ident: ident.to_owned(), options: options.clone() };
         let record = core.prepare_record(kind::CREATE_TABLE, Vec::new(), &description.encode())?;
-        let table = core.registry.make(&core.runs, description, TableSize::default());
+        let table = core.registry.make(&core.runs, description, Book::default());
         core.change_in_sequence(Some(record), |_| core.registry.insert(table.clone()))?;
         Ok(table)
     }

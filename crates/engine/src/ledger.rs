@@ -11,6 +11,15 @@ use std::collections::BTreeMap;
 /// More pending changes than this are folded when the chance comes.
 const PENDING_FOLD: usize = 256;
 
+/// A size as a checkpoint keeps it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Book {
+    /// What no rollback can take back.
+    pub settled: TableSize,
+    /// What a rollback may take back, by durable timestamp: only a full checkpoint has such changes.
+    pub pending: BTreeMap<Timestamp, TableSize>,
+}
+
 /// One table's book.
 #[derive(Default)]
 pub struct Ledger {
@@ -24,8 +33,18 @@ pub struct Ledger {
 
 impl Ledger {
     /// As the last checkpoint left it.
-    pub fn new(size: TableSize) -> Ledger {
-        Ledger { settled: size, pending: BTreeMap::new(), latest: size }
+    pub fn new(book: Book) -> Ledger {
+        let mut latest = book.settled;
+        book.pending.values().for_each(|change| latest += *change);
+        Ledger { settled: book.settled, pending: book.pending, latest }
+    }
+
+    /// What a checkpoint at a stable timestamp keeps; without one it keeps everything.
+    pub fn book(&self, stable: Option<Timestamp>) -> Book {
+        match stable {
+            Some(stable) => Book { settled: self.at(stable), pending: BTreeMap::new() },
+            None => Book { settled: self.settled, pending: self.pending.clone() },
+        }
     }
 
     /// Enters a committed change; no timestamp means that it cannot be rolled back.
@@ -76,7 +95,7 @@ mod tests {
 
     #[test]
     fn x18_sizes_follow_stable_and_rollback() {
-        let mut ledger = Ledger::new(TableSize::new(10, 100));
+        let mut ledger = Ledger::new(Book { settled: TableSize::new(10, 100), ..Book::default() });
         ledger.enter(Timestamp(5), TableSize::new(1, 7), Timestamp::NONE);
         ledger.enter(Timestamp(9), TableSize::new(1, 9), Timestamp::NONE);
         ledger.enter(Timestamp::NONE, TableSize::new(-2, -3), Timestamp::NONE);

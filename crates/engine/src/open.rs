@@ -8,6 +8,7 @@
 use crate::checkpoint::{CheckpointState, MarkExtra};
 use crate::core::{Core, CoreParts};
 use crate::failure::{of_log, of_runs};
+use crate::ledger::Book;
 use crate::memory::{Advice, Memory};
 use crate::options::{EngineOptions, Mode};
 use crate::overlay::{ENTRY_OVERHEAD_BYTES, RangeVersion, Version};
@@ -19,7 +20,7 @@ use pando_base::Timestamp;
 use pando_engine_log::{Log, LogOptions, LogPosition, RecoveredRecord, Recovery};
 use pando_engine_runs::{CheckpointMark, Edit, Opened, Runs, RunsOptions, Stamp};
 use pando_env::Env;
-use pando_storage::{CheckpointKind, Result, StorageError, TableSize};
+use pando_storage::{CheckpointKind, Result, StorageError};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -157,7 +158,7 @@ fn apply(core: &Core, record: &RecoveredRecord) -> Result<()> {
         kind::CREATE_TABLE => {
             let description = TableDescription::decode(&record.payload)?;
             if core.registry.by_id(description.id).is_none() {
-                core.registry.insert(core.registry.make(&core.runs, description, TableSize::default()));
+                core.registry.insert(core.registry.make(&core.runs, description, Book::default()));
             }
         }
         kind::DROP_TABLE => core.registry.remove(decode_table_id(&record.payload)?),

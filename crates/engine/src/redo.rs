@@ -6,6 +6,7 @@
 
 use pando_base::Timestamp;
 use pando_storage::{StorageError, TableOptions, TableSize};
+use std::collections::BTreeMap;
 
 /// Kinds of log records that the engine writes.
 pub mod kind {
@@ -196,8 +197,32 @@ impl TableDescription {
     }
 }
 
-/// Table options for the manifest.
-pub fn encode_options(options: &TableOptions) -> Vec<u8> {
+/// A table's options and the size changes that a rollback may take back, for the manifest.
+pub fn encode_configuration(options: &TableOptions, pending: &BTreeMap<Timestamp, TableSize>) -> Vec<u8> {
+    let mut out = Vec::new();
+    put_bytes(&mut out, &encode_options(options));
+    put_number(&mut out, pending.len() as u64);
+    for (timestamp, change) in pending {
+        put_number(&mut out, timestamp.0);
+        put_signed(&mut out, change.records);
+        put_signed(&mut out, change.bytes);
+    }
+    out
+}
+
+/// The other way around.
+pub fn decode_configuration(bytes: &[u8]) -> Decoded<(TableOptions, BTreeMap<Timestamp, TableSize>)> {
+    let mut reader = RedoReader { rest: bytes };
+    let options = decode_options(reader.bytes()?)?;
+    let mut pending = BTreeMap::new();
+    for _ in 0..reader.number()? {
+        let timestamp = Timestamp(reader.number()?);
+        pending.insert(timestamp, TableSize::new(reader.signed()?, reader.signed()?));
+    }
+    Ok((options, pending))
+}
+
+fn encode_options(options: &TableOptions) -> Vec<u8> {
     use pando_storage::KeyFilter;
     let (filter, except) = match options.filter {
         KeyFilter::Whole => (0, 0),
@@ -210,8 +235,7 @@ pub fn encode_options(options: &TableOptions) -> Vec<u8> {
     out
 }
 
-/// Table options from the manifest.
-pub fn decode_options(bytes: &[u8]) -> Decoded<TableOptions> {
+fn decode_options(bytes: &[u8]) -> Decoded<TableOptions> {
     use pando_storage::KeyFilter;
     let mut reader = RedoReader { rest: bytes };
     let replicated = reader.byte()? != 0;

@@ -2,7 +2,8 @@
 
 use crate::memory::Memory;
 use crate::options::Mode;
-use crate::redo::{TableDescription, decode_options, encode_options};
+use crate::ledger::Book;
+use crate::redo::{TableDescription, decode_configuration, encode_configuration};
 use crate::table::EngineTable;
 use bytes::Bytes;
 use pando_engine_runs::{Runs, TableRecord};
@@ -37,9 +38,13 @@ impl Registry {
     /// The tables that a manifest has.
     pub fn load(&self, runs: &Runs, records: &[TableRecord]) -> Result<()> {
         for record in records {
-            let options = decode_options(&record.configuration).map_err(StorageError::from)?;
+            let (options, pending) = decode_configuration(&record.configuration).map_err(StorageError::from)?;
             let description = TableDescription { id: record.id, ident: record.ident.clone(), options };
-            let table = self.make(runs, description, TableSize::new(record.records, record.bytes));
+            let mut book = Book { settled: TableSize::new(record.records, record.bytes), pending };
+            for change in book.pending.values() {
+                book.settled += TableSize::new(-change.records, -change.bytes);
+            }
+            let table = self.make(runs, description, book);
             table.set_in_manifest();
             self.insert(table);
         }
@@ -47,10 +52,10 @@ impl Registry {
     }
 
     /// A table object that is not in the registry yet.
-    pub fn make(&self, runs: &Runs, description: TableDescription, size: TableSize) -> Arc<EngineTable> {
+    pub fn make(&self, runs: &Runs, description: TableDescription, book: Book) -> Arc<EngineTable> {
         let logged = self.mode == Mode::StandAlone || !description.options.replicated;
         let slot = runs.slot(description.id);
-        Arc::new(EngineTable::new(description, self.engine, logged, slot, size, self.memory.clone()))
+        Arc::new(EngineTable::new(description, self.engine, logged, slot, book, self.memory.clone()))
     }
 
     /// Enters a table.
@@ -131,12 +136,14 @@ impl Registry {
 }
 
 /// The manifest's record of a table with this size.
-pub fn record_of(table: &EngineTable, size: TableSize) -> TableRecord {
+pub fn record_of(table: &EngineTable, book: &Book) -> TableRecord {
     let description = table.description();
+    let mut size = book.settled;
+    book.pending.values().for_each(|change| size += *change);
     TableRecord {
         id: description.id,
         ident: description.ident.clone(),
-        configuration: Bytes::from(encode_options(&description.options)),
+        configuration: Bytes::from(encode_configuration(&description.options, &book.pending)),
         records: size.records,
         bytes: size.bytes,
         unfenced: table.logged,

@@ -1,11 +1,11 @@
 //! One table: its overlay, its deleted ranges, its book of sizes and its place in the base.
 
-use crate::ledger::Ledger;
+use crate::ledger::{Book, Ledger};
 use crate::memory::Memory;
 use crate::overlay::{Overlay, Ranges};
 use crate::redo::TableDescription;
 use pando_engine_runs::TableSlot;
-use pando_storage::{Result, StorageError, Table, TableBody, TableOptions, TableSize};
+use pando_storage::{Result, StorageError, Table, TableBody, TableOptions};
 use parking_lot::Mutex;
 use std::any::Any;
 use std::sync::Arc;
@@ -32,7 +32,7 @@ pub struct EngineTable {
     in_manifest: AtomicBool,
     memory: Arc<Memory>,
     /// Records and bytes as the manifest has them; changed under the checkpoint lock.
-    pub checkpointed: Mutex<TableSize>,
+    pub checkpointed: Mutex<Book>,
 }
 
 impl EngineTable {
@@ -42,7 +42,7 @@ impl EngineTable {
         engine: u64,
         logged: bool,
         slot: Arc<TableSlot>,
-        size: TableSize,
+        book: Book,
         memory: Arc<Memory>,
     ) -> EngineTable {
         EngineTable {
@@ -51,13 +51,13 @@ impl EngineTable {
             logged,
             overlay: Overlay::default(),
             ranges: Ranges::default(),
-            ledger: Mutex::new(Ledger::new(size)),
+            ledger: Mutex::new(Ledger::new(book.clone())),
             slot,
             loaded: AtomicU64::new(0),
             dropped: AtomicBool::new(false),
             in_manifest: AtomicBool::new(false),
             memory,
-            checkpointed: Mutex::new(size),
+            checkpointed: Mutex::new(book),
         }
     }
 

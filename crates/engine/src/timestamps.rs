@@ -157,7 +157,7 @@ impl TimestampKeeper {
         self.change(|inner| {
             if timestamp.is_none() || timestamp <= inner.all_durable() {
                 let all_durable = inner.all_durable();
-                return Err(rule(format!("slot {timestamp} must be after all_durable {all_durable}")));
+                return Err(rule(format!("oplog place {timestamp} must be after all_durable {all_durable}")));
             }
             inner.hold(timestamp);
             Ok(())
@@ -183,16 +183,14 @@ impl TimestampKeeper {
         })
     }
 
-    /// Ends a transaction: its hold goes, and if it committed, its newest timestamp counts.
-    pub fn end(&self, hold: Option<Timestamp>, committed: Timestamp) {
-        if hold.is_none() && committed.is_none() {
+    /// Ends a transaction: its holds go, and if it committed, its newest timestamp counts.
+    pub fn end(&self, holds: &[Timestamp], committed: Timestamp) {
+        if holds.is_empty() && committed.is_none() {
             return;
         }
         self.change(|inner| {
             inner.latest = inner.latest.max(committed);
-            if let Some(hold) = hold {
-                inner.release(hold);
-            }
+            holds.iter().for_each(|hold| inner.release(*hold));
         });
     }
 
@@ -251,7 +249,7 @@ pub struct Slots {
 
 impl SlotKeeper for Slots {
     fn release(&self, timestamp: Timestamp) {
-        self.keeper.end(Some(timestamp), Timestamp::NONE);
+        self.keeper.end(&[timestamp], Timestamp::NONE);
         (self.moved)();
     }
 }
@@ -269,11 +267,11 @@ mod tests {
         let keeper = keeper();
         keeper.reserve(Timestamp(10)).unwrap();
         keeper.set_commit(Timestamp(12), true).unwrap();
-        keeper.end(Some(Timestamp(12)), Timestamp(12));
+        keeper.end(&[Timestamp(12)], Timestamp(12));
         assert_eq!(keeper.all_durable(), Timestamp(9));
         assert!(keeper.set_stable(Timestamp(10)).is_err());
         keeper.set_stable(Timestamp(9)).unwrap();
-        keeper.end(Some(Timestamp(10)), Timestamp::NONE);
+        keeper.end(&[Timestamp(10)], Timestamp::NONE);
         assert_eq!(keeper.all_durable(), Timestamp(12));
     }
 

@@ -42,6 +42,11 @@ impl Subject for Simulated {
         self.store.crash();
         self.engine = Some(self.store.open());
     }
+
+    fn lose_power_after(&mut self, changes: u64) -> bool {
+        self.store.lose_power_after(changes);
+        true
+    }
 }
 
 #[test]

@@ -59,6 +59,14 @@ enum Place {
     Nowhere,
 }
 
+/// What is known of a reader of the oplog.
+#[derive(Clone, Copy, Debug)]
+pub struct OplogCursorNote {
+    forward: bool,
+    /// It is said which entry is next.
+    defined: bool,
+}
+
 /// All of it.
 pub struct Notes {
     pub(super) mode: Mode,
@@ -66,8 +74,7 @@ pub struct Notes {
     pub(super) tables: BTreeMap<usize, TableNote>,
     pub(super) cursors: BTreeMap<usize, CursorNote>,
     pub(super) slots: BTreeMap<usize, Timestamp>,
-    /// With whether the next entry is defined.
-    pub(super) oplog_cursors: BTreeMap<usize, bool>,
+    pub(super) oplog_cursors: BTreeMap<usize, OplogCursorNote>,
     /// The greatest oldest there ever was: history before it may be gone, even if oldest itself went back.
     pub(super) history_start: Timestamp,
     generations: u64,
@@ -148,7 +155,7 @@ impl Notes {
             Operation::OpenOplog { cursor, .. } => {
                 self.mode == Mode::ReplicaSet && !self.oplog_cursors.contains_key(cursor)
             }
-            Operation::OplogNext { cursor } => self.oplog_cursors.get(cursor).is_some_and(|defined| *defined),
+            Operation::OplogNext { cursor } => self.oplog_cursors.get(cursor).is_some_and(|note| note.defined),
             Operation::OplogSeek { cursor, .. } | Operation::CloseOplog { cursor } => {
                 self.oplog_cursors.contains_key(cursor)
             }
@@ -232,10 +239,7 @@ impl Notes {
             Operation::AdjustSize { transaction, table, .. } => {
                 note.behaviour != PrepareBehaviour::Ignore && self.allows_write(*transaction, *table)
             }
-            Operation::AppendOplog { timestamp, .. } => {
-                let pending = self.transactions.values().any(|note| note.entries.contains(timestamp));
-                note.behaviour != PrepareBehaviour::Ignore && !pending && *timestamp > oracle.timestamps().stable
-            }
+            Operation::AppendOplog { timestamp, .. } => self.allows_append(note, *timestamp, oracle),
             Operation::SetCommit { timestamp, .. } => self.allows_commit_timestamp(note, *timestamp),
             Operation::SetDurable { .. } => note.prepared.is_none() || (note.first.is_some() && note.durable.is_none()),
             Operation::HoldSlot { slot, .. } => self.slots.contains_key(slot),
@@ -246,6 +250,17 @@ impl Notes {
         }
     }
 
+    /// An entry that is pending elsewhere is a duplicate only later; which of two errors comes first is not said.
+    fn allows_append(&self, note: &TransactionNote, timestamp: Timestamp, oracle: &ModelEngine) -> bool {
+        let pending = self.transactions.values().any(|note| note.entries.contains(&timestamp));
+        if note.behaviour == PrepareBehaviour::Ignore || pending || timestamp <= oracle.timestamps().stable {
+            return false;
+        }
+        let reasons =
+            [self.mode == Mode::StandAlone, note.doomed, note.prepared.is_some(), oracle.has_entry(timestamp)];
+        reasons.iter().filter(|reason| **reason).count() <= 1
+    }
+
     /// Timestamps of one transaction do not go back between its own writes; a prepared one has one commit timestamp, not
     /// before the start of history.
     fn allows_commit_timestamp(&self, note: &TransactionNote, timestamp: Timestamp) -> bool {
@@ -253,7 +268,8 @@ impl Notes {
             true => note.first.is_none() && timestamp >= self.history_start,
             false => timestamp < note.first || timestamp >= note.last,
         };
-        note.stamped && !note.doomed && in_order
+        // Whether a transaction that must not write may have timestamps is not said.
+        note.stamped && note.behaviour != PrepareBehaviour::Ignore && !note.doomed && in_order
     }
 
     /// What a prepared truncation means to readers of keys that are not there is not said, nor which error comes first.
@@ -287,7 +303,12 @@ impl Notes {
                 self.transactions.insert(*transaction, note);
             }
             Operation::Commit { transaction } | Operation::RollBack { transaction } => {
-                self.transactions.remove(transaction);
+                let ended = self.transactions.remove(transaction);
+                // Whether a backward reader meets entries that came after it began is not said.
+                if ended.is_some_and(|note| !note.entries.is_empty()) {
+                    let backward = self.oplog_cursors.values_mut().filter(|note| !note.forward);
+                    backward.for_each(|note| note.defined = false);
+                }
             }
             operation if operation.transaction().is_some() => self.learn_in_transaction(operation, answer),
             Operation::OpenCursor { cursor, transaction, table } if !failed => {
@@ -366,12 +387,14 @@ impl Notes {
 
     fn learn_oplog(&mut self, operation: &Operation, answer: &Answer) {
         match operation {
-            Operation::OpenOplog { cursor, .. } => {
-                self.oplog_cursors.insert(*cursor, true);
+            Operation::OpenOplog { cursor, forward } => {
+                self.oplog_cursors.insert(*cursor, OplogCursorNote { forward: *forward, defined: true });
             }
             // Where a seek that found nothing leaves the reader is not said.
             Operation::OplogSeek { cursor, .. } => {
-                self.oplog_cursors.insert(*cursor, matches!(answer, Answer::Entry(Some(_))));
+                if let Some(note) = self.oplog_cursors.get_mut(cursor) {
+                    note.defined = matches!(answer, Answer::Entry(Some(_)));
+                }
             }
             Operation::CloseOplog { cursor } => {
                 self.oplog_cursors.remove(cursor);

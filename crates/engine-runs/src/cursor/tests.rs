@@ -115,7 +115,11 @@ fn x20_random_histories_read_like_the_oracle() {
 /// Reads a table through a stream and writes what comes out as one run.
 fn rewrite(bench: &Bench, table: &TableRuns, retention: Option<RetentionPoint>, is_bottom: bool) -> TableRuns {
     let options = StreamOptions { retention, is_bottom, ..StreamOptions::default() };
-    let mut stream = VersionStream::new(table.runs(), options).unwrap();
+    TableRuns::new(rewrite_runs(bench, table.runs(), options))
+}
+
+fn rewrite_runs(bench: &Bench, runs: &[Arc<crate::Run>], options: StreamOptions) -> Vec<Arc<crate::Run>> {
+    let mut stream = VersionStream::new(runs, options).unwrap();
     let mut writer = bench.writer(small_options());
     writer.begin_table(1, TableWriteOptions { filter_prefix: FilterPrefix::Whole, ident: String::new() }).unwrap();
     stream.range_tombstones().into_iter().for_each(|tombstone| writer.add_range_tombstone(tombstone).unwrap());
@@ -127,7 +131,52 @@ fn rewrite(bench: &Bench, table: &TableRuns, retention: Option<RetentionPoint>, 
         writer.add_version(stream.key(), Version { stamp: stream.stamp(), value: value.as_deref() }).unwrap();
         last = Some((stream.key().to_vec(), stream.stamp()));
     }
-    TableRuns::new(bench.open(writer.finish().unwrap(), Timestamp::MAX))
+    bench.open(writer.finish().unwrap(), Timestamp::MAX)
+}
+
+/// Merges in stages as a store does: first some of the younger runs, each half of the keys by itself, then everything.
+#[test]
+fn r20_merges_in_stages_read_like_the_oracle() {
+    for seed in 0..120 {
+        let random = SimulatedRandom::new(3000 + seed);
+        let oracle = make(&random, &Shape { runs: 4, ..shape(seed) });
+        let bench = Bench::new(Simulation::new(seed).env(), 1 << 20);
+        let mut runs = bench.write(&oracle, &small_options()).runs().to_vec();
+        let snapshots = vec![random.below(oracle.sequence + 1)];
+        let horizon = oracle.sequence.max(snapshots[0]);
+        let oldest = Timestamp(1 + random.below(oracle.clock));
+        let retention = RetentionPoint {
+            oldest,
+            stable: Timestamp(oldest.0 + random.below(10)),
+            read_timestamp_min: Timestamp::MAX,
+            snapshots,
+            horizon,
+        };
+        while !runs.is_empty() {
+            let count = 1 + random.below(runs.len() as u64) as usize;
+            let is_bottom = count == runs.len();
+            let middle = oracle.keys[random.below(oracle.keys.len() as u64) as usize].clone();
+            let half = |start: Option<&Bytes>, end: Option<&Bytes>| StreamOptions {
+                start: start.cloned(),
+                end: end.cloned(),
+                retention: Some(retention.clone()),
+                is_bottom,
+            };
+            let low = rewrite_runs(&bench, &runs[..count], half(None, Some(&middle)));
+            let high = rewrite_runs(&bench, &runs[..count], half(Some(&middle), None));
+            let parts: Vec<_> = low.iter().chain(&high).flat_map(|run| run.parts()).cloned().collect();
+            runs.splice(..count, (!parts.is_empty()).then(|| crate::Run::new(parts)));
+            let table = Arc::new(TableRuns::new(runs.clone()));
+            for sequence in [retention.snapshots[0], horizon, u64::MAX] {
+                for timestamp in [Timestamp::MAX, oldest, retention.stable] {
+                    check_reads(&table, &oracle, &ReadPoint { sequence, timestamp });
+                }
+            }
+            if is_bottom {
+                break;
+            }
+        }
+    }
 }
 
 #[test]

@@ -26,7 +26,14 @@ fn open(env: &Env) -> Result<Manifest> {
 }
 
 fn table(id: u64) -> TableRecord {
-    TableRecord { id, ident: format!("table-{id}"), configuration: Bytes::from_static(b"c"), records: 1, bytes: -2, unfenced: false }
+    TableRecord {
+        id,
+        ident: format!("table-{id}"),
+        configuration: Bytes::from_static(b"c"),
+        records: 1,
+        bytes: -2,
+        unfenced: false,
+    }
 }
 
 fn run_in(file: u64) -> RunDescriptor {

@@ -126,7 +126,9 @@ impl RunWriter {
                 self.place_finished_blocks()?;
             }
             if self.output.as_ref().is_some_and(|output| output.offset() >= self.options.file_bytes) {
-                self.end_part(Some(key))?;
+                if self.table.as_ref().is_some_and(|(_, section)| section.part_has_keys()) {
+                    self.end_part(Some(key))?;
+                }
                 self.close_file()?;
             }
         }

@@ -100,6 +100,11 @@ impl SectionWriter {
         !self.has_key && self.pending_tombstones.is_empty()
     }
 
+    /// True if something of this table lies in the current file.
+    pub(crate) fn part_has_keys(&self) -> bool {
+        self.first_key.is_some()
+    }
+
     /// The finished parts.
     pub(crate) fn into_parts(self) -> Vec<PartDescriptor> {
         self.parts
@@ -142,7 +147,8 @@ impl SectionWriter {
         let is_new = self.is_next_key(key)?;
         if is_new {
             self.begin_key(key, &version);
-        } else if version.stamp.sequence > self.last_stamp.sequence {
+        } else if version.stamp.sequence > self.last_stamp.sequence && self.last_stamp.sequence != 0 {
+            // A settled version may stand above one that was written earlier and never settled.
             return Err(RunsError::Invalid("versions of a key come newest first".into()));
         }
         let reference;

@@ -127,6 +127,30 @@ fn the_file_knows_its_sections_without_a_manifest() {
 }
 
 #[test]
+fn a_table_that_begins_behind_a_full_file_gets_the_next_one() {
+    let bench = Bench::new(Simulation::new(1).env(), 1 << 20);
+    let mut writer = bench.writer(WriterOptions { file_bytes: 100, ..small_options() });
+    let version = Version { stamp: Stamp::SETTLED, value: Some(b"value") };
+    for table in 0..4u64 {
+        writer.begin_table(table, TableWriteOptions::default()).unwrap();
+        if table == 2 {
+            let tombstone = RangeTombstone { start: Bytes::new(), end: None, stamp: Stamp::new(3, Timestamp::NONE) };
+            writer.add_range_tombstone(tombstone).unwrap();
+        }
+        (0..50u64).for_each(|key| writer.add(&key.to_be_bytes(), &[version]).unwrap());
+        writer.finish_table().unwrap();
+    }
+    let new = writer.finish().unwrap();
+    assert!(new.tables().iter().all(|(_, run)| run.check().is_ok() && run.parts.iter().all(|part| part.keys > 0)));
+    for run in bench.open(new, Timestamp::MAX) {
+        let table = Arc::new(TableRuns::new(vec![run]));
+        let mut cursor = table.cursor(ReadPoint::LATEST);
+        (0..50u64).for_each(|key| assert!(cursor.next().unwrap() && cursor.key() == key.to_be_bytes()));
+        assert!(!cursor.next().unwrap());
+    }
+}
+
+#[test]
 fn large_keys_and_values_fit() {
     let bench = Bench::new(Simulation::new(1).env(), 1 << 20);
     let random = SimulatedRandom::new(9);

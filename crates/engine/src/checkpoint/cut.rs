@@ -1,13 +1,13 @@
 //! The cut: what belongs to a checkpoint and what does not.
 
 use crate::core::Core;
+use crate::ledger::Book;
 use crate::overlay::Version;
 use crate::table::EngineTable;
 use crate::visibility::{Outcome, SnapshotTicket};
 use pando_base::Timestamp;
 use pando_engine_log::LogPosition;
 use pando_engine_runs::Stamp;
-use pando_storage::TableSize;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -35,7 +35,7 @@ pub struct Cut {
     /// Versions above stable are taken too.
     pub spill: bool,
     /// Tables whose record in the manifest changes, with their size at the cut.
-    pub sizes: Vec<(Arc<EngineTable>, TableSize)>,
+    pub sizes: Vec<(Arc<EngineTable>, Book)>,
     /// The tables there are.
     pub tables: Vec<Arc<EngineTable>>,
     /// The last table number given.
@@ -59,11 +59,10 @@ impl Core {
         };
         self.keeper.set_checkpointing(stable);
         let tables = self.registry.all();
-        let at = |table: &EngineTable| stable.filter(|_| !table.logged).unwrap_or(Timestamp::MAX);
         let sizes = tables.iter().filter_map(|table| {
-            let size = table.ledger.lock().at(at(table));
-            let changed = !table.is_in_manifest() || size != *table.checkpointed.lock();
-            changed.then(|| (table.clone(), size))
+            let book = table.ledger.lock().book(stable.filter(|_| !table.logged));
+            let changed = !table.is_in_manifest() || book != *table.checkpointed.lock();
+            changed.then(|| (table.clone(), book))
         });
         let snapshot = self.snapshots.open(Timestamp::MAX);
         Cut {

@@ -82,16 +82,16 @@ impl Core {
         let dropped = self.registry.dropped();
         let mark = self.mark(cut);
         let mut edit = Edit { add: written.runs, mark: Some(mark.clone()), drop: dropped.clone(), ..Edit::default() };
-        for (table, size) in &cut.sizes {
+        for (table, book) in &cut.sizes {
             match table.is_in_manifest() {
-                true => edit.update.push(record_of(table, *size)),
-                false => edit.create.push(record_of(table, *size)),
+                true => edit.update.push(record_of(table, book)),
+                false => edit.create.push(record_of(table, book)),
             }
         }
         self.install(edit)?;
-        for (table, size) in &cut.sizes {
+        for (table, book) in &cut.sizes {
             table.set_in_manifest();
-            *table.checkpointed.lock() = *size;
+            *table.checkpointed.lock() = book.clone();
         }
         self.registry.forget_dropped(&dropped);
         *state = CheckpointState { mark: Some(mark), changes: cut.changes, log_bytes: cut.log_bytes };

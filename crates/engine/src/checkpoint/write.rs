@@ -40,7 +40,7 @@ impl Core {
             keys += self.write_table(&mut writer, cut, &retention, table)?;
         }
         let Some(writer) = writer else { return Ok(Written::default()) };
-        let runs = writer.finish().map_err(|error| self.noted(of_runs(error)))?;
+        let runs = writer.finish().map_err(|error| self.noted(of_runs(self.runs.note_failure(error))))?;
         let bytes = runs.files().iter().map(|file| file.length_bytes).sum();
         Ok(Written { runs: Some(runs), keys, bytes })
     }
@@ -55,7 +55,7 @@ impl Core {
         let ranges = taken_ranges(cut, table);
         let base_is_empty = table.slot.load().is_empty();
         let mut section = Section { core: self, writer, table, begun: false, keys: 0 };
-        for range in ranges.iter().filter(|_| !base_is_empty) {
+        for range in &ranges {
             let settled = RangeTombstone { stamp: retention.settle(&range.stamp), ..range.clone() };
             section.writer()?.add_range_tombstone(settled).map_err(of_runs)?;
         }

@@ -14,8 +14,8 @@ enum Verdict {
     /// Deleted, whatever the base says.
     Deleted,
     Value(Bytes),
-    /// A prepared transaction is in the way.
-    PrepareConflict,
+    /// A prepared transaction decides: looked up again when it is reached.
+    Undecided,
 }
 
 struct Item {
@@ -104,9 +104,14 @@ impl Batch {
         matches!(self.items[item].verdict, Verdict::AskBase)
     }
 
+    /// What was found when an undecided item was looked up.
+    pub fn decide(&mut self, item: usize, value: Option<Bytes>) {
+        self.items[item].verdict = value.map_or(Verdict::Deleted, Verdict::Value);
+    }
+
     /// True if a prepared transaction decides about the item.
-    pub fn is_prepare_conflict(&self, item: usize) -> bool {
-        matches!(self.items[item].verdict, Verdict::PrepareConflict)
+    pub fn is_undecided(&self, item: usize) -> bool {
+        matches!(self.items[item].verdict, Verdict::Undecided)
     }
 
     /// How far it reaches; none: all the way.
@@ -116,14 +121,20 @@ impl Batch {
 }
 
 fn judge(table: &EngineTable, view: &ReadView, entry: &LeafEntry) -> Verdict {
+    if let Some(newest) = entry.chain.newest()
+        && view.waits_for_prepared(&newest.outcome())
+        && !newest.is_own(view)
+    {
+        return Verdict::Undecided;
+    }
     let range = match table.ranges.is_empty() {
         true => RangeRead::Nothing,
         false => table.ranges.read(entry.key(), view),
     };
     match (entry.chain.read(view), range) {
-        (ChainRead::PrepareConflict, _) => Verdict::PrepareConflict,
+        (ChainRead::PrepareConflict, _) => Verdict::Undecided,
         (ChainRead::Version(version), _) if version.is_own(view) => value_or_deleted(version.value()),
-        (_, RangeRead::PrepareConflict) => Verdict::PrepareConflict,
+        (_, RangeRead::PrepareConflict) => Verdict::Undecided,
         (ChainRead::Version(version), RangeRead::DeletedBefore(sequence))
             if version.stamp().is_some_and(|stamp| stamp.sequence < sequence) =>
         {

@@ -22,7 +22,7 @@ use batch::Batch;
 use bytes::Bytes;
 use pando_engine_runs::RunCursor;
 use pando_env::Random;
-use pando_storage::{Cursor, Entry, Result, StorageError, Table, Transaction};
+use pando_storage::{Cursor, Entry, Result, StorageError, Table, Transaction, prefix_successor};
 use std::sync::Arc;
 
 /// Which way a cursor goes.
@@ -177,6 +177,22 @@ impl Cursor for EngineCursor {
             (Place::Overlay(item), Some(batch), _) => batch.value(item).cloned(),
             (Place::Base, _, Some(base)) => base.value().ok(),
             _ => None,
+        }
+    }
+
+    fn skip_prefix(&mut self, length: usize) -> Result<Option<Entry<'_>>> {
+        self.view()?;
+        self.remember_key();
+        if !self.is_on_entry() && self.place != Place::At {
+            return Ok(None);
+        }
+        let prefix = self.last_key.get(..length).unwrap_or(&self.last_key);
+        match prefix_successor(prefix) {
+            Some(successor) => self.seek(&successor),
+            None => {
+                self.last()?;
+                self.next()
+            }
         }
     }
 

@@ -211,7 +211,7 @@ impl EngineCursor {
     fn take_from_batch(&mut self, base_too: bool) -> Result<bool> {
         let item = self.upcoming;
         let Some(batch) = &self.batch else { return Ok(false) };
-        if batch.is_prepare_conflict(item) {
+        if batch.is_undecided(item) {
             return self.look_again(item);
         }
         if batch.asks_base(item) {
@@ -229,15 +229,14 @@ impl EngineCursor {
         Ok(found)
     }
 
-    /// The prepared transaction may have ended since the batch was taken.
+    /// The prepared transaction may have ended since the batch was taken, or the view ignores it as long as it has not.
     fn look_again(&mut self, item: usize) -> Result<bool> {
         let view = self.view()?.clone();
-        let body = self.body()?;
         let Some(batch) = &self.batch else { return Ok(false) };
-        let key = batch.key(item).to_vec();
-        crate::transaction::get(&self.core, &view, body, &key)?;
-        // It has: judge the stretch from here on anew.
-        self.fetch(Bound::Included(&key))?;
+        let found = crate::transaction::get(&self.core, &view, self.body()?, batch.key(item))?;
+        if let Some(batch) = &mut self.batch {
+            batch.decide(item, found);
+        }
         Ok(false)
     }
 

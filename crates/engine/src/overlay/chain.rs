@@ -38,6 +38,10 @@ enum Versions {
     Many(VecDeque<Version>),
 }
 
+fn is_settled_untimestamped(version: &Version) -> bool {
+    version.settled_stamp().is_some_and(|stamp| stamp.commit.is_none())
+}
+
 impl Chain {
     /// How many versions.
     pub fn len(&self) -> usize {
@@ -92,6 +96,7 @@ impl Chain {
     /// Adds a version on top and settles what lies below.
     pub fn push(&mut self, version: Version) {
         self.settle();
+        self.untimestamped += usize::from(is_settled_untimestamped(&version));
         self.versions = match std::mem::take(&mut self.versions) {
             Versions::None => Versions::One(version),
             Versions::One(older) => Versions::Many(VecDeque::from([older, version])),

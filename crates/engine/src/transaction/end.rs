@@ -169,8 +169,11 @@ impl EngineTransaction {
 
     /// Gives back the hold and the slots, and lets waiting readers look.
     fn release(&mut self, committed: Timestamp) {
-        let holds = self.first_commit.is_some() && !self.was_prepared;
-        self.core.keeper.end(holds.then_some(self.first_commit), committed);
+        let mut holds = std::mem::take(&mut self.oplog_holds);
+        if self.first_commit.is_some() && !self.was_prepared {
+            holds.push(self.first_commit);
+        }
+        self.core.keeper.end(&holds, committed);
         self.slots.clear();
         self.core.no_holes_moved();
     }

@@ -67,6 +67,8 @@ pub struct EngineTransaction {
     resized: Vec<Resized>,
     redo: Vec<u8>,
     oplog: Vec<(Timestamp, Bytes)>,
+    /// Timestamps of its oplog entries, which hold back all_durable.
+    oplog_holds: Vec<Timestamp>,
     /// The newest oplog entry's timestamp.
     oplog_newest: Timestamp,
     wrote_logged: bool,
@@ -98,6 +100,7 @@ impl EngineTransaction {
             resized: Vec::new(),
             redo: Vec::new(),
             oplog: Vec::new(),
+            oplog_holds: Vec::new(),
             oplog_newest: Timestamp::NONE,
             wrote_logged: false,
             was_prepared: false,

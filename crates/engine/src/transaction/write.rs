@@ -227,10 +227,11 @@ impl EngineTransaction {
     }
 
     pub(super) fn add_oplog_entry(&mut self, timestamp: Timestamp, entry: &[u8]) -> Result<()> {
-        self.check_writable()?;
+        self.check_readable()?;
         if !self.core.has_oplog() {
             return Err(illegal("there is no oplog in stand-alone mode"));
         }
+        self.check_writable()?;
         if timestamp.is_none() {
             return Err(StorageError::TimestampRule("an oplog entry needs a timestamp".into()));
         }
@@ -241,6 +242,9 @@ impl EngineTransaction {
         if twice || self.core.oplog_contains(timestamp)? {
             return Err(StorageError::DuplicateKey);
         }
+        // Readers must not pass the entry before it is there.
+        self.core.keeper.reserve(timestamp)?;
+        self.oplog_holds.push(timestamp);
         self.oplog_newest = self.oplog_newest.max(timestamp);
         self.oplog.push((timestamp, Bytes::copy_from_slice(entry)));
         Ok(())

@@ -57,6 +57,11 @@ impl SimulatedStore {
         self.env.lock().expect("no panic").clone()
     }
 
+    /// Cuts the power after so many more changes of the disk.
+    pub fn lose_power_after(&self, changes: u64) {
+        self.simulation.lock().expect("no panic").disk().crash_after(changes);
+    }
+
     fn open_with(&self, options: EngineOptions) -> Arc<dyn Engine> {
         DurableEngine::open(&self.env(), &self.directory, options).expect("the store opens")
     }

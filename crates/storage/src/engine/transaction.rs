@@ -74,7 +74,8 @@ pub trait Transaction: Send {
     fn truncate(&mut self, table: &Table, start: &[u8], end: Option<&[u8]>) -> Result<()>;
     /// Adds to the table's records and bytes when this commits, at the current commit timestamp.
     fn adjust_size(&mut self, table: &Table, change: TableSize) -> Result<()>;
-    /// Writes an oplog entry, keyed by its timestamp, which need not be the commit timestamp.
+    /// Writes an oplog entry, keyed by its timestamp, which need not be the commit timestamp. It must be after
+    /// all_durable, which stays below it until this transaction ends.
     fn append_oplog(&mut self, timestamp: Timestamp, entry: &[u8]) -> Result<()>;
     /// A cursor that sees this transaction's snapshot and its writes, also later ones.
     fn cursor(&self, table: &Table) -> Result<Box<dyn Cursor>>;
