@@ -111,6 +111,9 @@ impl State {
         let mut truncated = false;
         for link in below {
             if link.is_truncation {
+                // Nor is it said whether they count themselves.
+                let others = link.stamp.writer != Writer::Open(number);
+                self.unspecified |= others && link.stamp.commit.is_some() && link.stamp.durable > commit;
                 truncated = true;
                 continue;
             }

@@ -35,6 +35,11 @@ impl Ballast {
         Ok(ballast)
     }
 
+    /// No reserve; one that is there stays as it is.
+    pub fn untouched(disk: Arc<dyn Disk>, directory: &Path) -> Ballast {
+        Ballast { disk, directory: directory.to_owned(), size_bytes: 0, held: Mutex::new(false) }
+    }
+
     /// Gives the space up. True if there was any.
     pub fn release(&self) -> Result<bool> {
         let mut held = self.held.lock();

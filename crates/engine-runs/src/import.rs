@@ -12,7 +12,7 @@ use crate::manifest::state::{RunState, State, TableState};
 use crate::manifest::{self, current, file};
 use crate::store::{Edit, Runs};
 use crate::{
-    BlockCache, FileDescriptor, FileId, Part, PartDescriptor, RangeTombstone, Result, RetentionPoint, Run, RunFile,
+    BlockCache, FileDescriptor, FileId, NewRuns, Part, PartDescriptor, RangeTombstone, Result, RetentionPoint, Run, RunFile,
     RunWriter, RunsError, Stamp, StreamOptions, TableId, TableWriteOptions, Version, VersionStream, WriterOptions,
 };
 use pando_base::Timestamp;
@@ -116,6 +116,19 @@ impl ImportSource {
 impl Runs {
     /// Imports tables in one step: all of them or none.
     pub fn import(&self, source: &ImportSource, tables: &[ImportTable], history: ImportHistory) -> Result<Imported> {
+        let (runs, imported) = self.write_import(source, tables, history)?;
+        let create = tables.iter().map(|table| table.to.clone()).collect();
+        self.install(Edit { add: Some(runs), create, ..Default::default() })?;
+        Ok(imported)
+    }
+
+    /// Writes the runs of an import, for an edit that creates the tables and adds these.
+    pub fn write_import(
+        &self,
+        source: &ImportSource,
+        tables: &[ImportTable],
+        history: ImportHistory,
+    ) -> Result<(NewRuns, Imported)> {
         let mut imported = Imported::default();
         let mut writer = self.writer(WriterOptions::default())?;
         for table in tables {
@@ -130,9 +143,7 @@ impl Runs {
             writer.finish_table()?;
             imported.tables += 1;
         }
-        let create = tables.iter().map(|table| table.to.clone()).collect();
-        self.install(Edit { add: Some(writer.finish()?), create, ..Default::default() })?;
-        Ok(imported)
+        Ok((writer.finish()?, imported))
     }
 }
 

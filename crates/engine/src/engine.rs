@@ -198,7 +198,8 @@ impl Durability for DurableEngine {
     }
 
     fn log_end(&self) -> LogPosition {
-        self.core.log_end()
+        let newest = self.oplog.as_ref().and_then(|oplog| oplog.last()).unwrap_or(Timestamp::NONE);
+        LogPosition { oplog: newest, ..self.core.log_end() }
     }
 
     fn checkpoint(&self, kind: CheckpointKind) -> Result<CheckpointOutcome> {

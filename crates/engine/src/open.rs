@@ -157,9 +157,10 @@ fn apply(core: &Core, record: &RecoveredRecord) -> Result<()> {
         kind::COMMIT => apply_commit(core, record)?,
         kind::CREATE_TABLE => {
             let description = TableDescription::decode(&record.payload)?;
-            if core.registry.by_id(description.id).is_none() {
-                core.registry.insert(core.registry.make(&core.runs, description, Book::default()));
-            }
+            // A table that the manifest has already may have lost its ident to an earlier one that was dropped since.
+            let known = core.registry.by_id(description.id);
+            let table = known.unwrap_or_else(|| core.registry.make(&core.runs, description, Book::default()));
+            core.registry.insert(table);
         }
         kind::DROP_TABLE => core.registry.remove(decode_table_id(&record.payload)?),
         other => {

@@ -77,6 +77,8 @@ pub struct Notes {
     pub(super) oplog_cursors: BTreeMap<usize, OplogCursorNote>,
     /// The greatest oldest there ever was: history before it may be gone, even if oldest itself went back.
     pub(super) history_start: Timestamp,
+    /// The greatest stable there ever was: a full checkpoint forgets it, but nobody moves stable back over a crash.
+    stable_ever: Timestamp,
     generations: u64,
 }
 
@@ -91,6 +93,7 @@ impl Notes {
             slots: BTreeMap::new(),
             oplog_cursors: BTreeMap::new(),
             history_start: Timestamp::NONE,
+            stable_ever: Timestamp::NONE,
             generations: 0,
         }
     }
@@ -147,6 +150,7 @@ impl Notes {
                 let now = oracle.timestamps();
                 now.stable.is_some() || *timestamp <= now.all_durable
             }
+            Operation::SetStable { timestamp } => *timestamp >= self.stable_ever || oracle.timestamps().stable.is_some(),
             Operation::ReserveSlot { slot, .. } => !self.slots.contains_key(slot),
             Operation::DropSlot { slot } => self.slots.contains_key(slot),
             Operation::WaitDurable => oracle.lowest_hold().is_none(),
@@ -291,6 +295,7 @@ impl Notes {
     /// Remembers what a step did.
     pub fn learn(&mut self, operation: &Operation, answer: &Answer, oracle: &ModelEngine) {
         self.history_start = self.history_start.max(oracle.timestamps().oldest);
+        self.stable_ever = self.stable_ever.max(oracle.timestamps().stable);
         let failed = matches!(answer, Answer::Failed(_));
         match operation {
             Operation::Begin { transaction, options, stamped } if !failed => {

@@ -97,7 +97,27 @@ impl ManifestFile {
     /// Opens an existing file for appending; its contents were read before and are all known to be synced.
     pub fn open(disk: &dyn Disk, path: &Path, number: u64, contents: &Contents) -> Result<ManifestFile, RunsError> {
         debug_assert!(!contents.is_uncertain(), "an uncertain manifest is replaced, not continued");
-        let file = disk.open(path, OpenMode::ReadWrite).map_err(|error| RunsError::io(path, "open", error))?;
+        ManifestFile::open_as(disk, path, number, contents, OpenMode::ReadWrite)
+    }
+
+    /// Opens an existing file that nothing will be appended to, certain or not.
+    pub fn open_read_only(
+        disk: &dyn Disk,
+        path: &Path,
+        number: u64,
+        contents: &Contents,
+    ) -> Result<ManifestFile, RunsError> {
+        ManifestFile::open_as(disk, path, number, contents, OpenMode::Read)
+    }
+
+    fn open_as(
+        disk: &dyn Disk,
+        path: &Path,
+        number: u64,
+        contents: &Contents,
+        mode: OpenMode,
+    ) -> Result<ManifestFile, RunsError> {
+        let file = disk.open(path, mode).map_err(|error| RunsError::io(path, "open", error))?;
         Ok(ManifestFile {
             path: path.to_owned(),
             file,

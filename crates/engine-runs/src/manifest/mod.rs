@@ -66,6 +66,27 @@ impl Manifest {
         }
     }
 
+    /// Reads the manifest of a directory and changes nothing. The caller must not append to it.
+    pub fn open_read_only(disk: &Arc<dyn Disk>, directory: &Path) -> Result<(Manifest, Found)> {
+        let Some(number) = current::read(&**disk, directory)? else {
+            refuse_lost_pointer(&**disk, directory)?;
+            return Err(RunsError::Invalid(format!("there is no store in {}", directory.display())));
+        };
+        let path = directory.join(file::name(number));
+        let bytes = disk.read_all(&path).map_err(|error| missing_or_io(&path, error))?;
+        let contents = file::read(&path, number, &bytes)?;
+        let manifest = Manifest {
+            disk: disk.clone(),
+            directory: directory.to_owned(),
+            identity: contents.identity,
+            state: replay(&path, &contents.records)?,
+            file: ManifestFile::open_read_only(&**disk, &path, number, &contents)?,
+            snapshot_bytes: contents.snapshot_bytes,
+            rotate_bytes_min: u64::MAX,
+        };
+        Ok((manifest, Found { created: false, torn: contents.torn }))
+    }
+
     /// Makes a manifest that holds this state, as the one in force.
     pub fn create(
         disk: &Arc<dyn Disk>,

@@ -10,9 +10,11 @@ use super::{Catalog, Runs, RunsOptions, Shared};
 use crate::ballast::{self, Ballast};
 use crate::manifest::record::{CheckpointMark, TableRecord};
 use crate::manifest::state::State;
-use crate::manifest::{Manifest, current, file};
+use crate::manifest::change::Change;
+use crate::manifest::{Found, Manifest, current, file};
 use crate::merge::Merges;
 use crate::{BlockCache, FileDescriptor, FileId, Result, RunFile, RunsError, file_number};
+use pando_base::Timestamp;
 use pando_env::Env;
 use parking_lot::{Mutex, RwLock};
 use std::collections::BTreeSet;
@@ -46,36 +48,81 @@ impl Runs {
         let state = manifest.state();
         refuse_missing(directory, state, &listed)?;
         let removed = remove_leftovers(env, &manifest, &listed)?;
-        let opened = Opened {
+        let ballast = Ballast::open(disk.clone(), directory, options.ballast_bytes)?;
+        let opened = Opened::new(state, found, removed);
+        let shared = Shared::new(env, directory, options, manifest, ballast, &listed);
+        shared.consider_all_tables();
+        Ok((Runs { shared: Arc::new(shared) }, opened))
+    }
+
+    /// Opens the store in a directory without changing anything there: leftovers stay, and every write is refused.
+    pub fn open_read_only(env: &Env, directory: &Path, options: RunsOptions) -> Result<(Runs, Opened)> {
+        let disk = env.disk();
+        let (manifest, found) = Manifest::open_read_only(disk, directory)?;
+        let listed = disk.list(directory).map_err(|error| RunsError::io(directory, "list", error))?;
+        refuse_missing(directory, manifest.state(), &listed)?;
+        let opened = Opened::new(manifest.state(), found, Vec::new());
+        let ballast = Ballast::untouched(disk.clone(), directory);
+        let shared = Shared::new(env, directory, options, manifest, ballast, &listed);
+        *shared.stopped.lock() = Some("it was opened for reading only".to_owned());
+        Ok((Runs { shared: Arc::new(shared) }, opened))
+    }
+
+    /// Shows the runs of a store that was opened for reading as if this fence had been installed.
+    pub fn read_behind_fence(&self, fence: Timestamp) -> Result<()> {
+        let shared = &self.shared;
+        let manifest = shared.manifest.lock();
+        let cut = manifest.state().tables_cut_by(fence);
+        let mut state = manifest.state().clone();
+        state.apply(Change::Fence(fence)).map_err(RunsError::Invalid)?;
+        for table in &cut {
+            let slot = shared.slot_in(manifest.state(), *table);
+            if let Some(table) = state.tables.get(table) {
+                slot.replace(&table.runs, shared.files.lock().live(), &shared.cache);
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Opened {
+    fn new(state: &State, found: Found, removed: Vec<PathBuf>) -> Opened {
+        Opened {
             tables: state.tables.values().map(|table| table.record.clone()).collect(),
             mark: state.mark.clone(),
             created: found.created,
             cut_torn_edit: found.torn,
             removed,
-        };
-        let next_file = next_file(state, &listed);
-        let cache = BlockCache::new(usize::try_from(options.cache_bytes).unwrap_or(usize::MAX));
-        let files = open_files(env, directory, state);
-        let shared = Shared {
-            env: env.clone(),
-            directory: directory.to_owned(),
-            cache,
-            next_file: Arc::new(AtomicU64::new(next_file)),
-            merges: Merges::default(),
-            ballast: Ballast::open(disk.clone(), directory, options.ballast_bytes)?,
-            options,
-            manifest: Mutex::new(manifest),
-            catalog: RwLock::new(Catalog::default()),
-            files: Mutex::new(files),
-            stopped: Mutex::new(None),
-            counters: Default::default(),
-        };
-        shared.consider_all_tables();
-        Ok((Runs { shared: Arc::new(shared) }, opened))
+        }
     }
 }
 
 impl Shared {
+    fn new(
+        env: &Env,
+        directory: &Path,
+        options: RunsOptions,
+        manifest: Manifest,
+        ballast: Ballast,
+        listed: &[PathBuf],
+    ) -> Shared {
+        let state = manifest.state();
+        Shared {
+            env: env.clone(),
+            directory: directory.to_owned(),
+            cache: BlockCache::new(usize::try_from(options.cache_bytes).unwrap_or(usize::MAX)),
+            next_file: Arc::new(AtomicU64::new(next_file(state, listed))),
+            merges: Merges::default(),
+            ballast,
+            options,
+            files: Mutex::new(open_files(env, directory, state)),
+            manifest: Mutex::new(manifest),
+            catalog: RwLock::new(Catalog::default()),
+            stopped: Mutex::new(None),
+            counters: Default::default(),
+        }
+    }
+
     fn consider_all_tables(&self) {
         let manifest = self.manifest.lock();
         let tables = manifest.state().tables.keys().copied().collect();

@@ -9,6 +9,7 @@
 use super::version::Version;
 use crate::visibility::{Outcome, ReadView, TransactionState, Visibility};
 use bytes::Bytes;
+use pando_base::Timestamp;
 use parking_lot::RwLock;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -119,6 +120,13 @@ impl Ranges {
         list.iter()
             .filter(|range| range.covers(key) && !range.version.is_own(view))
             .find_map(|range| write_obstacle(&range.version.outcome(), view))
+    }
+
+    /// The newest durable timestamp of a committed range that covers the key.
+    pub fn durable_at(&self, key: &[u8]) -> Timestamp {
+        let list = self.list.read();
+        let stamps = list.iter().filter(|range| range.covers(key)).filter_map(|range| range.version.stamp());
+        stamps.map(|stamp| stamp.durable).max().unwrap_or(Timestamp::NONE)
     }
 
     /// Lets `look` see them all, oldest first.

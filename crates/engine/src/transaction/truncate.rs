@@ -77,7 +77,7 @@ impl EngineTransaction {
         };
         let mut versions = VersionStream::new(base.runs(), options).map_err(of_runs)?;
         while versions.next().map_err(of_runs)? {
-            if hidden || !point.sees(&versions.stamp()) {
+            if versions.is_new_key() && (hidden || !point.sees(&versions.stamp())) {
                 return Ok(Some(WriteObstacle::Conflict));
             }
         }

@@ -3,7 +3,7 @@
 use super::{EngineTransaction, Written, illegal};
 use crate::failure::of_runs;
 use crate::memory::Advice;
-use crate::overlay::{ENTRY_OVERHEAD_BYTES, Freed, Leaf, Version, WriteObstacle, write_obstacle};
+use crate::overlay::{ENTRY_OVERHEAD_BYTES, Freed, Leaf, RangeRead, Version, WriteObstacle, write_obstacle};
 use crate::redo::{self, Redo};
 use crate::table::EngineTable;
 use bytes::Bytes;
@@ -108,15 +108,20 @@ impl EngineTransaction {
                 }
             }
             Some(version) => {
-                if let Some(obstacle) = write_obstacle(&version.outcome(), &self.view) {
+                let stamp = version.stamp();
+                let deleted = stamp.is_some_and(|stamp| self.is_deleted_by_range(body, key, stamp.sequence));
+                if !deleted && let Some(obstacle) = write_obstacle(&version.outcome(), &self.view) {
                     return Attempt::Obstacle(obstacle);
                 }
-                predecessor = version.stamp().map_or(Timestamp::NONE, |stamp| stamp.durable);
+                predecessor = stamp.map_or(Timestamp::NONE, |stamp| stamp.durable);
             }
-            None => match self.judge_base(body, answer) {
+            None => match self.judge_base(body, key, answer) {
                 Ok(durable) => predecessor = durable,
                 Err(attempt) => return attempt,
             },
+        }
+        if !body.ranges.is_empty() {
+            predecessor = predecessor.max(body.ranges.durable_at(key));
         }
         if self.commit.is_some() && predecessor > self.commit {
             return Attempt::Rule(format!("commit timestamp {} is before the key's {predecessor}", self.commit));
@@ -124,18 +129,30 @@ impl EngineTransaction {
         self.enter(leaf, place, key, value, replaces, predecessor)
     }
 
+    /// True if a range that the view sees is newer than the version: then that is what is written over.
+    fn is_deleted_by_range(&self, body: &EngineTable, key: &[u8], sequence: u64) -> bool {
+        !body.ranges.is_empty()
+            && matches!(body.ranges.read(key, &self.view), RangeRead::DeletedBefore(deleted) if sequence < deleted)
+    }
+
     fn effective(&self, own: Timestamp) -> Timestamp {
         if own.is_some() { own } else { self.first_commit }
     }
 
     /// The overlay has no version of the key to judge by. Mostly the base as a whole is old enough.
-    fn judge_base(&self, body: &EngineTable, answer: Option<&BaseAnswer>) -> std::result::Result<Timestamp, Attempt> {
+    fn judge_base(
+        &self,
+        body: &EngineTable,
+        key: &[u8],
+        answer: Option<&BaseAnswer>,
+    ) -> std::result::Result<Timestamp, Attempt> {
         let generation = body.slot.generation();
         if let Some(answer) = answer.filter(|answer| answer.generation == generation) {
             return match answer.newest {
                 Some(_) if body.base_is_hidden(self.view.point().sequence) => {
                     Err(Attempt::Obstacle(WriteObstacle::Conflict))
                 }
+                Some(stamp) if self.is_deleted_by_range(body, key, stamp.sequence) => Ok(stamp.durable),
                 Some(stamp) if !self.view.point().sees(&stamp) => Err(Attempt::Obstacle(WriteObstacle::Conflict)),
                 Some(stamp) => Ok(stamp.durable),
                 None => Ok(Timestamp::NONE),
