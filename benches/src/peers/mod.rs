@@ -50,7 +50,7 @@ impl System {
     /// Whether this binary has it.
     pub fn is_built_in(self) -> bool {
         match self {
-            System::Pando => cfg!(feature = "pando"),
+            System::Pando => true,
             System::Wiredtiger => cfg!(wiredtiger),
             System::Lmdb | System::Redb | System::Fjall => true,
         }

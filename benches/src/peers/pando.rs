@@ -1,8 +1,7 @@
 //! Our engine, through the storage interface alone.
 //!
 //! Settings: stand-alone (no timestamps, every table has redo in the log), the given memory as the engine's one budget. A
-//! bulk load takes both tables at once. Only [`engine`] names the concrete engine; without the
-//! feature `pando` it refuses, and the rest still compiles against the interface.
+//! bulk load takes both tables at once. Only [`engine`] names the concrete engine.
 
 use super::{Change, Direction, Peer, Reader, Wait, Writer};
 use crate::Error;
@@ -17,12 +16,11 @@ use std::time::{Duration, Instant};
 const QUIET: Duration = Duration::from_millis(400);
 const LOOK_EVERY: Duration = Duration::from_millis(5);
 
-/// What only the concrete engine can say. To be completed with it.
+/// What only the concrete engine can say.
 pub mod engine {
     use super::*;
 
     /// How the engine is opened for a benchmark.
-    #[cfg_attr(not(feature = "pando"), allow(dead_code, reason = "nobody is there to read them"))]
     pub struct Options {
         /// Its one memory budget.
         pub memory_bytes: u64,
@@ -31,7 +29,6 @@ pub mod engine {
     }
 
     /// Opens or creates a store.
-    #[cfg(feature = "pando")]
     pub fn open(directory: &Path, options: &Options) -> Result<Arc<dyn Engine>, Error> {
         let mut engine_options =
             pando_engine::EngineOptions { memory_bytes: options.memory_bytes, ..Default::default() };
@@ -39,18 +36,11 @@ pub mod engine {
             engine_options.checkpoint_interval = Duration::ZERO;
             engine_options.checkpoint_log_bytes = u64::MAX;
         }
-        // LEAD: the one constructor call.
-        Ok(pando_engine::Engine::open(pando_env::Env::real(), directory, engine_options)?)
+        Ok(pando_engine::DurableEngine::open(&pando_env::Env::real(), directory, engine_options)?)
     }
 
-    /// Opens or creates a store.
-    #[cfg(not(feature = "pando"))]
-    pub fn open(_directory: &Path, _options: &Options) -> Result<Arc<dyn Engine>, Error> {
-        Err("built without our engine: feature `pando` is off".into())
-    }
-
-    /// Statistics that are above zero while background work waits or runs. LEAD: the names that the engine gives them.
-    pub const BACKGROUND_GAUGES: [&str; 2] = ["merge.running_count", "merge.debt_bytes"];
+    /// Statistics that are above zero while background work waits or runs.
+    pub const BACKGROUND_GAUGES: [&str; 1] = ["base.merge_debt_bytes"];
     /// A file of the log, by its name.
     pub fn is_log_file(path: &Path) -> bool {
         path.extension().is_some_and(|extension| extension == "log")

@@ -22,8 +22,8 @@ pub struct SalvageReport {
     pub skipped: Vec<Damage>,
 }
 
-/// Copies every intact commit and truncation of a log into a new log in another directory, in order, and closes it. The
-/// damaged log is not touched. Positions change; sequences do not.
+/// Copies every intact commit and truncation of a log into a new log in another directory, in order, and closes it; also
+/// what lies behind a torn tail, which is then told like damage. The damaged log is not touched. Positions change; sequences do not.
 pub fn salvage(env: &Env, directory: &Path, target: &Path, options: LogOptions) -> Result<SalvageReport> {
     let point = Arc::new(AtomicU64::new(0));
     let told = Arc::clone(&point);
@@ -36,7 +36,9 @@ pub fn salvage(env: &Env, directory: &Path, target: &Path, options: LogOptions) 
     let mut report = SalvageReport { records: 0, skipped };
     let mut last_sequence = 0;
     for stop in stops {
-        let mut walk = Walk::new(&stop.segment, stop.limit)?;
+        // What lies behind a torn place may have been acknowledged: a flipped bit in the last flush looks the same.
+        let limit = if stop.torn { u64::MAX } else { stop.limit };
+        let mut walk = Walk::new(&stop.segment, limit)?;
         while let Some(item) = walk.step()? {
             match item {
                 Item::Damage(damage) => report.skipped.push(damage),

@@ -7,6 +7,7 @@
 //! mean nothing here: imported versions are visible to every snapshot. What the source's checkpoint had not made
 //! stable is dead in it and is not imported.
 
+use crate::lineage::table_hint;
 use crate::manifest::record::{CheckpointMark, TableRecord};
 use crate::manifest::state::{RunState, State, TableState};
 use crate::manifest::{self, current, file};
@@ -96,16 +97,16 @@ impl ImportSource {
 
     /// The table's runs with everything dead that was not stable.
     fn runs(&self, table: &TableState) -> Result<Vec<Arc<Run>>> {
-        table.runs.iter().map(|run| self.run(run)).collect()
+        table.runs.iter().map(|run| self.run(run, table.record.unfenced)).collect()
     }
 
-    fn run(&self, run: &RunState) -> Result<Arc<Run>> {
-        let parts = run.run.parts.iter().map(|part| self.part(part)).collect::<Result<_>>()?;
+    fn run(&self, run: &RunState, unfenced: bool) -> Result<Arc<Run>> {
+        let parts = run.run.parts.iter().map(|part| self.part(part, unfenced)).collect::<Result<_>>()?;
         Ok(Run::new(parts))
     }
 
-    fn part(&self, part: &PartDescriptor) -> Result<Arc<Part>> {
-        let stable = self.state.mark.as_ref().map(|mark| mark.stable).filter(|stable| stable.is_some());
+    fn part(&self, part: &PartDescriptor, unfenced: bool) -> Result<Arc<Part>> {
+        let stable = self.state.mark.as_ref().map(|mark| mark.stable).filter(|stable| stable.is_some() && !unfenced);
         let file = self.files.get(&part.file).cloned();
         let file = file.ok_or_else(|| RunsError::Invalid(format!("there is no file {}", part.file)))?;
         let fence = part.fence.min(stable.unwrap_or(Timestamp::MAX));
@@ -138,7 +139,7 @@ impl Runs {
                 Some(part) => part.core.root()?.filter_prefix,
                 None => Default::default(),
             };
-            writer.begin_table(table.to.id, TableWriteOptions { filter_prefix, ident: table.to.ident.clone() })?;
+            writer.begin_table(table.to.id, TableWriteOptions { filter_prefix, ident: table_hint(&table.to.ident, table.to.id) })?;
             copy_table(&runs, &mut writer, history, &mut imported)?;
             writer.finish_table()?;
             imported.tables += 1;

@@ -66,11 +66,12 @@ mod store;
 mod verify;
 
 pub use describe::Description;
+pub use lineage::table_hint;
 pub use import::{ImportHistory, ImportSource, ImportTable, Imported};
 pub use manifest::record::{CheckpointMark, TableRecord};
 pub use merge::{MergeCandidate, MergePolicy, MergeStep};
 pub use pins::{BackupList, PinnedFile, Pins};
-pub use salvage::{Lost, SalvageReport, salvage};
+pub use salvage::{Lost, SalvageReport, salvage, salvage_knowing};
 pub use store::{Edit, Opened, Reclaimed, Runs, RunsOptions, RunsStatistics, TableSlot};
 pub use verify::{Problem, VerifyProgress, VerifyReport};
 

@@ -5,12 +5,13 @@
 //! is as old as its file's number; a merge's output states the span of ages that it covers, the files it was made of, and
 //! the files whose parts were taken over beside it.
 //!
-//! The hint is a text: the table's name, and behind a separator that no name contains, the lineage.
+//! The hint is a text: the table's name, its number, and for a merge's output the lineage; between them a separator that
+//! no name contains.
 
-use crate::FileId;
+use crate::{FileId, TableId};
 use std::collections::BTreeSet;
 
-/// Between the name and the lineage.
+/// Between the name, the number and the lineage.
 const SEPARATOR: char = '\u{1f}';
 
 /// The span of time that a run covers, in numbers of files.
@@ -52,11 +53,17 @@ pub(crate) struct Lineage {
     pub kept: BTreeSet<FileId>,
 }
 
+/// The hint of what is not a merge's output.
+pub fn table_hint(ident: &str, table: TableId) -> String {
+    format!("{ident}{SEPARATOR}{table:x}")
+}
+
 /// The hint of a merge's output.
-pub(crate) fn hint(ident: &str, lineage: &Lineage) -> String {
+pub(crate) fn hint(ident: &str, table: TableId, lineage: &Lineage) -> String {
     let list = |files: &BTreeSet<FileId>| files.iter().map(|id| format!("{id:x}")).collect::<Vec<_>>().join(",");
     let Lineage { ages, inputs, kept } = lineage;
-    format!("{ident}{SEPARATOR}{:x}-{:x};{};{}", ages.first, ages.last, list(inputs), list(kept))
+    let hint = table_hint(ident, table);
+    format!("{hint}{SEPARATOR}{:x}-{:x};{};{}", ages.first, ages.last, list(inputs), list(kept))
 }
 
 /// The name in a hint.
@@ -64,10 +71,14 @@ pub(crate) fn ident_of(hint: &str) -> &str {
     hint.split_once(SEPARATOR).map_or(hint, |(ident, _)| ident)
 }
 
+/// The table's number in a hint.
+pub(crate) fn table_of(hint: &str) -> Option<TableId> {
+    number(hint.split(SEPARATOR).nth(1)?)
+}
+
 /// The lineage in a hint; `None` for what a checkpoint wrote.
 pub(crate) fn lineage_of(hint: &str) -> Option<Lineage> {
-    let (_, text) = hint.split_once(SEPARATOR)?;
-    let mut fields = text.split(';');
+    let mut fields = hint.split(SEPARATOR).nth(2)?.split(';');
     let (first, last) = fields.next()?.split_once('-')?;
     let ages = Ages { first: number(first)?, last: number(last)? };
     Some(Lineage { ages, inputs: numbers(fields.next()?)?, kept: numbers(fields.next()?)? })
@@ -92,8 +103,11 @@ mod tests {
             inputs: BTreeSet::from([3, 7, 0xab]),
             kept: BTreeSet::new(),
         };
-        let hint = hint("collection-7", &lineage);
-        assert_eq!((ident_of(&hint), lineage_of(&hint)), ("collection-7", Some(lineage)));
-        assert_eq!((ident_of("index-1"), lineage_of("index-1")), ("index-1", None));
+        let hint = hint("collection-7", 31, &lineage);
+        assert_eq!((ident_of(&hint), table_of(&hint)), ("collection-7", Some(31)));
+        assert_eq!(lineage_of(&hint), Some(lineage));
+        let plain = table_hint("index-1", 4);
+        assert_eq!((ident_of(&plain), table_of(&plain), lineage_of(&plain)), ("index-1", Some(4), None));
+        assert_eq!((ident_of("index-1"), table_of("index-1"), lineage_of("index-1")), ("index-1", None, None));
     }
 }

@@ -2,8 +2,9 @@
 //!
 //! A copy of the listed files is a data directory: opened, it recovers to the end of its log. Run files never change, so an
 //! incremental backup lists those that an earlier, named one had as unchanged. The manifest of a copy differs from the
-//! live one; it is written into a directory of the backup's own, which goes with the backup.
+//! live one; it is written into files of the backup's own, which go with the backup, or with the next start after a crash.
 
+use crate::backup_list;
 use crate::core::{Core, position_of};
 use crate::engine::DurableEngine;
 use crate::failure::of_log;
@@ -18,7 +19,7 @@ use pando_storage::{
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Directories of running backups are named so.
+/// Files of running backups are here.
 const BACKUP_DIRECTORY: &str = "backup";
 
 /// A running backup.
@@ -64,11 +65,34 @@ impl Core {
         }
         files.extend(log.files().iter().map(log_file));
         if let Some(name) = &options.name {
-            self.backups.lock().insert(name.clone(), pins.list().clone());
+            self.remember_backup(name, pins.list())?;
         }
         let checkpoint = pins.mark().map_or(Timestamp::NONE, |mark| mark.stable);
         let oplog_end = self.oplog_end();
         Ok(EngineBackup { core: self.clone(), files, log, checkpoint, oplog_end, manifest_files, _pins: pins })
+    }
+
+    /// Keeps what a named backup has, also for later starts.
+    fn remember_backup(&self, name: &str, list: &BackupList) -> Result<()> {
+        let mut backups = self.backups.lock();
+        let mut next = backups.clone();
+        next.insert(name.to_owned(), list.clone());
+        backup_list::store(&**self.env.disk(), &self.directory, &next)?;
+        *backups = next;
+        Ok(())
+    }
+
+    /// Removes the files of backups that were running when an earlier life ended.
+    pub fn remove_backup_leftovers(&self) -> Result<()> {
+        let disk = self.env.disk();
+        let directory = self.directory.join(BACKUP_DIRECTORY);
+        if !disk.exists(&directory).map_err(io(&directory))? {
+            return Ok(());
+        }
+        for path in disk.list(&directory).map_err(io(&directory))? {
+            disk.remove(&path).map_err(io(&path))?;
+        }
+        Ok(())
     }
 
     fn oplog_end(&self) -> Timestamp {
@@ -79,11 +103,12 @@ impl Core {
     /// Writes the copy's manifest beside the data.
     fn manifest_copies(&self, pins: &Pins) -> Result<(Vec<BackupFile>, Vec<PathBuf>)> {
         let disk = self.env.disk();
-        let directory = self.directory.join(format!("{BACKUP_DIRECTORY}-{:016x}", self.env.random().next_u64()));
+        let directory = self.directory.join(BACKUP_DIRECTORY);
+        let number = self.env.random().next_u64();
         disk.create_directory(&directory).map_err(io(&directory))?;
         let (mut files, mut paths) = (Vec::new(), Vec::new());
         for (name, content) in pins.manifest_files() {
-            let path = directory.join(name);
+            let path = directory.join(format!("{number:016x}-{name}"));
             let file = disk.open(&path, OpenMode::CreateNew).map_err(io(&path))?;
             paths.push(path.clone());
             file.write_at(content, 0).and_then(|()| file.sync()).map_err(io(&path))?;
@@ -150,7 +175,6 @@ impl BackupSource for DurableEngine {
     }
 
     fn import(&self, directory: &Path, rename: &dyn Fn(&str) -> Option<String>) -> Result<Vec<ImportedTable>> {
-        let _ = (directory, rename);
-        Err(StorageError::IllegalOperation("not supported".into()))
+        self.core.import(directory, rename)
     }
 }

@@ -12,7 +12,7 @@ use crate::failure::{of_log, of_runs};
 use crate::memory::Memory;
 use crate::options::{EngineOptions, Mode};
 use crate::registry::Registry;
-use crate::timestamps::{Slots, TimestampKeeper};
+use crate::timestamps::{Retained, Slots, TimestampKeeper};
 use crate::visibility::{ReadView, Snapshots, Watermark};
 use arc_swap::ArcSwap;
 use bytes::Bytes;
@@ -166,6 +166,7 @@ impl Core {
     /// Refuses writes after a stop.
     pub fn check_running(&self) -> Result<()> {
         match self.stopped_flag.load(Ordering::Acquire) {
+            true if self.options.read_only => Err(StorageError::IllegalOperation(crate::read_only::REASON.into())),
             true => Err(StorageError::Stopped(self.stopped.lock().clone().unwrap_or_default())),
             false => Ok(()),
         }
@@ -244,6 +245,15 @@ impl Core {
         position_of(self.log.position().into())
     }
 
+    /// A position without oplog entries of its own stands for those that were visible by then.
+    pub fn with_visible_oplog(&self, position: LogPosition) -> LogPosition {
+        if position.oplog.is_some() || !self.has_oplog() {
+            return position;
+        }
+        let last = self.log.oplog().last().unwrap_or(Timestamp::NONE);
+        LogPosition { oplog: last.min(self.keeper.all_durable()), ..position }
+    }
+
     /// Tells the log that the point without holes may have moved.
     pub fn no_holes_moved(&self) {
         self.log.no_holes_advanced();
@@ -261,8 +271,10 @@ impl Core {
 
     /// What readers, rollback and the checkpoint under way may still need, as of now.
     pub fn retention_now(&self) -> RetentionPoint {
-        let oldest = self.keeper.oldest();
-        let stable = self.keeper.retained_stable();
+        self.retention_for(self.keeper.retained())
+    }
+
+    fn retention_for(&self, Retained { stable, oldest }: Retained) -> RetentionPoint {
         let collected = self.snapshots.collect();
         let ranges = self.registry.range_sequence_min();
         RetentionPoint {
@@ -308,7 +320,7 @@ impl Core {
 
 impl RetentionSource for Core {
     fn retention(&self) -> RetentionPoint {
-        self.retention_now()
+        self.retention_for(self.keeper.retained_in_base())
     }
 }
 

@@ -184,6 +184,7 @@ impl TimestampControl for DurableEngine {
 
 impl Durability for DurableEngine {
     fn flush_log(&self) -> Result<LogPosition> {
+        self.core.check_running()?;
         let flushed = self.core.log.flush().map_err(|error| self.core.noted(of_log(error)))?;
         Ok(position_of(flushed.into()))
     }

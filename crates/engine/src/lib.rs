@@ -9,7 +9,8 @@
 //! 5. `overlay`, `cursor`: versions in memory; reading them together with the base.
 //! 6. `checkpoint`, `rollback`, `bulk`: from memory to the base, and back in time.
 //! 7. `timestamps`, `ledger`, `memory`, `background`: the books, the budget, the threads.
-//! 8. `oplog`, `backup`, `maintenance`: the log as oplog, copies, verification.
+//! 8. `oplog`, `backup`, `import`, `maintenance`: the log as oplog, copies, verification.
+//! 9. `read_only`, [`salvage`]: looking without touching; saving what is intact.
 //!
 //! The log is the crate `engine-log`, the base the crate `engine-runs`; neither knows this one. `docs/engine.md` tells the
 //! life of a write, a read, a checkpoint and a crash.
@@ -18,6 +19,7 @@
 
 mod background;
 mod backup;
+mod backup_list;
 mod bulk;
 mod checkpoint;
 mod core;
@@ -26,6 +28,7 @@ mod cursor;
 mod engine;
 mod epoch;
 mod failure;
+mod import;
 mod ledger;
 mod maintenance;
 mod memory;
@@ -33,9 +36,11 @@ mod open;
 mod oplog;
 mod options;
 mod overlay;
+mod read_only;
 mod redo;
 mod registry;
 mod rollback;
+mod salvage;
 mod table;
 mod timestamps;
 mod transaction;
@@ -43,3 +48,4 @@ pub mod visibility;
 
 pub use engine::DurableEngine;
 pub use options::{EngineOptions, Mode};
+pub use salvage::{SalvageReport, salvage};

@@ -73,6 +73,13 @@ impl Maintenance for DurableEngine {
                 detail: damage.detail,
             });
         }
+        let backups = crate::backup_list::load(&**self.core.env.disk(), &self.core.directory);
+        match backups {
+            Err(StorageError::Corruption { file, offset, detail }) => {
+                report.damage.push(Damage { file, offset, ident: None, detail });
+            }
+            loaded => drop(loaded?),
+        }
         Ok(report)
     }
 

@@ -5,6 +5,7 @@
 //! is changed before the first new commit, except that a replay which does not fit into memory takes checkpoints of its own,
 //! each at the record it has reached.
 
+use crate::backup_list;
 use crate::checkpoint::{CheckpointState, MarkExtra};
 use crate::core::{Core, CoreParts};
 use crate::failure::{of_log, of_runs};
@@ -12,6 +13,7 @@ use crate::ledger::Book;
 use crate::memory::{Advice, Memory};
 use crate::options::{EngineOptions, Mode};
 use crate::overlay::{ENTRY_OVERHEAD_BYTES, RangeVersion, Version};
+use crate::read_only;
 use crate::redo::{Redo, RedoReader, TableDescription, decode_table_id, kind};
 use crate::registry::Registry;
 use crate::timestamps::TimestampKeeper;
@@ -19,7 +21,7 @@ use bytes::Bytes;
 use pando_base::Timestamp;
 use pando_engine_log::{Log, LogOptions, LogPosition, RecoveredRecord, Recovery};
 use pando_engine_runs::{CheckpointMark, Edit, Opened, Runs, RunsOptions, Stamp};
-use pando_env::Env;
+use pando_env::{DirectoryLock, Env};
 use pando_storage::{CheckpointKind, Result, StorageError};
 use std::path::Path;
 use std::sync::Arc;
@@ -30,21 +32,26 @@ pub const BASE_DIRECTORY: &str = "base";
 pub const LOG_DIRECTORY: &str = "log";
 
 /// Opens the engine of a data directory, or makes a new one.
-pub fn open(env: &Env, directory: &Path, options: EngineOptions) -> Result<Arc<Core>> {
-    let disk = env.disk();
-    let io = |error: std::io::Error| StorageError::BadDirectory(format!("{}: {error}", directory.display()));
-    disk.create_directory(directory).map_err(io)?;
-    let directory_lock = disk.lock_directory(directory).map_err(|error| {
-        StorageError::BadDirectory(format!("{} is in use or cannot be locked: {error}", directory.display()))
-    })?;
+pub fn open(env: &Env, directory: &Path, mut options: EngineOptions) -> Result<Arc<Core>> {
+    let directory_lock = match options.read_only {
+        true => read_only::lock(env, directory)?,
+        false => lock(env, directory)?,
+    };
     let memory = Arc::new(Memory::new(options.memory_bytes, options.transaction_too_large_threshold));
     let base_options = RunsOptions {
         cache_bytes: memory.cache_bytes(),
         ballast_bytes: options.ballast_bytes,
         ..RunsOptions::default()
     };
-    let (runs, opened) = Runs::open(env, &directory.join(BASE_DIRECTORY), base_options).map_err(of_runs)?;
+    let base = directory.join(BASE_DIRECTORY);
+    let (runs, opened) = match options.read_only {
+        true => read_only::open_base(env, &base, base_options)?,
+        false => Runs::open(env, &base, base_options).map_err(of_runs)?,
+    };
     let found = Found::of(&opened, options.mode)?;
+    if options.read_only {
+        options = read_only::options(options, found.extra.mode);
+    }
     let keeper = Arc::new(TimestampKeeper::new(found.stable, found.oldest, Timestamp::NONE));
     let no_holes = {
         let keeper = keeper.clone();
@@ -57,7 +64,8 @@ pub fn open(env: &Env, directory: &Path, options: EngineOptions) -> Result<Arc<C
         ..LogOptions::default()
     };
     let log_directory = directory.join(LOG_DIRECTORY);
-    let (log, recovery) = Log::open(env, &log_directory, log_options, found.position, no_holes).map_err(of_log)?;
+    let open_log = if options.read_only { Log::open_read_only } else { Log::open };
+    let (log, recovery) = open_log(env, &log_directory, log_options, found.position, no_holes).map_err(of_log)?;
     let id = env.random().next_u64();
     let registry = Registry::new(options.mode, id, memory.clone());
     registry.load(&runs, &opened.tables)?;
@@ -76,8 +84,23 @@ pub fn open(env: &Env, directory: &Path, options: EngineOptions) -> Result<Arc<C
         checkpoint: CheckpointState { mark: opened.mark.clone(), ..CheckpointState::default() },
         directory_lock,
     }));
+    *core.backups.lock() = backup_list::load_or_forget(&**env.disk(), directory)?;
     recover(&core, &found, recovery)?;
+    match core.options.read_only {
+        true => core.stop(read_only::REASON),
+        false => core.remove_backup_leftovers()?,
+    }
     Ok(core)
+}
+
+/// Makes the data directory this engine's own.
+fn lock(env: &Env, directory: &Path) -> Result<Box<dyn DirectoryLock>> {
+    let disk = env.disk();
+    let bad = |error: std::io::Error| StorageError::BadDirectory(format!("{}: {error}", directory.display()));
+    disk.create_directory(directory).map_err(bad)?;
+    disk.lock_directory(directory).map_err(|error| {
+        StorageError::BadDirectory(format!("{} is in use or cannot be locked: {error}", directory.display()))
+    })
 }
 
 /// What the manifest says about where the last life stood.
@@ -125,11 +148,13 @@ fn position_of(mark: &CheckpointMark) -> LogPosition {
 fn recover(core: &Core, found: &Found, mut recovery: Recovery) -> Result<()> {
     let tables = core.registry.all();
     let spilled = tables.iter().any(|table| !table.logged && table.slot.load().max_durable() > found.stable);
-    if !found.extra.full && spilled {
-        core.install(Edit { fence: Some(found.stable), ..Edit::default() })?;
+    match !found.extra.full && spilled {
+        true if core.options.read_only => core.runs.read_behind_fence(found.stable).map_err(of_runs)?,
+        true => core.install(Edit { fence: Some(found.stable), ..Edit::default() })?,
+        false => {}
     }
     while let Some(record) = recovery.next_record().map_err(of_log)? {
-        if !matches!(core.memory.advice(), Advice::Go) {
+        if !core.options.read_only && !matches!(core.memory.advice(), Advice::Go) {
             *core.replaying.lock() = Some(record.position);
             core.relieve()?;
         }
@@ -144,7 +169,7 @@ fn recover(core: &Core, found: &Found, mut recovery: Recovery) -> Result<()> {
         core.log.pin("checkpoint", found.stable.next());
     }
     // The first mark, or one that says how the log is written from now on.
-    if !found.marked || found.extra.mode != core.options.mode {
+    if !core.options.read_only && (!found.marked || found.extra.mode != core.options.mode) {
         core.take_checkpoint(CheckpointKind::Full, false)?;
     }
     Ok(())

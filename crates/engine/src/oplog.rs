@@ -118,8 +118,9 @@ impl Oplog for EngineOplog {
     }
 
     fn truncate_old(&self) -> Result<usize> {
+        self.core.check_running()?;
         let dropped = self.core.log.truncate_oplog_old().map_err(|error| self.core.noted(of_log(error)))?;
-        Ok(dropped.segments as usize)
+        Ok(dropped.markers as usize)
     }
 
     fn set_size_max(&self, bytes: u64) -> Result<()> {
@@ -139,7 +140,8 @@ impl Oplog for EngineOplog {
     fn markers(&self) -> Vec<TruncateMarker> {
         let markers = self.core.log.truncate_markers();
         let whole = markers.split_last().map(|(_, whole)| whole).unwrap_or_default();
-        let told = whole.iter().map(|marker| TruncateMarker {
+        // A segment without entries is nothing that the oplog could drop.
+        let told = whole.iter().filter(|marker| marker.records > 0).map(|marker| TruncateMarker {
             last: marker.last,
             wall_ms: marker.wall_ms,
             bytes: marker.bytes,

@@ -5,7 +5,9 @@
 //! not touched either: what the log has acknowledged stays, and a replay would bring it back.
 
 use crate::core::Core;
+use crate::ledger::Book;
 use crate::overlay::{Freed, Version};
+use crate::registry::record_of;
 use crate::table::EngineTable;
 use pando_base::Timestamp;
 use pando_engine_runs::Edit;
@@ -31,8 +33,14 @@ impl Core {
     fn roll_back_quietly(&self, stable: Timestamp) -> Result<()> {
         let tables: Vec<_> = self.registry.all().into_iter().filter(|table| !table.logged).collect();
         // The fence first: if it cannot be written, nothing has happened.
-        if tables.iter().any(|table| table.slot.load().max_durable() > stable) {
-            self.install(Edit { fence: Some(stable), ..Edit::default() })?;
+        let books: Vec<_> = tables.iter().filter_map(|table| Some((table, book_at(table, stable)?))).collect();
+        let spilled = tables.iter().any(|table| table.slot.load().max_durable() > stable);
+        if spilled || !books.is_empty() {
+            let update = books.iter().map(|(table, book)| record_of(table, book)).collect();
+            self.install(Edit { fence: Some(stable), update, ..Edit::default() })?;
+        }
+        for (table, book) in books {
+            *table.checkpointed.lock() = book;
         }
         for table in &tables {
             self.roll_back_table(table, stable);
@@ -61,4 +69,11 @@ impl Core {
         table.ranges.retain(|range| !dead(&range.version));
         table.ledger.lock().roll_back(stable);
     }
+}
+
+/// The size that the manifest is to have after the rollback, if that differs from what a full checkpoint put there.
+fn book_at(table: &EngineTable, stable: Timestamp) -> Option<Book> {
+    let mut book = table.checkpointed.lock().clone();
+    let dead = book.pending.split_off(&stable.next());
+    (!dead.is_empty()).then_some(book)
 }

@@ -37,8 +37,25 @@ struct Inner {
     recovery: Timestamp,
     checkpoint: Timestamp,
     holds: BTreeMap<Timestamp, usize>,
-    /// The stable timestamp of the checkpoint under way: what it needs must be kept.
-    checkpointing: Option<Timestamp>,
+    /// Oldest as of the last checkpoint: a crash brings it back.
+    checkpoint_oldest: Timestamp,
+    /// Stable and oldest of the checkpoint under way: what it needs must be kept.
+    checkpointing: Option<Retained>,
+}
+
+/// Stable and oldest as somebody who may still need history sees them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Retained {
+    /// A rollback may go back to here.
+    pub stable: Timestamp,
+    /// A reader may stand here.
+    pub oldest: Timestamp,
+}
+
+impl Retained {
+    fn min(self, other: Retained) -> Retained {
+        Retained { stable: self.stable.min(other.stable), oldest: self.oldest.min(other.oldest) }
+    }
 }
 
 fn rule(text: String) -> StorageError {
@@ -57,6 +74,7 @@ impl TimestampKeeper {
             initial_data: stable,
             recovery: stable,
             checkpoint: stable,
+            checkpoint_oldest: oldest,
             ..Inner::default()
         };
         TimestampKeeper {
@@ -202,20 +220,37 @@ impl TimestampKeeper {
         });
     }
 
-    /// A checkpoint at this stable timestamp begins or ends.
-    pub fn set_checkpointing(&self, stable: Option<Timestamp>) {
-        self.change(|inner| inner.checkpointing = stable);
+    /// A checkpoint at this stable timestamp, or of everything, begins; which oldest it records.
+    pub fn begin_checkpoint(&self, stable: Option<Timestamp>) -> Timestamp {
+        self.change(|inner| {
+            let oldest = inner.oldest;
+            inner.checkpointing = Some(Retained { stable: stable.unwrap_or(Timestamp::MAX), oldest });
+            oldest
+        })
     }
 
-    /// A checkpoint at this timestamp was taken.
-    pub fn set_checkpoint(&self, timestamp: Timestamp) {
-        self.change(|inner| inner.checkpoint = timestamp);
+    /// It has ended, one way or the other.
+    pub fn end_checkpoint(&self) {
+        self.change(|inner| inner.checkpointing = None);
     }
 
-    /// What rollback and the checkpoint under way may still need.
-    pub fn retained_stable(&self) -> Timestamp {
+    /// A checkpoint with these timestamps was taken.
+    pub fn set_checkpoint(&self, timestamp: Timestamp, oldest: Timestamp) {
+        self.change(|inner| (inner.checkpoint, inner.checkpoint_oldest) = (timestamp, oldest));
+    }
+
+    /// What readers, rollback and the checkpoint under way may still need.
+    pub fn retained(&self) -> Retained {
+        self.inner.lock().retained()
+    }
+
+    /// What must stay in the base: a crash also brings back the stable and oldest timestamps of the last checkpoint. After
+    /// one of everything there is no stable timestamp, but the next one cannot be before oldest.
+    pub fn retained_in_base(&self) -> Retained {
         let inner = self.inner.lock();
-        inner.checkpointing.map_or(inner.stable, |stable| stable.min(inner.stable))
+        let oldest = inner.checkpoint_oldest;
+        let stable = if inner.checkpoint.is_some() { inner.checkpoint } else { oldest };
+        inner.retained().min(Retained { stable, oldest })
     }
 }
 
@@ -223,6 +258,11 @@ impl Inner {
     fn all_durable(&self) -> Timestamp {
         let open = self.holds.first_key_value().map_or(self.latest, |(hold, _)| hold.previous());
         open.max(self.floor).max(self.stable)
+    }
+
+    fn retained(&self) -> Retained {
+        let now = Retained { stable: self.stable, oldest: self.oldest };
+        self.checkpointing.map_or(now, |checkpoint| checkpoint.min(now))
     }
 
     fn hold(&mut self, timestamp: Timestamp) {
@@ -273,6 +313,23 @@ mod tests {
         keeper.set_stable(Timestamp(9)).unwrap();
         keeper.end(&[Timestamp(10)], Timestamp::NONE);
         assert_eq!(keeper.all_durable(), Timestamp(12));
+    }
+
+    #[test]
+    fn x18_the_base_keeps_what_the_last_checkpoint_promised() {
+        let keeper = keeper();
+        keeper.set_stable(Timestamp(5)).unwrap();
+        keeper.set_oldest(Timestamp(3), false).unwrap();
+        assert_eq!(keeper.begin_checkpoint(Some(Timestamp(5))), Timestamp(3));
+        keeper.set_stable(Timestamp(9)).unwrap();
+        keeper.set_oldest(Timestamp(8), false).unwrap();
+        let at = |stable, oldest| Retained { stable: Timestamp(stable), oldest: Timestamp(oldest) };
+        assert_eq!(keeper.retained(), at(5, 3));
+        keeper.set_checkpoint(Timestamp(5), Timestamp(3));
+        keeper.end_checkpoint();
+        assert_eq!((keeper.retained(), keeper.retained_in_base()), (at(9, 8), at(5, 3)));
+        keeper.set_checkpoint(Timestamp::NONE, Timestamp(8));
+        assert_eq!(keeper.retained_in_base(), at(8, 8));
     }
 
     #[test]

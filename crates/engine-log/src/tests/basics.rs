@@ -170,3 +170,38 @@ fn b3_an_entry_reaches_the_disk_once() {
     let written = log.statistics().written_bytes;
     assert!(written < logical * 12 / 10, "{written} bytes for {logical}");
 }
+
+#[test]
+fn x19_a_log_opened_for_reading_shows_all_and_changes_nothing() {
+    let simulation = pando_env::simulated::Simulation::new(5);
+    let env = simulation.env();
+    let point = Point::at(0);
+    let (log, _) = open(&env, small(true), &point).unwrap();
+    for number in 1..=100 {
+        commit(&log, number, &[number], b"redo").unwrap();
+    }
+    point.set(90);
+    log.flush().unwrap();
+    drop(log);
+    let env = simulation.kill();
+    let contents = || {
+        let files = simulation.disk().files().into_iter();
+        files.map(|path| (simulation.disk().contents(&path), path)).collect::<Vec<_>>()
+    };
+    let before = contents();
+    let opened = Log::open_read_only(&env, &directory(), small(true), None, Point::at(90).function());
+    let (log, recovery) = opened.unwrap();
+    assert_eq!(recovery.map(|record| record.unwrap().sequence).collect::<Vec<_>>(), (1..=100).collect::<Vec<_>>());
+    assert_eq!(forward(&log), (1..=90).collect::<Vec<_>>(), "the rest lies behind a hole");
+    assert_eq!((log.oplog().last(), log.oplog().count()), (Some(Timestamp(90)), 90));
+    assert_eq!(log.position(), log.durable_position());
+    log.wait_durable(log.position()).unwrap();
+    assert!(log.verify().unwrap().is_sound());
+    assert!(matches!(log.reserve(100), Err(LogError::Stopped(_))));
+    assert!(matches!(log.flush(), Err(LogError::Stopped(_))));
+    assert!(matches!(log.truncate_oplog_after(Timestamp(5), false), Err(LogError::Stopped(_))));
+    assert!(matches!(log.truncate_oplog_old(), Err(LogError::Stopped(_))));
+    assert!(matches!(log.close(), Err(LogError::Stopped(_))));
+    drop(log);
+    assert!(before == contents());
+}

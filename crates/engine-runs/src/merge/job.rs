@@ -188,7 +188,7 @@ impl Runs {
         };
         let segments: VecDeque<Segment> = segments::plan(&runs, worth_keeping)?.into();
         let lineage = lineage(&runs, &segments, ages);
-        let ident = lineage::hint(&ident, &lineage);
+        let ident = lineage::hint(&ident, slot.table(), &lineage);
         let options = TableWriteOptions { filter_prefix: first_part.core.root()?.filter_prefix, ident };
         Ok(Some(TableJob { table: slot.table(), slot, removed, runs, bottom, options, segments, output: Vec::new() }))
     }

@@ -87,12 +87,17 @@ struct Plan {
 
 /// Salvages the store in a directory, which the caller has locked.
 pub fn salvage(env: &Env, directory: &Path) -> Result<SalvageReport> {
+    salvage_knowing(env, directory, &[])
+}
+
+/// Salvages the store in a directory, with records of tables that are known from elsewhere, should the manifest be lost.
+pub fn salvage_knowing(env: &Env, directory: &Path, known: &[TableRecord]) -> Result<SalvageReport> {
     let mut report = SalvageReport::default();
     let mut plan = match read_manifest(env, directory) {
         Ok(plan) => plan,
         Err(error) if error.is_corruption() => {
             report.manifest_damage = Some(error.to_string());
-            rebuild::plan(env, directory, &mut report)?
+            rebuild::plan(env, directory, known, &mut report)?
         }
         Err(error) => return Err(error),
     };
@@ -215,7 +220,7 @@ impl<'a> Salvage<'a> {
         let lineage = Lineage { ages: run.ages, inputs: BTreeSet::from([part.file]), kept: others };
         let label = self.next_label;
         self.next_label += 1;
-        let hint = lineage::hint(&record.ident, &lineage);
+        let hint = lineage::hint(&record.ident, record.id, &lineage);
         let rescued = inventory.rescue(part, &mut self.writer, label, hint)?;
         self.report.keys_rescued += rescued.keys;
         self.report.parts_rescued += u64::from(rescued.keys > 0);

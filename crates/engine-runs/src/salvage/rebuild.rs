@@ -5,8 +5,8 @@
 //! everything in the span of time that it covers is superseded, except what it took over. If all its inputs are there,
 //! they are as good as the output and may be better: the merge may not have been finished.
 //!
-//! Not known any more: which tables had been dropped while their files were still there, and which versions were rolled
-//! back; both may come back.
+//! Not known any more, where the records of it are lost: which tables had been dropped while their files were still there,
+//! and which versions were rolled back; both may come back.
 
 use super::rescue::Inventory;
 use super::{Lost, Plan, Run, SalvageReport};
@@ -35,7 +35,12 @@ struct Memory {
     parts: BTreeMap<(FileId, u64), (TableId, PartDescriptor)>,
     /// All tables that were ever named.
     tables: BTreeMap<TableId, TableRecord>,
+    /// All tables that were dropped.
+    dropped: BTreeSet<TableId>,
 }
+
+/// The name of a table and its number, if its files tell it.
+type Name = (String, Option<TableId>);
 
 /// A part found in a file.
 #[derive(Clone)]
@@ -45,10 +50,15 @@ struct Found {
     lineage: Option<Lineage>,
 }
 
-pub(super) fn plan(env: &Env, directory: &Path, report: &mut SalvageReport) -> Result<Plan> {
+pub(super) fn plan(
+    env: &Env,
+    directory: &Path,
+    known: &[TableRecord],
+    report: &mut SalvageReport,
+) -> Result<Plan> {
     let listed = env.disk().list(directory).map_err(|error| RunsError::io(directory, "list", error))?;
     let memory = recollect(env, &listed)?;
-    let mut found: BTreeMap<String, Vec<Found>> = BTreeMap::new();
+    let mut found: BTreeMap<Name, Vec<Found>> = BTreeMap::new();
     let mut present = BTreeSet::new();
     for path in &listed {
         let Some(id) = file_number(path) else { continue };
@@ -56,13 +66,20 @@ pub(super) fn plan(env: &Env, directory: &Path, report: &mut SalvageReport) -> R
         for (hint, part) in sections(env, directory, path, id, &memory, report)? {
             let lineage = lineage::lineage_of(&hint);
             let ages = lineage.as_ref().map_or(Ages::of_file(id), |lineage| lineage.ages);
-            found.entry(lineage::ident_of(&hint).to_owned()).or_default().push(Found { part, ages, lineage });
+            let table = lineage::table_of(&hint);
+            if table.is_none_or(|table| !memory.dropped.contains(&table)) {
+                let name = (lineage::ident_of(&hint).to_owned(), table);
+                found.entry(name).or_default().push(Found { part, ages, lineage });
+            }
         }
     }
-    let mut tables = name_tables(&memory, found.keys());
-    for (ident, parts) in found {
+    let tables = name_tables(&memory, known, found.keys());
+    let mut tables: BTreeMap<TableId, (TableRecord, Vec<Run>)> =
+        tables.into_iter().map(|(id, record)| (id, (record, Vec::new()))).collect();
+    for ((ident, number), parts) in found {
         let runs = arrange(without_superseded(parts, &present));
-        if let Some((_, table)) = tables.values_mut().find(|(record, _)| record.ident == ident) {
+        let is_it = |record: &TableRecord| number.map_or(record.ident == ident, |number| record.id == number);
+        if let Some((_, table)) = tables.values_mut().find(|(record, _)| is_it(record)) {
             *table = runs;
         }
     }
@@ -96,7 +113,10 @@ impl Memory {
             Change::Create(record) | Change::Update(record) => {
                 self.tables.insert(record.id, record.clone());
             }
-            Change::Drop(table) => drop(self.tables.remove(table)),
+            Change::Drop(table) => {
+                self.tables.remove(table);
+                self.dropped.insert(*table);
+            }
             Change::Run { table, run, .. } | Change::Replace { table, run: Some(run), .. } => {
                 for part in &run.parts {
                     self.parts.insert((part.file, part.offset), (*table, part.clone()));
@@ -151,7 +171,7 @@ fn sections_without_directory(
         let known = memory.parts.get(&(file.id(), offset));
         let record = known.and_then(|(table, _)| memory.tables.get(table));
         if let (Some((_, part)), Some(record)) = (known, record) {
-            sections.push((record.ident.clone(), part.clone()));
+            sections.push((lineage::table_hint(&record.ident, record.id), part.clone()));
             continue;
         }
         let ident = format!("salvaged-{:x}-{offset:x}", file.id());
@@ -190,19 +210,36 @@ fn unknown_part(file: FileId, offset: u64, length_bytes: u64) -> PartDescriptor 
     }
 }
 
-/// Tables by id: those that the records know, and new ids for other names.
+/// Tables by id: those that the records know, then those that files or others know by number, and new numbers for names
+/// without one. Of two tables of one name the newer one keeps it: the older one was dropped.
 fn name_tables<'a>(
     memory: &Memory,
-    idents: impl Iterator<Item = &'a String>,
-) -> BTreeMap<TableId, (TableRecord, Vec<Run>)> {
-    let mut tables: BTreeMap<TableId, (TableRecord, Vec<Run>)> =
-        memory.tables.iter().map(|(id, record)| (*id, (record.clone(), Vec::new()))).collect();
-    for ident in idents {
-        if tables.values().any(|(record, _)| record.ident == *ident) {
-            continue;
-        }
-        let id = tables.keys().next_back().map_or(1, |last| last.saturating_add(1));
-        tables.insert(id, (TableRecord { id, ident: ident.clone(), ..Default::default() }, Vec::new()));
+    known: &[TableRecord],
+    names: impl DoubleEndedIterator<Item = &'a Name>,
+) -> BTreeMap<TableId, TableRecord> {
+    let mut tables = memory.tables.clone();
+    let mut names: Vec<&Name> = names.collect();
+    names.sort_by_key(|(_, number)| std::cmp::Reverse(*number));
+    let numbers = names.iter().filter_map(|(_, number)| *number).chain(known.iter().map(|record| record.id));
+    let mut last = numbers.chain(tables.keys().copied()).max().unwrap_or(0);
+    for (ident, number) in names {
+        let is_taken = tables.values().any(|record| record.ident == *ident);
+        let record = match number {
+            Some(id) if tables.contains_key(id) => continue,
+            Some(id) => {
+                let told = known.iter().find(|record| record.id == *id).cloned().unwrap_or_default();
+                let ident = if is_taken { format!("salvaged-{id:x}-{ident}") } else { ident.clone() };
+                TableRecord { id: *id, ident, ..told }
+            }
+            None if is_taken => continue,
+            None => {
+                let told = known.iter().rev().find(|record| record.ident == *ident && !tables.contains_key(&record.id));
+                last = last.saturating_add(1);
+                let unknown = TableRecord { id: last, ident: ident.clone(), ..Default::default() };
+                told.cloned().unwrap_or(unknown)
+            }
+        };
+        tables.insert(record.id, record);
     }
     tables
 }

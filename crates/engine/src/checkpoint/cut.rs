@@ -57,7 +57,7 @@ impl Core {
             Target::Stable => Some(self.keeper.stable()),
             Target::At(timestamp) => Some(timestamp),
         };
-        self.keeper.set_checkpointing(stable);
+        let oldest = self.keeper.begin_checkpoint(stable);
         let tables = self.registry.all();
         let sizes = tables.iter().filter_map(|table| {
             let book = table.ledger.lock().book(stable.filter(|_| !table.logged));
@@ -69,7 +69,7 @@ impl Core {
             sequence: snapshot.sequence(),
             position: self.replaying.lock().unwrap_or_else(|| guard.position()),
             stable,
-            oldest: self.keeper.oldest(),
+            oldest,
             spill,
             sizes: sizes.collect(),
             tables,

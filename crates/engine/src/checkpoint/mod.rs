@@ -47,11 +47,11 @@ impl Core {
         let Some(target) = self.target(kind, spill, &state) else { return Ok(CheckpointOutcome::default()) };
         let cut = self.take_cut(target, spill);
         if kind == CheckpointKind::Automatic && !spill && self.is_idle(&cut, &state) {
-            self.keeper.set_checkpointing(None);
+            self.keeper.end_checkpoint();
             return Ok(CheckpointOutcome::default());
         }
         let outcome = self.checkpoint_at(&cut, &mut state);
-        self.keeper.set_checkpointing(None);
+        self.keeper.end_checkpoint();
         outcome
     }
 
@@ -122,7 +122,7 @@ impl Core {
 
     /// The log before the cut is no longer needed for recovery, except for oplog entries after stable.
     fn after_checkpoint(&self, cut: &Cut) -> Result<()> {
-        self.keeper.set_checkpoint(cut.recorded_stable());
+        self.keeper.set_checkpoint(cut.recorded_stable(), cut.oldest);
         if self.has_oplog() {
             self.log.pin("checkpoint", cut.recorded_stable().next());
         }

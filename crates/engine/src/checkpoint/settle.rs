@@ -9,7 +9,10 @@ use pando_engine_runs::Stamp;
 impl Core {
     pub(super) fn settle(&self, cut: &Cut) {
         for table in cut.tables.iter().filter(|table| !table.overlay.is_empty() || !table.ranges.is_empty()) {
-            self.settle_table(cut, table);
+            // The run of a table that was dropped meanwhile may be left out of the base: open cursors go on in the overlay.
+            if !table.is_dropped() {
+                self.settle_table(cut, table);
+            }
         }
     }
 

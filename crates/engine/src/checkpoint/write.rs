@@ -8,6 +8,7 @@ use crate::table::EngineTable;
 use bytes::Bytes;
 use pando_engine_runs::{
     FilterPrefix, NewRuns, RangeTombstone, RetentionPoint, RunWriter, Stamp, TableWriteOptions, Version, WriterOptions,
+    table_hint,
 };
 use pando_storage::{KeyFilter, Result, TableBody};
 use std::ops::Bound;
@@ -126,7 +127,7 @@ pub fn table_write_options(table: &EngineTable) -> TableWriteOptions {
         KeyFilter::ExceptLast(bytes) => FilterPrefix::AllBut(u32::from(bytes)),
         KeyFilter::Nothing => FilterPrefix::None,
     };
-    TableWriteOptions { filter_prefix, ident: table.ident().to_owned() }
+    TableWriteOptions { filter_prefix, ident: table_hint(table.ident(), table.id()) }
 }
 
 /// The deleted ranges that the cut takes.
@@ -154,11 +155,15 @@ fn row(
 ) -> Option<Row> {
     let mut taken: Vec<(Stamp, Option<Bytes>)> = Vec::new();
     let mut newer: Option<Stamp> = None;
+    let covering = ranges.iter().filter(|range| range.covers(entry.key())).map(|range| range.stamp.sequence).max();
     for version in entry.chain.newest_first() {
-        let Some(stamp) = cut.takes(table, version) else { continue };
         if version.in_base() {
             break;
         }
+        // Of one key the base has the older part: below what is taken (a version without a timestamp, say) everything is.
+        let is_below = |stamp: &Stamp| newer.is_some() || covering.is_some_and(|sequence| stamp.sequence < sequence);
+        let stamp = cut.takes(table, version).or_else(|| version.stamp().filter(is_below));
+        let Some(stamp) = stamp else { continue };
         if newer.is_none_or(|newer| retention.needs(&stamp, &newer)) {
             taken.push((stamp, version.value().cloned()));
         }

@@ -141,7 +141,7 @@ impl Chain {
         ChainRead::Nothing
     }
 
-    /// Searches the first `end` versions, all settled.
+    /// Searches the first `end` versions. All are settled, except perhaps aborted ones that are about to be removed.
     fn search(&self, point: &ReadPoint, end: usize) -> ChainRead<'_> {
         let in_snapshot = self.first_place(end, |stamp_sequence, _| stamp_sequence > point.sequence);
         let end = match self.untimestamped {
@@ -160,9 +160,10 @@ impl Chain {
         let (mut low, mut high) = (0, end);
         while low < high {
             let middle = low + (high - low) / 2;
-            match self.get(middle).and_then(Version::settled_stamp) {
-                Some(stamp) if !beyond(stamp.sequence, stamp.commit.0) => low = middle + 1,
-                _ => high = middle,
+            let settled = (low..=middle).rev().find_map(|place| Some((place, self.get(place)?.settled_stamp()?)));
+            match settled {
+                Some((place, stamp)) if beyond(stamp.sequence, stamp.commit.0) => high = place,
+                _ => low = middle + 1,
             }
         }
         low
@@ -226,18 +227,29 @@ impl Chain {
 
     /// Removes what a rolled-back transaction wrote.
     pub fn remove_of(&mut self, state: &Arc<TransactionState>) -> Freed {
-        self.remove(|version| version.is_of(state))
+        // Its versions are pending, and those are at the new end: a long settled history is not looked at.
+        let settled = self.newest_first().take_while(|version| version.settled_stamp().is_none()).count();
+        let Versions::Many(many) = &mut self.versions else { return self.remove(|version| version.is_of(state)) };
+        let mut freed = Freed::default();
+        for place in (many.len() - settled..many.len()).rev() {
+            if many.get(place).is_some_and(|version| version.is_of(state))
+                && let Some(version) = many.remove(place)
+            {
+                freed.count(&version);
+            }
+        }
+        freed
     }
 
-    /// Marks versions that the base now has; then drops all but the newest of those at the old end. Returns what
-    /// was freed and the bytes marked.
-    pub fn mark_in_base(&mut self, written: impl Fn(&Version) -> bool) -> (Freed, usize) {
+    /// Marks versions that the base now has: those that were taken, and everything below them. Then drops all but the
+    /// newest of these. Returns what was freed and the bytes marked.
+    pub fn mark_in_base(&mut self, taken: impl Fn(&Version) -> bool) -> (Freed, usize) {
         let mut marked = 0;
-        for place in 0..self.len() {
-            if let Some(version) = self.get_mut(place)
-                && !version.in_base()
-                && written(version)
-            {
+        let mut below = false;
+        for place in (0..self.len()).rev() {
+            let Some(version) = self.get_mut(place) else { break };
+            below |= version.in_base() || taken(version);
+            if below && !version.in_base() && version.stamp().is_some() {
                 version.set_in_base();
                 marked += version.size_bytes();
             }

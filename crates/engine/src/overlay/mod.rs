@@ -20,7 +20,7 @@ mod map;
 mod ranges;
 mod version;
 
-pub use chain::ChainRead;
+pub use chain::{Chain, ChainRead};
 pub use leaf::{ENTRY_OVERHEAD_BYTES, Leaf, LeafEntry};
 pub use map::{Overlay, for_each_dirty};
 pub use ranges::{RangeRead, RangeVersion, Ranges, WriteObstacle, write_obstacle};

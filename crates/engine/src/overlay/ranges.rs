@@ -9,7 +9,6 @@
 use super::version::Version;
 use crate::visibility::{Outcome, ReadView, TransactionState, Visibility};
 use bytes::Bytes;
-use pando_base::Timestamp;
 use parking_lot::RwLock;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -114,19 +113,12 @@ impl Ranges {
             .find_map(|range| write_obstacle(&range.version.outcome(), view))
     }
 
-    /// What stands against a write to one key.
-    pub fn obstacle_at(&self, key: &[u8], view: &ReadView) -> Option<WriteObstacle> {
+    /// The newest range over a key that is not aborted: whether it is the view's own, and its fate.
+    pub fn newest_at(&self, key: &[u8], view: &ReadView) -> Option<(bool, Outcome)> {
         let list = self.list.read();
-        list.iter()
-            .filter(|range| range.covers(key) && !range.version.is_own(view))
-            .find_map(|range| write_obstacle(&range.version.outcome(), view))
-    }
-
-    /// The newest durable timestamp of a committed range that covers the key.
-    pub fn durable_at(&self, key: &[u8]) -> Timestamp {
-        let list = self.list.read();
-        let stamps = list.iter().filter(|range| range.covers(key)).filter_map(|range| range.version.stamp());
-        stamps.map(|stamp| stamp.durable).max().unwrap_or(Timestamp::NONE)
+        let covering = list.iter().rev().filter(|range| range.covers(key));
+        let newest = covering.map(|range| &range.version).find(|version| version.outcome() != Outcome::Aborted)?;
+        Some((newest.is_own(view), newest.outcome()))
     }
 
     /// Lets `look` see them all, oldest first.

@@ -2,7 +2,7 @@
 
 use super::EngineTransaction;
 use crate::failure::of_runs;
-use crate::overlay::{RangeVersion, Version, WriteObstacle, for_each_dirty, write_obstacle};
+use crate::overlay::{Chain, RangeVersion, Version, WriteObstacle, for_each_dirty, write_obstacle};
 use crate::redo::{self, Redo};
 use crate::table::EngineTable;
 use bytes::Bytes;
@@ -77,11 +77,17 @@ impl EngineTransaction {
         };
         let mut versions = VersionStream::new(base.runs(), options).map_err(of_runs)?;
         while versions.next().map_err(of_runs)? {
-            if versions.is_new_key() && (hidden || !point.sees(&versions.stamp())) {
+            if versions.is_new_key() && (hidden || !point.sees(&versions.stamp())) && !self.has_newer(body, versions.key()) {
                 return Ok(Some(WriteObstacle::Conflict));
             }
         }
         Ok(None)
+    }
+
+    /// True if the overlay has a version that the base does not: that one was judged.
+    fn has_newer(&self, body: &EngineTable, key: &[u8]) -> bool {
+        let newer = |chain: &Chain| chain.newest().is_some_and(|version| !version.in_base());
+        body.overlay.read(key, newer).unwrap_or(false)
     }
 
     /// Own earlier writes in the range become deletions: an own version always wins over an own range.

@@ -3,9 +3,10 @@
 use super::{EngineTransaction, Written, illegal};
 use crate::failure::of_runs;
 use crate::memory::Advice;
-use crate::overlay::{ENTRY_OVERHEAD_BYTES, Freed, Leaf, RangeRead, Version, WriteObstacle, write_obstacle};
+use crate::overlay::{ENTRY_OVERHEAD_BYTES, Freed, Leaf, Version, WriteObstacle, write_obstacle};
 use crate::redo::{self, Redo};
 use crate::table::EngineTable;
+use crate::visibility::{Outcome, ReadView};
 use bytes::Bytes;
 use pando_base::Timestamp;
 use pando_engine_runs::{Stamp, TableRuns};
@@ -42,6 +43,60 @@ struct BaseAnswer {
     newest: Option<Stamp>,
 }
 
+/// The newest deleted range over a key.
+enum RangeOver {
+    None,
+    /// The transaction's own: what it covers was checked when it was made.
+    Own,
+    Of(Outcome),
+}
+
+impl RangeOver {
+    fn of(body: &EngineTable, key: &[u8], view: &ReadView) -> RangeOver {
+        match body.ranges.is_empty() {
+            true => RangeOver::None,
+            false => match body.ranges.newest_at(key, view) {
+                None => RangeOver::None,
+                Some((true, _)) => RangeOver::Own,
+                Some((false, outcome)) => RangeOver::Of(outcome),
+            },
+        }
+    }
+
+    /// What stands against a write if the range is what is written over.
+    fn obstacle(&self, view: &ReadView) -> Option<WriteObstacle> {
+        match self {
+            RangeOver::Of(outcome) => write_obstacle(outcome, view),
+            RangeOver::None | RangeOver::Own => None,
+        }
+    }
+
+    /// When it is durable, if it is committed by another transaction.
+    fn durable(&self) -> Timestamp {
+        match self {
+            RangeOver::Of(Outcome::Committed { stamp, .. }) => stamp.durable,
+            _ => Timestamp::NONE,
+        }
+    }
+
+    /// A range whose fate is open stands above everything.
+    fn pending_obstacle(&self, view: &ReadView) -> Option<WriteObstacle> {
+        match self {
+            RangeOver::Of(Outcome::Committed { .. }) => None,
+            other => other.obstacle(view),
+        }
+    }
+
+    /// True if the range is newer than a committed version; an uncommitted version is newer than any range.
+    fn is_newer(&self, version: Option<&Stamp>) -> bool {
+        match (self, version) {
+            (RangeOver::Own, Some(_)) => true,
+            (RangeOver::Of(Outcome::Committed { stamp, .. }), Some(version)) => version.sequence < stamp.sequence,
+            _ => false,
+        }
+    }
+}
+
 impl EngineTransaction {
     pub(super) fn write_key(&mut self, table: &Table, key: &[u8], value: Option<&[u8]>) -> Result<()> {
         self.check_writable()?;
@@ -57,6 +112,10 @@ impl EngineTransaction {
             match attempt {
                 Attempt::Done { added, overhead, freed, predecessor, new } => {
                     self.account(added, overhead, freed);
+                    if !new {
+                        // It replaced a value of its own.
+                        self.dirty_bytes = self.dirty_bytes.saturating_sub(freed.dirty as u64);
+                    }
                     if self.first_commit.is_none() {
                         self.predecessor_max = self.predecessor_max.max(predecessor);
                     }
@@ -88,9 +147,8 @@ impl EngineTransaction {
         value: &Option<Bytes>,
         answer: Option<&BaseAnswer>,
     ) -> Attempt {
-        if !body.ranges.is_empty()
-            && let Some(obstacle) = body.ranges.obstacle_at(key, &self.view)
-        {
+        let range = RangeOver::of(body, key, &self.view);
+        if let Some(obstacle) = range.pending_obstacle(&self.view) {
             return Attempt::Obstacle(obstacle);
         }
         let own = self.own_timestamp();
@@ -108,31 +166,26 @@ impl EngineTransaction {
                 }
             }
             Some(version) => {
+                let outcome = version.outcome();
                 let stamp = version.stamp();
-                let deleted = stamp.is_some_and(|stamp| self.is_deleted_by_range(body, key, stamp.sequence));
-                if !deleted && let Some(obstacle) = write_obstacle(&version.outcome(), &self.view) {
+                let (obstacle, durable) = match range.is_newer(stamp.as_ref()) {
+                    true => (range.obstacle(&self.view), range.durable()),
+                    false => (write_obstacle(&outcome, &self.view), stamp.map_or(Timestamp::NONE, |stamp| stamp.durable)),
+                };
+                if let Some(obstacle) = obstacle {
                     return Attempt::Obstacle(obstacle);
                 }
-                predecessor = stamp.map_or(Timestamp::NONE, |stamp| stamp.durable);
+                predecessor = durable;
             }
-            None => match self.judge_base(body, key, answer) {
+            None => match self.judge_base(body, &range, answer) {
                 Ok(durable) => predecessor = durable,
                 Err(attempt) => return attempt,
             },
-        }
-        if !body.ranges.is_empty() {
-            predecessor = predecessor.max(body.ranges.durable_at(key));
         }
         if self.commit.is_some() && predecessor > self.commit {
             return Attempt::Rule(format!("commit timestamp {} is before the key's {predecessor}", self.commit));
         }
         self.enter(leaf, place, key, value, replaces, predecessor)
-    }
-
-    /// True if a range that the view sees is newer than the version: then that is what is written over.
-    fn is_deleted_by_range(&self, body: &EngineTable, key: &[u8], sequence: u64) -> bool {
-        !body.ranges.is_empty()
-            && matches!(body.ranges.read(key, &self.view), RangeRead::DeletedBefore(deleted) if sequence < deleted)
     }
 
     fn effective(&self, own: Timestamp) -> Timestamp {
@@ -143,25 +196,24 @@ impl EngineTransaction {
     fn judge_base(
         &self,
         body: &EngineTable,
-        key: &[u8],
+        range: &RangeOver,
         answer: Option<&BaseAnswer>,
     ) -> std::result::Result<Timestamp, Attempt> {
         let generation = body.slot.generation();
+        let hidden = body.base_is_hidden(self.view.point().sequence);
         if let Some(answer) = answer.filter(|answer| answer.generation == generation) {
-            return match answer.newest {
-                Some(_) if body.base_is_hidden(self.view.point().sequence) => {
-                    Err(Attempt::Obstacle(WriteObstacle::Conflict))
+            let (obstacle, durable) = match answer.newest {
+                Some(stamp) if hidden => (Some(WriteObstacle::Conflict), stamp.durable),
+                Some(stamp) if !range.is_newer(Some(&stamp)) => {
+                    ((!self.view.point().sees(&stamp)).then_some(WriteObstacle::Conflict), stamp.durable)
                 }
-                Some(stamp) if self.is_deleted_by_range(body, key, stamp.sequence) => Ok(stamp.durable),
-                Some(stamp) if !self.view.point().sees(&stamp) => Err(Attempt::Obstacle(WriteObstacle::Conflict)),
-                Some(stamp) => Ok(stamp.durable),
-                None => Ok(Timestamp::NONE),
+                _ => (range.obstacle(&self.view), range.durable()),
             };
+            return obstacle.map_or(Ok(durable), |obstacle| Err(Attempt::Obstacle(obstacle)));
         }
-        let base = body.slot.load();
-        match self.must_ask(&base) || body.base_is_hidden(self.view.point().sequence) {
+        match hidden || range.obstacle(&self.view).is_some() || self.must_ask(&body.slot.load()) {
             true => Err(Attempt::AskBase),
-            false => Ok(Timestamp::NONE),
+            false => Ok(range.durable()),
         }
     }
 

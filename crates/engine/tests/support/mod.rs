@@ -8,8 +8,7 @@ use pando_env::{Env, OpenMode};
 use pando_storage::conformance::{EngineFactory, Mode};
 use pando_storage::{BackupFile, Engine};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 /// Where the store lies on the simulated disk.
@@ -33,7 +32,6 @@ pub fn engine_mode(mode: Mode) -> pando_engine::Mode {
 /// A store that can lose power.
 pub struct SimulatedStore {
     simulation: Arc<Mutex<Simulation>>,
-    env: Mutex<Env>,
     directory: PathBuf,
     mode: Mode,
 }
@@ -46,15 +44,18 @@ impl SimulatedStore {
 
     /// A store on a fresh disk whose losses depend on the seed.
     pub fn with_seed(mode: Mode, seed: u64) -> SimulatedStore {
-        let simulation = Simulation::new(seed);
-        let env = Mutex::new(simulation.env());
-        let simulation = Arc::new(Mutex::new(simulation));
-        SimulatedStore { simulation, env, directory: DIRECTORY.into(), mode }
+        let simulation = Arc::new(Mutex::new(Simulation::new(seed)));
+        SimulatedStore { simulation, directory: DIRECTORY.into(), mode }
     }
 
     /// The environment of this life.
     pub fn env(&self) -> Env {
-        self.env.lock().expect("no panic").clone()
+        self.simulation.lock().expect("no panic").env()
+    }
+
+    /// The machine, to steer it.
+    pub fn machine(&self) -> MutexGuard<'_, Simulation> {
+        self.simulation.lock().expect("no panic")
     }
 
     /// Cuts the power after so many more changes of the disk.
@@ -73,7 +74,7 @@ impl EngineFactory for SimulatedStore {
     }
 
     fn crash(&self) {
-        *self.env.lock().expect("no panic") = self.simulation.lock().expect("no panic").crash();
+        self.simulation.lock().expect("no panic").crash();
     }
 
     fn name(&self) -> &str {
@@ -96,7 +97,7 @@ impl EngineFactory for SimulatedStore {
             copy_file(&env, &file.path, &directory.join(&file.name), file.length);
         }
         let simulation = self.simulation.clone();
-        Some(Box::new(SimulatedStore { simulation, env: Mutex::new(env), directory, mode: self.mode }))
+        Some(Box::new(SimulatedStore { simulation, directory, mode: self.mode }))
     }
 
     fn directory(&self) -> Option<PathBuf> {

@@ -213,8 +213,8 @@ pub fn assert_contents(transaction: &dyn Transaction, table: &Table, expected: &
     if found != *expected {
         let missing: Vec<_> = expected.keys().filter(|key| !found.contains_key(*key)).take(5).collect();
         let extra: Vec<_> = found.keys().filter(|key| !expected.contains_key(*key)).take(5).collect();
-        let wrong: Vec<_> = found.iter().filter(|(key, value)| expected.get(*key).is_some_and(|want| want != *value));
-        let wrong: Vec<_> = wrong.into_iter().map(|(key, _)| key).take(5).collect();
+        let wrong = found.iter().filter(|(key, value)| expected.get(*key).is_some_and(|want| want != *value));
+        let wrong: Vec<_> = wrong.map(|(key, _)| key).take(5).collect();
         panic!("{when}: missing {missing:?}, extra {extra:?}, wrong {wrong:?}");
     }
 }

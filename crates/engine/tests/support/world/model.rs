@@ -31,6 +31,8 @@ pub struct Write {
     pub commit: Timestamp,
     pub durable: Timestamp,
     pub size: TableSize,
+    /// Which write of the world it is.
+    pub number: u64,
 }
 
 /// One record of the log.
@@ -146,6 +148,23 @@ impl Model {
     /// The checkpoint that is taken now: everything, or what is durable at the stable timestamp.
     pub fn checkpoint(&self, stable: Option<Timestamp>, oldest: Timestamp) -> Checkpoint {
         let taken = |write: &&Write| stable.is_none_or(|stable| write.durable <= stable);
+        self.checkpoint_with(stable, oldest, taken)
+    }
+
+    /// What a spill leaves while stable has not reached the data: the last checkpoint, with what is untimestamped.
+    pub fn spill(&self, oldest: Timestamp) -> Checkpoint {
+        let before = &self.checkpoints[0];
+        let held: BTreeSet<u64> = before.writes.iter().map(|write| write.number).collect();
+        let taken = |write: &&Write| write.durable <= before.stable || held.contains(&write.number);
+        self.checkpoint_with(Some(before.stable), oldest, taken)
+    }
+
+    fn checkpoint_with(
+        &self,
+        stable: Option<Timestamp>,
+        oldest: Timestamp,
+        taken: impl Fn(&&Write) -> bool,
+    ) -> Checkpoint {
         Checkpoint {
             writes: self.replicated.iter().filter(taken).cloned().collect(),
             stable: stable.unwrap_or(Timestamp::NONE),

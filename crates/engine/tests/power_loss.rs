@@ -1,0 +1,80 @@
+//! Power loss: random lives on a disk that loses, tears and reorders what was not synced, each ended by a crash at a random
+//! disk operation, also during recovery. After each the store must hold a prefix of its log, at least what was
+//! acknowledged, and replicated tables exactly as of a checkpoint.
+
+#[path = "support/mod.rs"]
+mod support;
+#[path = "support/world/mod.rs"]
+mod world;
+
+use pando_engine::Mode;
+use pando_env::simulated::Simulation;
+use world::check::{Pending, check, reopen};
+use world::life::Life;
+use world::model::Model;
+use world::{Chance, lose_power, small_options};
+
+/// Says which seed failed.
+struct Seed(u64);
+
+impl Drop for Seed {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            eprintln!("failing seed: {} (PANDO_SEED={0} plays it alone)", self.0);
+        }
+    }
+}
+
+fn play(seed: u64) {
+    let _seed = Seed(seed);
+    let mut chance = Chance::new(seed);
+    let simulation = Simulation::new(seed);
+    let mode = if seed % 8 == 7 { Mode::StandAlone } else { Mode::ReplicaSet };
+    let memory_bytes = [96 << 10, 256 << 10, 4 << 20][chance.below(3) as usize];
+    let options = small_options(mode, memory_bytes);
+    let mut model = Model::new();
+    let mut pending = Pending::default();
+    for _ in 0..2 + chance.below(4) {
+        let engine = reopen(&simulation, &options, &mut chance);
+        check(&engine, &mut model, &pending, &mut chance);
+        pending = live(engine, &simulation, &mut chance, &mut model, mode);
+    }
+    let engine = reopen(&simulation, &options, &mut chance);
+    check(&engine, &mut model, &pending, &mut chance);
+}
+
+/// One life, until the power goes in the middle of it or at its end.
+fn live(
+    engine: std::sync::Arc<pando_engine::DurableEngine>,
+    simulation: &Simulation,
+    chance: &mut Chance,
+    model: &mut Model,
+    mode: Mode,
+) -> Pending {
+    let steps = 20 + chance.below(180);
+    if !chance.one_in(4) {
+        let most = [20, 120, 500][chance.below(3) as usize];
+        simulation.disk().crash_after(chance.below(most));
+    }
+    let mut life = Life::new(engine, simulation, chance, model, mode);
+    let mut ended = life.play(steps);
+    let how = life.chance.below(6);
+    if ended.is_ok() && how == 0 {
+        ended = life.shut_down();
+    }
+    let pending = Pending::of(&life);
+    drop(life);
+    match how {
+        1 if ended.is_ok() => drop(simulation.kill()),
+        _ => lose_power(simulation, chance),
+    }
+    pending
+}
+
+#[test]
+fn x17_x20_r20_every_acknowledged_commit_survives_power_loss() {
+    if let Some(seed) = std::env::var("PANDO_SEED").ok().and_then(|text| text.parse().ok()) {
+        return play(seed);
+    }
+    (0..support::seeds(500)).for_each(play);
+}
