@@ -168,6 +168,9 @@ impl Inner {
                 match index.cut(Timestamp::NONE, kept, &loaded) {
                     Ok(_) => {
                         index.generation += 1;
+                        // Slots right behind the last entry that stays may be given out again: only up to there is it
+                        // known that no hole will open.
+                        let kept = kept.min(index.last().unwrap_or_default());
                         drop(index);
                         self.push_control(&mut tail, &ControlRecord::truncate_after(kept), false);
                         if let Some(entry) = self.index.write().segments.last_mut() {

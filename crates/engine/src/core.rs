@@ -222,14 +222,14 @@ impl Core {
         let mut guard = self.log.lock();
         let sequence = self.watermark.published() + 1;
         let (position, reservation) = match record {
-            None => (guard.position().into(), None),
-            Some(pending) => (guard.append(&pending.record, sequence), Some(pending.reservation)),
+            None => (None, None),
+            Some(pending) => (Some(guard.append(&pending.record, sequence)), Some(pending.reservation)),
         };
         store(sequence);
         self.watermark.publish(sequence);
         drop(guard);
         drop(reservation);
-        Ok(position_of(position))
+        Ok(position.map_or_else(|| self.log_end(), position_of))
     }
 
     /// Like `in_sequence`, for something that a checkpoint must know of.
@@ -240,18 +240,10 @@ impl Core {
         })
     }
 
-    /// The end of the log.
+    /// The end of the log, and with it the newest entry of the oplog.
     pub fn log_end(&self) -> LogPosition {
-        position_of(self.log.position().into())
-    }
-
-    /// A position without oplog entries of its own stands for those that were visible by then.
-    pub fn with_visible_oplog(&self, position: LogPosition) -> LogPosition {
-        if position.oplog.is_some() || !self.has_oplog() {
-            return position;
-        }
-        let last = self.log.oplog().last().unwrap_or(Timestamp::NONE);
-        LogPosition { oplog: last.min(self.keeper.all_durable()), ..position }
+        let newest = if self.has_oplog() { self.log.oplog().last() } else { None };
+        LogPosition { oplog: newest.unwrap_or(Timestamp::NONE), ..position_of(self.log.position().into()) }
     }
 
     /// Tells the log that the point without holes may have moved.

@@ -199,8 +199,7 @@ impl Durability for DurableEngine {
     }
 
     fn log_end(&self) -> LogPosition {
-        let newest = self.oplog.as_ref().and_then(|oplog| oplog.last()).unwrap_or(Timestamp::NONE);
-        LogPosition { oplog: newest, ..self.core.log_end() }
+        self.core.log_end()
     }
 
     fn checkpoint(&self, kind: CheckpointKind) -> Result<CheckpointOutcome> {

@@ -36,6 +36,8 @@ impl Core {
         let books: Vec<_> = tables.iter().filter_map(|table| Some((table, book_at(table, stable)?))).collect();
         let spilled = tables.iter().any(|table| table.slot.load().max_durable() > stable);
         if spilled || !books.is_empty() {
+            // A drop must be durable first, or a crash could bring the table back behind the fence with its old size.
+            self.flush()?;
             let update = books.iter().map(|(table, book)| record_of(table, book)).collect();
             self.install(Edit { fence: Some(stable), update, ..Edit::default() })?;
         }

@@ -35,12 +35,22 @@ fn play(seed: u64) {
     let mut model = Model::new();
     let mut pending = Pending::default();
     for _ in 0..2 + chance.below(4) {
+        trace(&simulation);
         let engine = reopen(&simulation, &options, &mut chance);
         check(&engine, &mut model, &pending, &mut chance);
         pending = live(engine, &simulation, &mut chance, &mut model, mode);
     }
+    trace(&simulation);
     let engine = reopen(&simulation, &options, &mut chance);
     check(&engine, &mut model, &pending, &mut chance);
+}
+
+fn trace(simulation: &Simulation) {
+    if std::env::var("PANDO_TRACE").is_ok() {
+        let mut text = String::new();
+        let _ = pando_engine_log::describe(&simulation.env(), std::path::Path::new("/data/log"), true, &mut text);
+        eprintln!("LOG\n{text}ENDLOG");
+    }
 }
 
 /// One life, until the power goes in the middle of it or at its end.

@@ -64,9 +64,10 @@ impl Core {
         if now.stable.is_some() && now.stable >= now.initial_data {
             return Some(Target::Stable);
         }
-        // Stable has not reached the data: the base may grow, but it stays at the last checkpoint's time.
+        // Stable has not reached the data: the base may grow, but it stays at the last checkpoint's time. One of everything
+        // has no time to stay at: a fence would kill what it holds.
         let before = state.mark.as_ref().map_or(Timestamp::NONE, |mark| mark.stable);
-        spill.then_some(Target::At(before))
+        spill.then_some(if before.is_some() { Target::At(before) } else { Target::Full })
     }
 
     fn is_idle(&self, cut: &Cut, state: &CheckpointState) -> bool {

@@ -23,8 +23,17 @@ struct Item {
     verdict: Verdict,
 }
 
+/// A deleted range as the view sees it.
+struct SeenRange {
+    start: Bytes,
+    end: Option<Bytes>,
+    read: RangeRead,
+}
+
 /// The entries in the order of the direction.
 pub struct Batch {
+    /// Deleted ranges that the overlay had: taken before the base, so that one which moves there is not missed.
+    ranges: Vec<SeenRange>,
     keys: Vec<u8>,
     items: Vec<Item>,
     /// The overlay is known up to here: exclusive upper bound going forward, inclusive lower bound going backward.
@@ -37,6 +46,7 @@ impl Batch {
     /// The stretch from `from` upward.
     pub fn forward(table: &EngineTable, view: &ReadView, from: Bound<&[u8]>) -> Batch {
         let mut batch = Batch::new(view);
+        batch.see_ranges(table, view);
         batch.reach = match table.overlay.is_empty() {
             true => None,
             false => table.overlay.scan_forward(from, |entry| batch.push(table, view, entry)),
@@ -47,6 +57,7 @@ impl Batch {
     /// The stretch from `upto` downward.
     pub fn backward(table: &EngineTable, view: &ReadView, upto: Bound<&[u8]>) -> Batch {
         let mut batch = Batch::new(view);
+        batch.see_ranges(table, view);
         batch.reach = match table.overlay.is_empty() {
             true => None,
             false => table.overlay.scan_backward(upto, |entry| batch.push(table, view, entry)),
@@ -62,7 +73,28 @@ impl Batch {
     }
 
     fn new(view: &ReadView) -> Batch {
-        Batch { keys: Vec::new(), items: Vec::new(), reach: None, own_writes: view.own_writes() }
+        Batch { ranges: Vec::new(), keys: Vec::new(), items: Vec::new(), reach: None, own_writes: view.own_writes() }
+    }
+
+    fn see_ranges(&mut self, table: &EngineTable, view: &ReadView) {
+        if table.ranges.is_empty() {
+            return;
+        }
+        table.ranges.with(|list| {
+            for range in list.iter().rev() {
+                let read = range.read(view);
+                if read != RangeRead::Nothing {
+                    self.ranges.push(SeenRange { start: range.start.clone(), end: range.end.clone(), read });
+                }
+            }
+        });
+    }
+
+    /// What the newest deleted range over a key of the base says.
+    pub fn range_over(&self, key: &[u8]) -> RangeRead {
+        let covers =
+            |range: &&SeenRange| range.start.as_ref() <= key && range.end.as_ref().is_none_or(|end| key < end.as_ref());
+        self.ranges.iter().find(covers).map_or(RangeRead::Nothing, |range| range.read)
     }
 
     fn push(&mut self, table: &EngineTable, view: &ReadView, entry: &LeafEntry) {

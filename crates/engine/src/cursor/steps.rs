@@ -6,7 +6,7 @@ use crate::failure::of_runs;
 use crate::overlay::RangeRead;
 use bytes::Bytes;
 use pando_env::Random;
-use pando_storage::{Result, StorageError};
+use pando_storage::Result;
 use std::cmp::Ordering;
 use std::ops::Bound;
 
@@ -252,19 +252,17 @@ impl EngineCursor {
 
     /// True if the base's entry is what the cursor stands on now; false if a deleted range hides it.
     fn take_from_base(&mut self) -> Result<bool> {
-        let ranges = &self.body()?.ranges;
-        if !ranges.is_empty()
-            && let Some(base) = &self.base
-        {
-            match ranges.read(base.key(), self.view()?) {
-                RangeRead::Nothing => {}
-                RangeRead::PrepareConflict => return Err(StorageError::PrepareConflict),
-                RangeRead::DeletedBefore(sequence) if base.stamp().sequence < sequence => {
-                    self.skip_base()?;
-                    return Ok(false);
-                }
-                RangeRead::DeletedBefore(_) => {}
+        let (Some(base), Some(batch)) = (&self.base, &self.batch) else { return Ok(false) };
+        let hidden = match batch.range_over(base.key()) {
+            RangeRead::Nothing => false,
+            RangeRead::DeletedBefore(sequence) => base.stamp().sequence < sequence,
+            RangeRead::PrepareConflict => {
+                crate::transaction::get(&self.core, self.view()?, self.body()?, base.key())?.is_none()
             }
+        };
+        if hidden {
+            self.skip_base()?;
+            return Ok(false);
         }
         self.place = Place::Base;
         Ok(true)

@@ -1,7 +1,7 @@
 //! The versions of one key, oldest first.
 //!
 //! Most chains have one version and no allocation of their own. A long one (a hot key within the history window) is
-//! searched by halves: sequences grow along the chain, and so do commit timestamps where every version has one.
+//! searched by halves: sequences grow along the chain, and so do commit timestamps from `ordered_from` on.
 
 use super::version::{Freed, Version};
 use crate::visibility::{Outcome, ReadView, TransactionState, Visibility};
@@ -26,8 +26,9 @@ pub enum ChainRead<'a> {
 #[derive(Default)]
 pub struct Chain {
     versions: Versions,
-    /// Settled versions without a timestamp; while there are none, timestamps are in order too.
-    untimestamped: usize,
+    /// From this place on, the timestamps of settled versions are in order, none counting as the lowest. They are out of
+    /// order where a version without one lies over one that has one, and where a deleted range came in late.
+    ordered_from: usize,
 }
 
 #[derive(Default)]
@@ -36,10 +37,6 @@ enum Versions {
     None,
     One(Version),
     Many(VecDeque<Version>),
-}
-
-fn is_settled_untimestamped(version: &Version) -> bool {
-    version.settled_stamp().is_some_and(|stamp| stamp.commit.is_none())
 }
 
 impl Chain {
@@ -59,6 +56,8 @@ impl Chain {
 
     /// The version at a place, oldest first.
     pub fn get(&self, place: usize) -> Option<&Version> {
+        #[cfg(test)]
+        super::tests::STEPS.set(super::tests::STEPS.get() + 1);
         match &self.versions {
             Versions::One(version) if place == 0 => Some(version),
             Versions::Many(many) => many.get(place),
@@ -96,7 +95,7 @@ impl Chain {
     /// Adds a version on top and settles what lies below.
     pub fn push(&mut self, version: Version) {
         self.settle();
-        self.untimestamped += usize::from(is_settled_untimestamped(&version));
+        let is_settled = version.settled_stamp().is_some();
         self.versions = match std::mem::take(&mut self.versions) {
             Versions::None => Versions::One(version),
             Versions::One(older) => Versions::Many(VecDeque::from([older, version])),
@@ -105,19 +104,31 @@ impl Chain {
                 Versions::Many(many)
             }
         };
-        self.settle();
+        if is_settled {
+            self.note_order(self.len() - 1);
+        }
     }
 
     /// Settles the versions at the new end whose fate is known.
     fn settle(&mut self) {
-        for place in (0..self.len()).rev() {
-            let Some(version) = self.get_mut(place) else { return };
-            if version.settled_stamp().is_some() {
-                return;
+        for place in self.len() - self.pending()..self.len() {
+            if self.get_mut(place).is_some_and(Version::settle) {
+                self.note_order(place);
             }
-            if version.settle() && version.settled_stamp().is_some_and(|stamp| stamp.commit.is_none()) {
-                self.untimestamped += 1;
-            }
+        }
+    }
+
+    /// How many versions at the new end are not settled.
+    fn pending(&self) -> usize {
+        self.newest_first().take_while(|version| version.settled_stamp().is_none()).count()
+    }
+
+    /// Compares a settled version with the one below it.
+    fn note_order(&mut self, place: usize) {
+        let commit = |place: usize| Some(self.get(place)?.settled_stamp()?.commit);
+        let below = (0..place).rev().find_map(commit);
+        if below.is_some_and(|below| commit(place).is_some_and(|commit| commit < below)) {
+            self.ordered_from = self.ordered_from.max(place);
         }
     }
 
@@ -143,26 +154,24 @@ impl Chain {
 
     /// Searches the first `end` versions. All are settled, except perhaps aborted ones that are about to be removed.
     fn search(&self, point: &ReadPoint, end: usize) -> ChainRead<'_> {
-        let in_snapshot = self.first_place(end, |stamp_sequence, _| stamp_sequence > point.sequence);
-        let end = match self.untimestamped {
-            0 => self.first_place(in_snapshot, |_, commit| commit > point.timestamp.0),
-            _ => in_snapshot,
-        };
-        let visible = (0..end)
+        let in_snapshot = self.first_place(0, end, |stamp| stamp.sequence > point.sequence);
+        let ordered_from = self.ordered_from.min(in_snapshot);
+        let at_time = self.first_place(ordered_from, in_snapshot, |stamp| stamp.commit > point.timestamp);
+        let visible = (0..at_time)
             .rev()
             .filter_map(|place| self.get(place))
             .find(|version| version.settled_stamp().is_some_and(|stamp| point.sees(stamp)));
         visible.map_or(ChainRead::Nothing, ChainRead::Version)
     }
 
-    /// The first of the first `end` places where `beyond(sequence, commit)` holds, given that it then holds to the end.
-    fn first_place(&self, end: usize, beyond: impl Fn(u64, u64) -> bool) -> usize {
-        let (mut low, mut high) = (0, end);
+    /// The first place from `start` to `end` where `beyond` holds, given that it then holds to the end.
+    fn first_place(&self, start: usize, end: usize, beyond: impl Fn(&Stamp) -> bool) -> usize {
+        let (mut low, mut high) = (start, end);
         while low < high {
             let middle = low + (high - low) / 2;
             let settled = (low..=middle).rev().find_map(|place| Some((place, self.get(place)?.settled_stamp()?)));
             match settled {
-                Some((place, stamp)) if beyond(stamp.sequence, stamp.commit.0) => high = place,
+                Some((place, stamp)) if beyond(stamp) => high = place,
                 _ => low = middle + 1,
             }
         }
@@ -194,9 +203,7 @@ impl Chain {
         };
         let Some(version) = popped else { return };
         freed.count(&version);
-        if version.settled_stamp().is_some_and(|stamp| stamp.commit.is_none()) {
-            self.untimestamped -= 1;
-        }
+        self.ordered_from = self.ordered_from.saturating_sub(1);
     }
 
     /// Removes versions for which `dead` holds.
@@ -215,30 +222,35 @@ impl Chain {
             }
             !goes
         });
-        self.untimestamped =
-            kept.iter().filter(|version| version.settled_stamp().is_some_and(|stamp| stamp.commit.is_none())).count();
         self.versions = match kept.len() {
             0 => Versions::None,
             1 => kept.pop_front().map_or(Versions::None, Versions::One),
             _ => Versions::Many(kept),
         };
+        self.note_all_order();
         freed
     }
 
     /// Removes what a rolled-back transaction wrote.
     pub fn remove_of(&mut self, state: &Arc<TransactionState>) -> Freed {
-        // Its versions are pending, and those are at the new end: a long settled history is not looked at.
-        let settled = self.newest_first().take_while(|version| version.settled_stamp().is_none()).count();
-        let Versions::Many(many) = &mut self.versions else { return self.remove(|version| version.is_of(state)) };
+        // Its versions are pending, and nearly always those are at the new end: a long history is not looked at.
+        let pending = self.pending();
         let mut freed = Freed::default();
-        for place in (many.len() - settled..many.len()).rev() {
-            if many.get(place).is_some_and(|version| version.is_of(state))
-                && let Some(version) = many.remove(place)
-            {
-                freed.count(&version);
+        if let Versions::Many(many) = &mut self.versions
+            && many.len() > WALK_MAX
+        {
+            for place in (many.len() - pending..many.len()).rev() {
+                if many.get(place).is_some_and(|version| version.is_of(state))
+                    && let Some(version) = many.remove(place)
+                {
+                    freed.count(&version);
+                }
             }
         }
-        freed
+        match freed == Freed::default() {
+            true => self.remove(|version| version.is_of(state)),
+            false => freed,
+        }
     }
 
     /// Marks versions that the base now has: those that were taken, and everything below them. Then drops all but the
@@ -272,7 +284,6 @@ impl Chain {
         }
         let mut deletion = Version::committed(stamp, None);
         deletion.set_in_base();
-        self.untimestamped += usize::from(stamp.commit.is_none());
         let mut many = match std::mem::take(&mut self.versions) {
             Versions::None => VecDeque::new(),
             Versions::One(version) => VecDeque::from([version]),
@@ -281,12 +292,22 @@ impl Chain {
         let bytes = deletion.size_bytes();
         many.insert(place, deletion);
         self.versions = Versions::Many(many);
+        self.note_all_order();
         bytes
     }
 
-    /// The place of the first version that is not committed before the sequence.
+    fn note_all_order(&mut self) {
+        self.ordered_from = 0;
+        (1..self.len()).for_each(|place| self.note_order(place));
+    }
+
+    /// The place of the first version that is not committed before the sequence, or may not be.
     fn first_place_after(&self, sequence: u64) -> usize {
-        let newer = |version: &Version| version.stamp().is_none_or(|stamp| stamp.sequence >= sequence);
+        let newer = |version: &Version| match version.outcome() {
+            Outcome::Committed { stamp, .. } => stamp.sequence >= sequence,
+            Outcome::Aborted => false,
+            Outcome::Running | Outcome::Prepared { .. } => true,
+        };
         (0..self.len()).find(|place| self.get(*place).is_some_and(newer)).unwrap_or(self.len())
     }
 

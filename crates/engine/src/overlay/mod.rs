@@ -25,3 +25,6 @@ pub use leaf::{ENTRY_OVERHEAD_BYTES, Leaf, LeafEntry};
 pub use map::{Overlay, for_each_dirty};
 pub use ranges::{RangeRead, RangeVersion, Ranges, WriteObstacle, write_obstacle};
 pub use version::{Freed, Version};
+
+#[cfg(test)]
+mod tests;

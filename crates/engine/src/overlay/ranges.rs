@@ -61,6 +61,22 @@ impl RangeVersion {
         self.start.as_ref() <= key && self.end.as_ref().is_none_or(|end| key < end.as_ref())
     }
 
+    /// What it is to a view. A prepared one counts even for a view that ignores it: its fate must be looked at when it
+    /// matters.
+    pub fn read(&self, view: &ReadView) -> RangeRead {
+        if self.version.is_own(view) {
+            return RangeRead::DeletedBefore(u64::MAX);
+        }
+        let outcome = self.version.outcome();
+        if view.waits_for_prepared(&outcome) {
+            return RangeRead::PrepareConflict;
+        }
+        match (view.judge(&outcome), outcome) {
+            (Visibility::Visible, Outcome::Committed { stamp, .. }) => RangeRead::DeletedBefore(stamp.sequence),
+            _ => RangeRead::Nothing,
+        }
+    }
+
     fn overlaps(&self, start: &[u8], end: Option<&[u8]>) -> bool {
         self.end.as_ref().is_none_or(|mine| start < mine.as_ref()) && end.is_none_or(|end| self.start.as_ref() < end)
     }
@@ -119,6 +135,13 @@ impl Ranges {
         let covering = list.iter().rev().filter(|range| range.covers(key));
         let newest = covering.map(|range| &range.version).find(|version| version.outcome() != Outcome::Aborted)?;
         Some((newest.is_own(view), newest.outcome()))
+    }
+
+    /// True if a committed range over the key is newer than the sequence.
+    pub fn deleted_after(&self, key: &[u8], sequence: u64) -> bool {
+        let list = self.list.read();
+        let mut stamps = list.iter().filter(|range| range.covers(key)).filter_map(|range| range.version.stamp());
+        stamps.any(|stamp| stamp.sequence > sequence)
     }
 
     /// Lets `look` see them all, oldest first.

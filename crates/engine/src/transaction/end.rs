@@ -120,7 +120,7 @@ impl EngineTransaction {
         if self.wrote_nothing() && !self.was_prepared {
             self.release(Timestamp::NONE);
             self.phase = Phase::Ended;
-            return Ok(Committed { position: self.core.with_visible_oplog(self.core.log_end()) });
+            return Ok(Committed { position: self.core.log_end() });
         }
         self.core.check_running()?;
         let record = self.log_record()?;
@@ -136,7 +136,7 @@ impl EngineTransaction {
         if self.was_prepared {
             self.core.prepared_ended();
         }
-        Ok(Committed { position: self.core.with_visible_oplog(position) })
+        Ok(Committed { position: position })
     }
 
     fn log_record(&mut self) -> Result<Option<crate::core::PendingRecord>> {

@@ -56,8 +56,9 @@ impl EngineTransaction {
     /// What stands against the deletion of the range, among keys.
     fn obstacle_in(&self, body: &EngineTable, start: &[u8], end: Option<&[u8]>) -> Result<Option<WriteObstacle>> {
         let mut obstacle = None;
-        for_each_dirty(&body.overlay, start, end, |_, newest| {
-            if !newest.is_own(&self.view) && obstacle.is_none() {
+        for_each_dirty(&body.overlay, start, end, |key, newest| {
+            let judged = newest.is_own(&self.view) || self.is_deleted_already(body, key, newest);
+            if !judged && obstacle.is_none() {
                 obstacle = write_obstacle(&newest.outcome(), &self.view);
             }
         });
@@ -77,17 +78,24 @@ impl EngineTransaction {
         };
         let mut versions = VersionStream::new(base.runs(), options).map_err(of_runs)?;
         while versions.next().map_err(of_runs)? {
-            if versions.is_new_key() && (hidden || !point.sees(&versions.stamp())) && !self.has_newer(body, versions.key()) {
+            if versions.is_new_key() && (hidden || !point.sees(&versions.stamp())) && !self.is_superseded(body, &versions) {
                 return Ok(Some(WriteObstacle::Conflict));
             }
         }
         Ok(None)
     }
 
-    /// True if the overlay has a version that the base does not: that one was judged.
-    fn has_newer(&self, body: &EngineTable, key: &[u8]) -> bool {
+    /// True if an earlier range, which was judged as such, is newer than the version.
+    fn is_deleted_already(&self, body: &EngineTable, key: &[u8], version: &Version) -> bool {
+        let Some(stamp) = version.stamp() else { return false };
+        body.ranges.deleted_after(key, stamp.sequence)
+    }
+
+    /// True if the overlay has a version or a range that the base does not: that one was judged.
+    fn is_superseded(&self, body: &EngineTable, version: &VersionStream) -> bool {
         let newer = |chain: &Chain| chain.newest().is_some_and(|version| !version.in_base());
-        body.overlay.read(key, newer).unwrap_or(false)
+        body.overlay.read(version.key(), newer).unwrap_or(false)
+            || body.ranges.deleted_after(version.key(), version.stamp().sequence)
     }
 
     /// Own earlier writes in the range become deletions: an own version always wins over an own range.

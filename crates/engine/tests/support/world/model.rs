@@ -77,6 +77,8 @@ pub struct Model {
     pub checkpoints: Vec<Checkpoint>,
     /// Oplog entries below this were dropped from the old end.
     pub oplog_start: Timestamp,
+    /// The newest stable timestamp that any life was told.
+    pub stable_max: Timestamp,
     uids: Uid,
 }
 
@@ -151,11 +153,13 @@ impl Model {
         self.checkpoint_with(stable, oldest, taken)
     }
 
-    /// What a spill leaves while stable has not reached the data: the last checkpoint, with what is untimestamped.
+    /// What a spill leaves while stable has not reached the data: the last checkpoint, with what is untimestamped; or
+    /// everything, if that one was of everything.
     pub fn spill(&self, oldest: Timestamp) -> Checkpoint {
         let before = &self.checkpoints[0];
+        let full = before.stable.is_none();
         let held: BTreeSet<u64> = before.writes.iter().map(|write| write.number).collect();
-        let taken = |write: &&Write| write.durable <= before.stable || held.contains(&write.number);
+        let taken = |write: &&Write| full || write.durable <= before.stable || held.contains(&write.number);
         self.checkpoint_with(Some(before.stable), oldest, taken)
     }
 

@@ -269,10 +269,13 @@ impl Life<'_> {
             return Ok(());
         }
         let now = self.engine.timestamps();
-        let room = now.all_durable.0.saturating_sub(now.stable.0);
-        let stable = Timestamp(now.stable.0 + self.chance.below(room + 1));
-        if stable.is_some() && stable > now.oldest {
+        // A checkpoint of everything forgets stable; callers do not, nor do they go back.
+        let least = now.stable.max(self.model.stable_max);
+        let room = now.all_durable.0.saturating_sub(least.0);
+        let stable = Timestamp(least.0 + self.chance.below(room + 1));
+        if stable.is_some() && stable > now.oldest && stable <= now.all_durable {
             self.engine.set_stable(stable).expect("stable below all_durable");
+            self.model.stable_max = stable;
         }
         if self.chance.one_in(2) {
             let now = self.engine.timestamps();
