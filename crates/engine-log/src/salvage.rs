@@ -23,7 +23,8 @@ pub struct SalvageReport {
 }
 
 /// Copies every intact commit and truncation of a log into a new log in another directory, in order, and closes it; also
-/// what lies behind a torn tail, which is then told like damage. The damaged log is not touched. Positions change; sequences do not.
+/// what lies behind a torn tail, which is then told like damage. The damaged log is not touched. Positions change; sequences
+/// do not.
 pub fn salvage(env: &Env, directory: &Path, target: &Path, options: LogOptions) -> Result<SalvageReport> {
     let point = Arc::new(AtomicU64::new(0));
     let told = Arc::clone(&point);

@@ -13,8 +13,9 @@ use crate::manifest::state::{RunState, State, TableState};
 use crate::manifest::{self, current, file};
 use crate::store::{Edit, Runs};
 use crate::{
-    BlockCache, FileDescriptor, FileId, NewRuns, Part, PartDescriptor, RangeTombstone, Result, RetentionPoint, Run, RunFile,
-    RunWriter, RunsError, Stamp, StreamOptions, TableId, TableWriteOptions, Version, VersionStream, WriterOptions,
+    BlockCache, FileDescriptor, FileId, NewRuns, Part, PartDescriptor, RangeTombstone, Result, RetentionPoint, Run,
+    RunFile, RunWriter, RunsError, Stamp, StreamOptions, TableId, TableWriteOptions, Version, VersionStream,
+    WriterOptions,
 };
 use pando_base::Timestamp;
 use pando_env::Env;
@@ -139,7 +140,10 @@ impl Runs {
                 Some(part) => part.core.root()?.filter_prefix,
                 None => Default::default(),
             };
-            writer.begin_table(table.to.id, TableWriteOptions { filter_prefix, ident: table_hint(&table.to.ident, table.to.id) })?;
+            writer.begin_table(
+                table.to.id,
+                TableWriteOptions { filter_prefix, ident: table_hint(&table.to.ident, table.to.id) },
+            )?;
             copy_table(&runs, &mut writer, history, &mut imported)?;
             writer.finish_table()?;
             imported.tables += 1;

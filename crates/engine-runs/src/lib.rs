@@ -66,8 +66,8 @@ mod store;
 mod verify;
 
 pub use describe::Description;
-pub use lineage::table_hint;
 pub use import::{ImportHistory, ImportSource, ImportTable, Imported};
+pub use lineage::table_hint;
 pub use manifest::record::{CheckpointMark, TableRecord};
 pub use merge::{MergeCandidate, MergePolicy, MergeStep};
 pub use pins::{BackupList, PinnedFile, Pins};

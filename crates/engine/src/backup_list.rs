@@ -8,7 +8,7 @@ use pando_env::{Disk, OpenMode};
 use pando_storage::{Result, StorageError};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use xxhash_rust::xxh3::xxh3_64;
 
 const NAME: &str = "backups";
@@ -54,7 +54,7 @@ pub fn store(disk: &dyn Disk, directory: &Path, backups: &NamedBackups) -> Resul
     replaced.map_err(|error| failed(&path, error))
 }
 
-fn failed(path: &PathBuf, error: io::Error) -> StorageError {
+fn failed(path: &Path, error: io::Error) -> StorageError {
     StorageError::Io(format!("{}: {error}", path.display()))
 }
 

@@ -19,9 +19,7 @@ use crate::options::EngineOptions;
 use crate::redo::TableDescription;
 use crate::registry::record_of;
 use crate::table::EngineTable;
-use pando_engine_runs::{
-    Edit, ImportHistory, ImportSource, ImportTable, NewRuns, Stamp, Version, WriterOptions,
-};
+use pando_engine_runs::{Edit, ImportHistory, ImportSource, ImportTable, NewRuns, Stamp, Version, WriterOptions};
 use pando_storage::{
     BeginOptions, Cursor, Entry, ImportedTable, PrepareBehaviour, Result, StorageError, Table, TableBody,
 };
@@ -52,7 +50,8 @@ impl Core {
             false => self.copy_pairs(&source, &chosen)?,
         };
         self.take_in(&chosen, runs)?;
-        let told = chosen.into_iter().map(|table| ImportedTable { ident: table.from.ident().to_owned(), table: table.to });
+        let told =
+            chosen.into_iter().map(|table| ImportedTable { ident: table.from.ident().to_owned(), table: table.to });
         Ok(told.collect())
     }
 
@@ -76,7 +75,8 @@ impl Core {
     /// From the source's runs.
     fn stream_runs(&self, base: &Path, chosen: &[Chosen]) -> Result<NewRuns> {
         let source = ImportSource::open(&self.env, base).map_err(of_runs)?;
-        let tables = chosen.iter().map(|table| ImportTable { from: table.from.id(), to: record_of(&table.to, &table.book) });
+        let tables =
+            chosen.iter().map(|table| ImportTable { from: table.from.id(), to: record_of(&table.to, &table.book) });
         let tables: Vec<ImportTable> = tables.collect();
         let written = self.runs.write_import(&source, &tables, ImportHistory::Newest);
         written.map(|(runs, _)| runs).map_err(|error| self.noted(of_runs(error)))

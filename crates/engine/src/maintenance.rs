@@ -3,6 +3,7 @@
 use crate::core::Core;
 use crate::engine::DurableEngine;
 use crate::failure::{of_log, of_runs};
+use crate::open::LOG_DIRECTORY;
 use pando_engine_runs::{Edit, MergeStep};
 use pando_storage::{Damage, Maintenance, Result, Statistics, StorageError, VerifyReport};
 use std::fmt::Write;
@@ -103,8 +104,10 @@ impl Maintenance for DurableEngine {
                     now.oldest, now.stable, now.all_durable, now.initial_data, now.recovery, now.checkpoint
                 )
             })
-            .and_then(|()| write!(out, "{}", core.runs.describe()));
-        told.map_err(|_| StorageError::Io("the description could not be written".into()))
+            .and_then(|()| write!(out, "{}", core.runs.describe()))
+            .and_then(|()| writeln!(out, "log in {}", core.directory.join(LOG_DIRECTORY).display()));
+        told.map_err(|_| StorageError::Io("the description could not be written".into()))?;
+        pando_engine_log::describe(&core.env, &core.directory.join(LOG_DIRECTORY), false, out).map_err(of_log)
     }
 
     fn set_memory_bytes(&self, bytes: u64) {

@@ -51,7 +51,7 @@ impl Default for EngineOptions {
             log_segment_bytes: 64 << 20,
             oplog_bytes_max: 1 << 30,
             transaction_too_large_threshold: 0.75,
-            ballast_bytes: 16 << 20,
+            ballast_bytes: 8 << 20,
             read_only: false,
         }
     }

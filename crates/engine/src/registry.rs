@@ -1,8 +1,8 @@
 //! The tables, by ident and by number.
 
+use crate::ledger::Book;
 use crate::memory::Memory;
 use crate::options::Mode;
-use crate::ledger::Book;
 use crate::redo::{TableDescription, decode_configuration, encode_configuration};
 use crate::table::EngineTable;
 use bytes::Bytes;

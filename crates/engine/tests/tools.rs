@@ -1,12 +1,15 @@
 //! Looking without touching, copying, taking in and saving: on a simulated disk whose every byte can be compared.
 
+#![allow(clippy::unwrap_used)]
+
 mod support;
 
 use pando_base::Timestamp;
 use pando_engine::{DurableEngine, EngineOptions, salvage};
 use pando_storage::conformance::{EngineFactory, Mode};
 use pando_storage::{
-    BackupOptions, BeginOptions, CheckpointKind, Engine, Result, Statistic, StorageError, Table, TableOptions, TableSize,
+    BackupOptions, BeginOptions, CheckpointKind, Engine, Result, Statistic, StorageError, Table, TableOptions,
+    TableSize,
 };
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -258,7 +261,8 @@ const TABLES: [&str; 3] = ["birch", "aspen", "cedar"];
 fn store_to_damage(seed: u64) -> (SimulatedStore, BTreeMap<&'static str, Pairs>) {
     let store = SimulatedStore::with_seed(Mode::StandAlone, seed);
     // Small segments: those that say how the tables were made are gone when the damage comes.
-    let options = EngineOptions { log_segment_bytes: 64 << 10, ..EngineOptions::stepped(engine_mode(Mode::StandAlone)) };
+    let options =
+        EngineOptions { log_segment_bytes: 64 << 10, ..EngineOptions::stepped(engine_mode(Mode::StandAlone)) };
     let engine: Arc<dyn Engine> = DurableEngine::open(&store.env(), Path::new(DIRECTORY), options).unwrap();
     let mut expected: BTreeMap<&'static str, Pairs> = BTreeMap::new();
     let tables = TABLES.map(|ident| engine.create_table(ident, &TableOptions::default()).unwrap());

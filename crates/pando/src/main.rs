@@ -81,6 +81,7 @@ There is no store in ./pando-data yet. To make a small one and look around in it
     pando inspect log                 the oplog
     pando inspect verify              reads and checks every byte
     pando inspect statistics          the engine's figures
+    pando inspect salvage DIRECTORY   saves what is intact of a damaged store into a new one
 
 Any other store: pando inspect --data-directory DIRECTORY ...
 ";
@@ -125,5 +126,43 @@ mod tests {
         assert!(tell(&env, "pando inspect dump people").unwrap().ends_with("20 pairs\n"));
         assert!(tell(&env, "pando inspect log").unwrap().starts_with("20 entries"));
         assert!(tell(&env, "pando inspect verify").unwrap().ends_with("everything holds\n"));
+        let described = tell(&env, "pando inspect describe").unwrap();
+        assert!(described.contains("base in") && described.contains("20 oplog entries"), "{described}");
+    }
+
+    #[test]
+    fn x19_looking_changes_nothing() {
+        let machine = Simulation::new(8);
+        let env = machine.env();
+        tell(&env, "pando demo --documents 20").unwrap();
+        let contents = || {
+            let files = machine.disk().files().into_iter();
+            files.map(|path| (machine.disk().contents(&path), path)).collect::<Vec<_>>()
+        };
+        let before = contents();
+        for question in ["describe", "verify", "tables", "dump people", "log", "statistics"] {
+            tell(&env, &format!("pando inspect {question}")).unwrap();
+        }
+        assert!(before == contents());
+    }
+
+    #[test]
+    fn x16_a_damaged_store_is_salvaged() {
+        let machine = Simulation::new(9);
+        let env = machine.env();
+        tell(&env, "pando demo --documents 20").unwrap();
+        assert!(matches!(tell(&env, "pando inspect --data-directory none salvage new"), Err(PandoError::NoStore(_))));
+        let sound = tell(&env, "pando inspect salvage copy").unwrap();
+        assert!(sound.contains("copy has 2 tables") && sound.ends_with("nothing was damaged\n"), "{sound}");
+        let is_pointer = |path: &std::path::PathBuf| path.starts_with(DATA_DIRECTORY) && path.ends_with("CURRENT");
+        let pointer = machine.disk().files().into_iter().find(is_pointer).unwrap();
+        machine.disk().flip_byte(&pointer, 9).unwrap();
+        assert!(matches!(tell(&env, "pando inspect"), Err(PandoError::Storage(_))));
+        let saved = tell(&env, "pando inspect salvage new").unwrap();
+        assert!(saved.contains("damaged: ") && saved.contains("new has 2 tables"), "{saved}");
+        let store = "pando inspect --data-directory new";
+        assert!(tell(&env, &format!("{store} dump people")).unwrap().ends_with("20 pairs\n"));
+        assert!(tell(&env, &format!("{store} verify")).unwrap().ends_with("everything holds\n"));
+        assert!(matches!(tell(&env, "pando inspect salvage new"), Err(PandoError::Storage(_))), "it is not empty");
     }
 }

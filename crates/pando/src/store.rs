@@ -1,7 +1,7 @@
 //! Opening a store: the one place that names a concrete engine.
 
 use crate::error::{PandoError, Result};
-use pando_engine::{DurableEngine, EngineOptions, Mode};
+use pando_engine::{DurableEngine, EngineOptions, Mode, SalvageReport};
 use pando_env::{Env, LOCK_FILE_NAME};
 use pando_storage::Engine;
 use std::path::Path;
@@ -25,6 +25,14 @@ pub fn create(env: &Env, directory: &Path) -> Result<Arc<dyn Engine>> {
         return Err(PandoError::Occupied(directory.to_owned()));
     }
     Ok(DurableEngine::open(env, directory, quiet())?)
+}
+
+/// Makes a new store of what is intact in one that may be too damaged to be opened.
+pub fn salvage(env: &Env, directory: &Path, target: &Path) -> Result<SalvageReport> {
+    if !is_there(env, directory)? {
+        return Err(PandoError::NoStore(directory.to_owned()));
+    }
+    Ok(pando_engine::salvage(env, directory, target)?)
 }
 
 /// A short life needs no threads, and a tool little memory.

@@ -247,8 +247,11 @@ impl Worker<'_> {
         self.model.open.clear();
         self.log.truncate_oplog_after(Timestamp(kept), false)?;
         self.model.events.push(Event::TruncateAfter(kept));
+        let last = self.model.oplog(self.model.events.len()).last_key_value().map_or(0, |last| *last.0);
+        self.model.highest = self.model.highest.min(last);
+        // Timestamps behind the last entry may be used again, whether or not the truncation reached them.
+        let kept = if self.random.below(2) == 0 { kept } else { kept.min(last) };
         self.model.next_timestamp = self.model.next_timestamp.min(kept + 1);
-        self.model.highest = self.model.highest.min(kept);
         self.told();
         Ok(())
     }

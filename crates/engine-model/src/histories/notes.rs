@@ -150,7 +150,9 @@ impl Notes {
                 let now = oracle.timestamps();
                 now.stable.is_some() || *timestamp <= now.all_durable
             }
-            Operation::SetStable { timestamp } => *timestamp >= self.stable_ever || oracle.timestamps().stable.is_some(),
+            Operation::SetStable { timestamp } => {
+                *timestamp >= self.stable_ever || oracle.timestamps().stable.is_some()
+            }
             Operation::ReserveSlot { slot, .. } => !self.slots.contains_key(slot),
             Operation::DropSlot { slot } => self.slots.contains_key(slot),
             Operation::WaitDurable => oracle.lowest_hold().is_none(),

@@ -26,6 +26,8 @@ pub(crate) struct Due {
     suspects: BTreeSet<TableId>,
     /// Shared files of which more than half belongs to no table any more.
     sparse: BTreeSet<FileId>,
+    /// The most that was ever in use of each file.
+    live_bytes_max: BTreeMap<FileId, u64>,
 }
 
 impl Due {
@@ -103,12 +105,18 @@ impl Due {
         &self.sparse
     }
 
+    /// Files of which half has died since they were first seen. Their length would be a worse measure: a file's directory
+    /// repeats keys, and with very long keys a rewrite would look as sparse as what it replaced, for ever.
     fn find_sparse(&mut self, state: &State) -> BTreeSet<FileId> {
-        let is_sparse = |file: &crate::manifest::state::FileState| {
-            file.length_bytes >= SPARSE_BYTES_MIN && file.live_bytes < file.length_bytes / 2
-        };
-        let sparse: BTreeSet<FileId> =
-            state.files.iter().filter(|(_, file)| is_sparse(file)).map(|(id, _)| *id).collect();
+        self.live_bytes_max.retain(|id, _| state.files.contains_key(id));
+        let mut sparse = BTreeSet::new();
+        for (id, file) in &state.files {
+            let most = self.live_bytes_max.entry(*id).or_default();
+            *most = file.live_bytes.max(*most);
+            if file.length_bytes >= SPARSE_BYTES_MIN && file.live_bytes < *most / 2 {
+                sparse.insert(*id);
+            }
+        }
         let new = sparse.difference(&self.sparse).copied().collect();
         self.sparse = sparse;
         new

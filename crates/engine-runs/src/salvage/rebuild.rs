@@ -50,12 +50,7 @@ struct Found {
     lineage: Option<Lineage>,
 }
 
-pub(super) fn plan(
-    env: &Env,
-    directory: &Path,
-    known: &[TableRecord],
-    report: &mut SalvageReport,
-) -> Result<Plan> {
+pub(super) fn plan(env: &Env, directory: &Path, known: &[TableRecord], report: &mut SalvageReport) -> Result<Plan> {
     let listed = env.disk().list(directory).map_err(|error| RunsError::io(directory, "list", error))?;
     let memory = recollect(env, &listed)?;
     let mut found: BTreeMap<Name, Vec<Found>> = BTreeMap::new();
@@ -73,6 +68,7 @@ pub(super) fn plan(
             }
         }
     }
+    join_unnumbered(&mut found);
     let tables = name_tables(&memory, known, found.keys());
     let mut tables: BTreeMap<TableId, (TableRecord, Vec<Run>)> =
         tables.into_iter().map(|(id, record)| (id, (record, Vec::new()))).collect();
@@ -210,12 +206,23 @@ fn unknown_part(file: FileId, offset: u64, length_bytes: u64) -> PartDescriptor 
     }
 }
 
+/// Files that do not tell a number belong to the newest table of the name.
+fn join_unnumbered(found: &mut BTreeMap<Name, Vec<Found>>) {
+    let newest: BTreeMap<String, TableId> =
+        found.keys().filter_map(|(ident, number)| Some((ident.clone(), (*number)?))).collect();
+    for (ident, number) in newest {
+        if let Some(parts) = found.remove(&(ident.clone(), None)) {
+            found.entry((ident, Some(number))).or_default().extend(parts);
+        }
+    }
+}
+
 /// Tables by id: those that the records know, then those that files or others know by number, and new numbers for names
 /// without one. Of two tables of one name the newer one keeps it: the older one was dropped.
 fn name_tables<'a>(
     memory: &Memory,
     known: &[TableRecord],
-    names: impl DoubleEndedIterator<Item = &'a Name>,
+    names: impl Iterator<Item = &'a Name>,
 ) -> BTreeMap<TableId, TableRecord> {
     let mut tables = memory.tables.clone();
     let mut names: Vec<&Name> = names.collect();

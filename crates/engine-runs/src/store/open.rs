@@ -8,9 +8,9 @@
 use super::files::Files;
 use super::{Catalog, Runs, RunsOptions, Shared};
 use crate::ballast::{self, Ballast};
+use crate::manifest::change::Change;
 use crate::manifest::record::{CheckpointMark, TableRecord};
 use crate::manifest::state::State;
-use crate::manifest::change::Change;
 use crate::manifest::{Found, Manifest, current, file};
 use crate::merge::Merges;
 use crate::{BlockCache, FileDescriptor, FileId, Result, RunFile, RunsError, file_number};

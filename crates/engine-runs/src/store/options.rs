@@ -19,7 +19,7 @@ impl Default for RunsOptions {
     fn default() -> RunsOptions {
         RunsOptions {
             cache_bytes: 256 << 20,
-            ballast_bytes: 16 << 20,
+            ballast_bytes: 8 << 20,
             manifest_rotate_bytes: 1 << 20,
             policy: MergePolicy::default(),
         }

@@ -84,8 +84,9 @@ fn settled_ranges(cut: &Cut, table: &EngineTable) -> Vec<SettledRange> {
         return Vec::new();
     }
     table.ranges.with(|list| {
-        let settled =
-            list.iter().filter_map(|range| Some((range.start.clone(), range.end.clone(), cut.takes(table, &range.version)?)));
+        let settled = list
+            .iter()
+            .filter_map(|range| Some((range.start.clone(), range.end.clone(), cut.takes(table, &range.version)?)));
         settled.collect()
     })
 }

@@ -164,7 +164,7 @@ impl Cursor for EngineCursor {
     }
 
     fn random(&mut self, random: &dyn Random) -> Result<Option<Entry<'_>>> {
-        self.to_random(random)?;
+        self.choose_random(random)?;
         self.current()
     }
 

@@ -284,7 +284,7 @@ impl EngineCursor {
         }
     }
 
-    pub(super) fn to_random(&mut self, random: &dyn Random) -> Result<()> {
+    pub(super) fn choose_random(&mut self, random: &dyn Random) -> Result<()> {
         let view = self.view()?.clone();
         for _ in 0..RANDOM_TRIES {
             let body = self.body()?;

@@ -315,9 +315,4 @@ impl Chain {
     pub fn is_clean(&self) -> bool {
         self.newest_first().all(Version::in_base)
     }
-
-    /// What it costs beside the key.
-    pub fn size_bytes(&self) -> usize {
-        self.newest_first().map(Version::size_bytes).sum()
-    }
 }

@@ -20,6 +20,8 @@ pub struct LeafEntry {
 #[derive(Default)]
 pub struct Leaf {
     heads: Vec<u64>,
+    // Boxed: an insertion moves pointers, not chains, and the search reads the heads only.
+    #[allow(clippy::vec_box)]
     entries: Vec<Box<LeafEntry>>,
     /// False only if every chain is clean.
     pub dirty: bool,

@@ -115,7 +115,9 @@ mod reads {
                     3 if !aborted.is_empty() => drop(chain.remove_of(&aborted.swap_remove(0))),
                     _ => chain.push(version(sequence, commit)),
                 }
-                for (at, timestamp) in [(sequence, next(100)), (1 + next(sequence), u64::MAX), (1 + next(60), next(100))] {
+                for (at, timestamp) in
+                    [(sequence, next(100)), (1 + next(sequence), u64::MAX), (1 + next(60), next(100))]
+                {
                     let view = view(at, timestamp.max(1));
                     assert_eq!(read(&chain, &view).1, expected(&chain, &view), "seed {seed}, {at} at {timestamp}");
                 }

@@ -136,7 +136,7 @@ impl EngineTransaction {
         if self.was_prepared {
             self.core.prepared_ended();
         }
-        Ok(Committed { position: position })
+        Ok(Committed { position })
     }
 
     fn log_record(&mut self) -> Result<Option<crate::core::PendingRecord>> {

@@ -24,14 +24,13 @@ enum OverlayRead {
 /// The value that a view sees.
 ///
 /// The base is loaded after the overlay was found to have nothing: a key that moves from one to the other in between is
-/// then in the base.
+/// then in the base. Deleted ranges are looked at before either: one that moves in between is then seen here.
 pub fn get(core: &Core, view: &ReadView, table: &EngineTable, key: &[u8]) -> Result<Option<Bytes>> {
-    let found = overlay_read(view, table, key);
     let range = match table.ranges.is_empty() {
         true => RangeRead::Nothing,
         false => table.ranges.read(key, view),
     };
-    match (found, range) {
+    match (overlay_read(view, table, key), range) {
         (OverlayRead::PrepareConflict, _) => Err(conflict(core)),
         (OverlayRead::Found { value, sequence: u64::MAX }, _) => Ok(value),
         (_, RangeRead::PrepareConflict) => Err(conflict(core)),

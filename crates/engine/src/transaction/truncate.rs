@@ -78,7 +78,10 @@ impl EngineTransaction {
         };
         let mut versions = VersionStream::new(base.runs(), options).map_err(of_runs)?;
         while versions.next().map_err(of_runs)? {
-            if versions.is_new_key() && (hidden || !point.sees(&versions.stamp())) && !self.is_superseded(body, &versions) {
+            if versions.is_new_key()
+                && (hidden || !point.sees(&versions.stamp()))
+                && !self.is_superseded(body, &versions)
+            {
                 return Ok(Some(WriteObstacle::Conflict));
             }
         }

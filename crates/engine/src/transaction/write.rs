@@ -170,7 +170,9 @@ impl EngineTransaction {
                 let stamp = version.stamp();
                 let (obstacle, durable) = match range.is_newer(stamp.as_ref()) {
                     true => (range.obstacle(&self.view), range.durable()),
-                    false => (write_obstacle(&outcome, &self.view), stamp.map_or(Timestamp::NONE, |stamp| stamp.durable)),
+                    false => {
+                        (write_obstacle(&outcome, &self.view), stamp.map_or(Timestamp::NONE, |stamp| stamp.durable))
+                    }
                 };
                 if let Some(obstacle) = obstacle {
                     return Attempt::Obstacle(obstacle);

@@ -6,9 +6,9 @@ use super::Watermark;
 use super::sync::Mutex;
 use pando_base::Timestamp;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
-const SHARDS: usize = 16;
+/// Few where schedules are explored: each lock is a step.
+const SHARDS: usize = if cfg!(feature = "shuttle") { 3 } else { 16 };
 
 #[derive(Clone, Copy)]
 struct Open {
@@ -128,10 +128,18 @@ impl Drop for SnapshotTicket {
 }
 
 /// Threads get shards in turn; the number only spreads them, so a relaxed counter will do.
+#[cfg(not(feature = "shuttle"))]
 fn shard_of_this_thread() -> usize {
+    use std::sync::atomic::{AtomicUsize, Ordering};
     static NEXT: AtomicUsize = AtomicUsize::new(0);
     thread_local!(static MINE: usize = NEXT.fetch_add(1, Ordering::Relaxed) % SHARDS);
     MINE.with(|shard| *shard)
+}
+
+/// The same in every run of a schedule.
+#[cfg(feature = "shuttle")]
+fn shard_of_this_thread() -> usize {
+    usize::from(shuttle::current::me()) % SHARDS
 }
 
 #[cfg(all(test, not(feature = "shuttle")))]

@@ -26,15 +26,18 @@ enum Event {
     MoveAndWriteAgain,
     /// Keys ahead are deleted, and the deletion moves to the base.
     DeleteAndMove,
+    /// A range that was deleted before the scan moves to the base; then another one is deleted.
+    MoveRangeAndTruncate,
 }
 
-const EVENTS: [Event; 6] = [
+const EVENTS: [Event; 7] = [
     Event::Write,
     Event::Checkpoint,
     Event::CheckpointAndEvict,
     Event::Merge,
     Event::MoveAndWriteAgain,
     Event::DeleteAndMove,
+    Event::MoveRangeAndTruncate,
 ];
 
 /// A table and what its newest commit left.
@@ -135,7 +138,28 @@ impl Scene {
                 self.checkpoint();
                 self.store.evict();
             }
+            Event::MoveRangeAndTruncate => {
+                self.checkpoint();
+                self.store.evict();
+                for _ in 0..6 {
+                    let number = self.dice.below(KEYS);
+                    self.write(number, true);
+                }
+                let start = ahead(&mut self.dice);
+                self.truncate(start, start + 4);
+            }
         }
+    }
+
+    fn truncate(&mut self, start: u64, end: u64) {
+        let mut transaction = self.store.start();
+        if self.is_replicated() {
+            let timestamp = self.tick();
+            transaction.set_commit_timestamp(ts(timestamp)).unwrap();
+        }
+        transaction.truncate(&self.table, &key(start), Some(&key(end))).unwrap();
+        transaction.commit().unwrap();
+        self.now.retain(|found, _| *found < key(start) || *found >= key(end));
     }
 }
 
@@ -218,7 +242,8 @@ fn wander(mode: Mode, seed: u64) {
     let mut cursor = reader.cursor(&scene.table).unwrap();
     let mut place: Option<Vec<u8>> = None;
     for number in 0..400 {
-        let event = EVENTS[scene.dice.below(EVENTS.len() as u64) as usize];
+        // Truncations would conflict with the reader's own writes, whichever comes first.
+        let event = EVENTS[scene.dice.below(EVENTS.len() as u64 - 1) as usize];
         let near = scene.dice.below(KEYS);
         scene.happen(event, near);
         if scene.dice.below(8) == 0 {

@@ -1,10 +1,12 @@
 //! `pando inspect`: a look into a store, one question a file.
 //!
-//! Invariant: nothing is changed. The store is opened for reading, every answer is written to the given output, and only
-//! the damage that `verify` finds makes a command fail that could be carried out.
+//! Invariant: nothing in the store is changed. It is opened for reading, every answer is written to the given output, and
+//! only the damage that `verify` finds makes a command fail that could be carried out. `salvage` does not even open it, for
+//! it may be too damaged for that, and makes another store elsewhere.
 
 mod dump;
 mod log;
+mod salvage;
 mod statistics;
 mod tables;
 mod verify;
@@ -35,7 +37,7 @@ impl Default for Inspect {
 
 #[derive(Subcommand)]
 enum Question {
-    /// What the store is made of (this is the default)
+    /// What the store, its base and its log are made of (this is the default)
     Describe,
     /// Reads and checks every block and every log record
     Verify,
@@ -47,13 +49,19 @@ enum Question {
     Log(log::Log),
     /// The engine's counters and gauges
     Statistics,
+    /// Makes a new store of all that is intact in a damaged one, which stays as it is
+    Salvage(salvage::Salvage),
 }
 
 impl Inspect {
     /// Opens the store and answers.
     pub fn run(&self, env: &Env, out: &mut dyn Write) -> Result<()> {
+        let question = self.question.as_ref().unwrap_or(&Question::Describe);
+        if let Question::Salvage(salvage) = question {
+            return salvage.run(env, &self.data_directory, out);
+        }
         let engine = store::open_to_look(env, &self.data_directory)?;
-        let result = self.question.as_ref().unwrap_or(&Question::Describe).answer(&*engine, out);
+        let result = question.answer(&*engine, out);
         engine.shut_down()?;
         result
     }
@@ -68,6 +76,7 @@ impl Question {
             Question::Dump(dump) => dump.run(engine, out),
             Question::Log(log) => log.run(engine, out),
             Question::Statistics => statistics::run(engine, out),
+            Question::Salvage(_) => Err(PandoError::Argument("a store is not open while it is salvaged".into())),
         }
     }
 }

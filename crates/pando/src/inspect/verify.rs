@@ -17,7 +17,7 @@ pub fn run(engine: &dyn Engine, out: &mut dyn Write) -> Result<()> {
     }
 }
 
-fn told(damage: &Damage) -> String {
+pub fn told(damage: &Damage) -> String {
     let table = damage.ident.as_ref().map(|ident| format!(" (table {ident})")).unwrap_or_default();
     format!("damaged: {} at offset {}{table}: {}", damage.file, damage.offset, damage.detail)
 }

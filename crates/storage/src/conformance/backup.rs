@@ -105,7 +105,7 @@ pub(super) fn x19_tables_of_another_store_are_imported(maker: &dyn EngineFactory
     source.stable_from_start(10);
     source.shut_down().unwrap();
     let Some(directory) = source.factory.directory() else { return };
-    let Store { factory, .. } = source;
+    let factory = source.close();
     drop((table, other));
     // A copy of nothing is a fresh store where the source's files can be reached.
     let Some(beside) = factory.copy(&[]) else { return };

@@ -63,6 +63,11 @@ impl Store {
         [Store::replica_set(maker), Store::stand_alone(maker)]
     }
 
+    /// Lets go of the engine and keeps the files.
+    pub(super) fn close(self) -> Box<dyn EngineFactory> {
+        self.factory
+    }
+
     pub(super) fn engine(&self) -> &Arc<dyn Engine> {
         self.engine.as_ref().unwrap()
     }

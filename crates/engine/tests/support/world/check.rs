@@ -55,7 +55,8 @@ pub fn check(engine: &DurableEngine, model: &mut Model, pending: &Pending, chanc
     });
     let Some((count, checkpoint)) = found else {
         let (acknowledged, all) = (model.acknowledged, model.events.len());
-        let events: Vec<String> = model.events.iter().enumerate().skip(acknowledged.saturating_sub(12)).map(tell).collect();
+        let events: Vec<String> =
+            model.events.iter().enumerate().skip(acknowledged.saturating_sub(12)).map(tell).collect();
         panic!(
             "no prefix of {all} events ({acknowledged} acknowledged) explains the store:\n{}\n{}",
             events.join("\n"),
@@ -88,7 +89,13 @@ fn note_start(model: &mut Model, sight: &Sight, count: usize) {
     }
 }
 
-fn judge(engine: &DurableEngine, model: &Model, pending: &Pending, sight: &Sight, count: usize) -> Result<(usize, Checkpoint), String> {
+fn judge(
+    engine: &DurableEngine,
+    model: &Model,
+    pending: &Pending,
+    sight: &Sight,
+    count: usize,
+) -> Result<(usize, Checkpoint), String> {
     let tables = model.tables(count);
     if !tables.keys().eq(sight.tables.keys()) {
         return Err(format!("tables {:?} instead of {:?}", sight.tables.keys(), tables.keys()));
@@ -151,7 +158,13 @@ fn difference(rows: &model::Rows, expected: &model::Rows) -> Option<String> {
     })
 }
 
-fn judge_oplog(engine: &DurableEngine, model: &Model, pending: &Pending, sight: &Sight, count: usize) -> Result<(), String> {
+fn judge_oplog(
+    engine: &DurableEngine,
+    model: &Model,
+    pending: &Pending,
+    sight: &Sight,
+    count: usize,
+) -> Result<(), String> {
     let mut expected = model.oplog(count);
     let last = sight.oplog.keys().next_back().copied().unwrap_or_default();
     if let (true, Some(first)) = (pending.dropping_old, sight.oplog.keys().next()) {
@@ -211,8 +224,12 @@ fn check_history(engine: &DurableEngine, model: &Model, count: usize, checkpoint
         };
         if let Some(difference) = difference(&rows, &expected) {
             let all: Vec<&Write> = if info.replicated { checkpoint.writes.iter().collect() } else { logged.clone() };
-            let stamps: Vec<_> = all.iter().filter(|write| write.table == info.uid).map(|write| (write.commit, write.durable)).collect();
-            panic!("{ident} (replicated: {}) at {at} (oldest {}) {difference}; stamps {stamps:?}", info.replicated, checkpoint.oldest);
+            let stamps: Vec<_> =
+                all.iter().filter(|write| write.table == info.uid).map(|write| (write.commit, write.durable)).collect();
+            panic!(
+                "{ident} (replicated: {}) at {at} (oldest {}) {difference}; stamps {stamps:?}",
+                info.replicated, checkpoint.oldest
+            );
         }
     }
 }

@@ -1,7 +1,7 @@
 //! One life of an engine: what is open, and how its answers enter the model.
 
-use super::model::{Checkpoint, Deed, Event, Model, TableInfo, Write};
 use super::Chance;
+use super::model::{Checkpoint, Deed, Event, Model, TableInfo, Write};
 use bytes::Bytes;
 use pando_base::Timestamp;
 use pando_engine::{DurableEngine, Mode};
@@ -179,7 +179,13 @@ impl<'a> Life<'a> {
     }
 
     /// Writes one key, with the exact change of the table's size; false if the transaction must be rolled back.
-    pub fn write(&mut self, open: &mut Open, ident: &str, key: &[u8], value: Option<Vec<u8>>) -> std::result::Result<bool, PowerIsGone> {
+    pub fn write(
+        &mut self,
+        open: &mut Open,
+        ident: &str,
+        key: &[u8],
+        value: Option<Vec<u8>>,
+    ) -> std::result::Result<bool, PowerIsGone> {
         let (table, info) = self.tables[ident].clone();
         let before = open.transaction.get(&table, key);
         if !self.may(before.as_ref().map_err(Clone::clone), "get")? {
@@ -203,7 +209,13 @@ impl<'a> Life<'a> {
     }
 
     /// Deletes a range.
-    pub fn truncate(&mut self, open: &mut Open, ident: &str, start: &[u8], end: &[u8]) -> std::result::Result<bool, PowerIsGone> {
+    pub fn truncate(
+        &mut self,
+        open: &mut Open,
+        ident: &str,
+        start: &[u8],
+        end: &[u8],
+    ) -> std::result::Result<bool, PowerIsGone> {
         let (table, info) = self.tables[ident].clone();
         let counted = count_range(&*open.transaction, &table, start, end);
         if !self.may(counted.as_ref().map_err(Clone::clone), "count")? {
@@ -217,7 +229,14 @@ impl<'a> Life<'a> {
         self.enter(open, &table, info, Deed::Truncate(start.to_vec(), end.to_vec()), size)
     }
 
-    fn enter(&mut self, open: &mut Open, table: &Table, info: TableInfo, deed: Deed, size: TableSize) -> std::result::Result<bool, PowerIsGone> {
+    fn enter(
+        &mut self,
+        open: &mut Open,
+        table: &Table,
+        info: TableInfo,
+        deed: Deed,
+        size: TableSize,
+    ) -> std::result::Result<bool, PowerIsGone> {
         let resized = open.transaction.adjust_size(table, size);
         if !self.may(resized, "adjust_size")? {
             return Ok(false);

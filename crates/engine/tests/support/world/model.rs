@@ -38,9 +38,18 @@ pub struct Write {
 /// One record of the log.
 #[derive(Clone, Debug)]
 pub enum Event {
-    Commit { writes: Vec<Write>, oplog: Vec<(Timestamp, Bytes)> },
-    Create { uid: Uid, ident: String, replicated: bool },
-    Drop { ident: String },
+    Commit {
+        writes: Vec<Write>,
+        oplog: Vec<(Timestamp, Bytes)>,
+    },
+    Create {
+        uid: Uid,
+        ident: String,
+        replicated: bool,
+    },
+    Drop {
+        ident: String,
+    },
     /// The oplog's new end was cut: this is the last timestamp that stayed.
     Cut(Timestamp),
 }
@@ -84,8 +93,7 @@ pub struct Model {
 
 impl Model {
     pub fn new() -> Model {
-        let empty =
-            Checkpoint { writes: Vec::new(), stable: Timestamp::NONE, oldest: Timestamp::NONE, events: 0 };
+        let empty = Checkpoint { writes: Vec::new(), stable: Timestamp::NONE, oldest: Timestamp::NONE, events: 0 };
         Model { checkpoints: vec![empty], ..Model::default() }
     }
 

@@ -6,8 +6,7 @@ use bytes::Bytes;
 use pando_base::Timestamp;
 use pando_engine::Mode;
 use pando_storage::{
-    BeginOptions, CheckpointKind, Durability, OplogSource, StorageError, TimestampControl, TransactionSource,
-    Urgency,
+    BeginOptions, CheckpointKind, Durability, OplogSource, StorageError, TimestampControl, TransactionSource, Urgency,
 };
 
 const OPEN_MAX: usize = 4;
@@ -24,7 +23,9 @@ impl Life<'_> {
     }
 
     pub fn create_first_tables(&mut self) -> Step {
-        for (ident, replicated) in [("logged-a", false), ("logged-b", false), ("replicated-a", true), ("replicated-b", true)] {
+        for (ident, replicated) in
+            [("logged-a", false), ("logged-b", false), ("replicated-a", true), ("replicated-b", true)]
+        {
             if !self.tables.contains_key(ident) {
                 self.create(ident, replicated)?;
             }
@@ -359,7 +360,8 @@ impl Life<'_> {
         self.open.clear();
         let stable = self.engine.timestamps().stable;
         if stable.is_some() && !self.chance.one_in(3) {
-            let cut: Vec<_> = self.model.checkpoints[0].writes.iter().filter(|write| write.durable <= stable).cloned().collect();
+            let cut: Vec<_> =
+                self.model.checkpoints[0].writes.iter().filter(|write| write.durable <= stable).cloned().collect();
             let fenced = super::model::Checkpoint { writes: cut, ..self.model.checkpoints[0].clone() };
             let rolled = self.engine.roll_back_to_stable();
             if rolled.is_err() && self.power_is_gone() {
