@@ -314,8 +314,9 @@ fn begin(
         }
         Err(error) => return Err(LogError::io(directory, error)),
     };
-    let (end, point) = (recovery.end, found.no_holes);
     let highest = found.index.last().unwrap_or_default();
+    // Slots right behind the last entry may be given out again: only up to there is it known that no hole will open.
+    let (end, point) = (recovery.end, found.no_holes.min(highest));
     let last_sequence = recovery.last_sequence;
     let start = Start { segment, previous_end: end, no_holes: point, highest, last_sequence };
     let inner = Inner::new(env, directory.to_owned(), options, Arc::new(move || point), found.index, start);

@@ -102,27 +102,14 @@ impl State {
         Ok((result, (has_write && has_prepare) || covered_conflict))
     }
 
-    /// A timestamped write must not be before the durable timestamp of the newest committed version of its key.
+    /// A timestamped write must not be before the durable timestamp of what it is written over: the newest committed version
+    /// of its key, or a truncation that is newer.
     pub fn check_predecessor(&mut self, number: u64, commit: Timestamp, chain: &[Link]) -> Result<()> {
-        if commit.is_none() {
-            return Ok(());
-        }
-        let below = chain.iter().filter(|link| link.stamp.writer != Writer::Open(number) || link.is_truncation);
-        let mut truncated = false;
-        for link in below {
-            if link.is_truncation {
-                // Nor is it said whether they count themselves.
-                let others = link.stamp.writer != Writer::Open(number);
-                self.unspecified |= others && link.stamp.commit.is_some() && link.stamp.durable > commit;
-                truncated = true;
-                continue;
-            }
-            if link.stamp.commit.is_some() && link.stamp.durable > commit {
-                // Truncations are exempt; whether they also shield what lies below them is not said.
-                self.unspecified |= truncated;
-                return rule(format!("{commit} is before the key's newest version at {}", link.stamp.durable));
-            }
-            return Ok(());
+        let mut below = chain.iter().filter(|link| link.stamp.writer != Writer::Open(number) || link.is_truncation);
+        let Some(newest) = below.next().filter(|_| commit.is_some()) else { return Ok(()) };
+        let is_own = newest.stamp.writer == Writer::Open(number);
+        if !is_own && newest.stamp.commit.is_some() && newest.stamp.durable > commit {
+            return rule(format!("{commit} is before what it is written over, at {}", newest.stamp.durable));
         }
         Ok(())
     }

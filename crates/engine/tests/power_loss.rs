@@ -27,9 +27,6 @@ impl Drop for Seed {
 
 fn play(seed: u64) {
     let _seed = Seed(seed);
-    if std::env::var("PANDO_PROGRESS").is_ok() {
-        eprintln!("seed {seed}");
-    }
     let mut chance = Chance::new(seed);
     let simulation = Simulation::new(seed);
     let mode = if seed % 8 == 7 { Mode::StandAlone } else { Mode::ReplicaSet };

@@ -513,7 +513,7 @@ fn x17_a_drop_during_a_checkpoint_leaves_open_cursors_their_rows() {
     let mut crew = Crew::new();
     let dropping = engine.clone();
     crew.worker(move || {
-        for round in 0..times(150) {
+        for round in 0..times(400) {
             let ident = format!("t{round}");
             let table = dropping.as_engine().create_table(&ident, &TableOptions::default()).unwrap();
             let mut transaction = dropping.as_engine().begin(BeginOptions::default()).unwrap();

@@ -107,6 +107,23 @@ fn x26_slots_between_the_last_entry_and_a_truncation_are_holes_again() {
 }
 
 #[test]
+fn x26_slots_behind_the_last_recovered_entry_are_holes_again() {
+    let machine = Simulation::new(28);
+    let point = Point::at(7);
+    let (log, _) = open(&machine.env(), small(true), &point).unwrap();
+    commit(&log, 1, &[3, 9], b"").unwrap();
+    log.flush().unwrap();
+    let (log, recovery) = open(&machine.crash_with(Loss::Everything), small(true), &point).unwrap();
+    assert_eq!(recovery.no_holes(), Timestamp(7));
+    point.set(3);
+    // The slot at 4 is open.
+    commit(&log, 2, &[5], b"").unwrap();
+    log.flush().unwrap();
+    let (log, recovery) = open(&machine.crash_with(Loss::Everything), small(true), &point).unwrap();
+    assert_eq!((recovery.no_holes(), forward(&log)), (Timestamp(3), vec![3]));
+}
+
+#[test]
 fn x26_truncation_takes_entries_and_their_timestamps_can_be_used_again() {
     let machine = Simulation::new(24);
     let point = Point::at(100);

@@ -40,7 +40,7 @@ fn check_reads(store: &Store, table: &Table, last: u64, reads: u64) {
 #[test]
 fn x25_x7_a_hot_key_in_memory_and_on_disk() {
     let last = versions();
-    let mut store = Store::new(Mode::ReplicaSet, 1 << 30);
+    let mut store = Store::new(Mode::ReplicaSet, 8 << 30);
     let table = store.replicated("t");
     store.stable_from_start(1);
     store.engine().set_oldest(ts(1), false).unwrap();

@@ -110,7 +110,7 @@ macro_rules! conformance_case_list {
                 x5_a_truncation_conflicts_with_writes_in_its_range,
                 x5_writes_conflict_with_a_truncation_of_their_range,
                 x5_overlapping_truncations_conflict,
-                r20_range_truncations_are_exempt_from_the_order_of_timestamps,
+                r20_writes_over_a_truncation_keep_the_order_of_timestamps,
                 x25_truncations_reach_the_disk,
                 x25_truncations_are_redone,
             }

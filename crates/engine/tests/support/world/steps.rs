@@ -223,7 +223,7 @@ impl Life<'_> {
                 false => Ok(()),
             };
         };
-        let newest_entry = oplog.iter().map(|(timestamp, _)| *timestamp).max().unwrap_or_default();
+        let newest_entry = committed.position.oplog;
         self.model.commit(writes, oplog);
         self.done.push(Done { position: committed.position, events: self.model.events.len(), newest_entry });
         Ok(())
