@@ -6,6 +6,7 @@
 //!
 //! The same tests run on deliberately broken parts and must fail there, or they would prove nothing. Shuttle explores
 //! interleavings of sequentially consistent memory; it says nothing about weaker orders.
+#![allow(clippy::unwrap_used)]
 #![cfg(feature = "shuttle")]
 
 use pando_base::Timestamp;

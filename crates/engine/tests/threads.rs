@@ -1,6 +1,7 @@
 //! Real threads on a real directory: what must hold in every snapshot while everything happens at once.
 //!
 //! Each test goes by a number of operations, not by time, and asserts nothing about time.
+#![allow(clippy::unwrap_used)]
 
 use pando_base::Timestamp;
 use pando_engine::{DurableEngine, EngineOptions, Mode};

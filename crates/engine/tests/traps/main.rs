@@ -2,6 +2,7 @@
 //!
 //! All of it runs on a simulated disk without threads, so that a failure replays; `tests/threads.rs` has the same spirit on
 //! real threads.
+#![allow(clippy::unwrap_used)]
 
 mod bytes;
 mod counts;

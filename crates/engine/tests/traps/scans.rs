@@ -71,7 +71,7 @@ impl Scene {
         for round in 0..4 {
             for _ in 0..KEYS / 2 {
                 let number = self.dice.below(KEYS);
-                self.write(number, round != 2 || number % 3 > 0);
+                self.write(number, round != 2 || !number.is_multiple_of(3));
             }
             if round < 3 {
                 self.checkpoint();

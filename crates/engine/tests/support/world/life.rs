@@ -68,7 +68,7 @@ impl<'a> Life<'a> {
         mode: Mode,
     ) -> Life<'a> {
         let taken = engine.statistics().value("checkpoint.taken");
-        let newest = engine.timestamps().all_durable.0.max(10);
+        let newest = engine.timestamps().all_durable.max(model.stable_max).0.max(10);
         let markers = model.events.len() as u64 * 1000;
         let mut tables = BTreeMap::new();
         for (ident, info) in model.tables(model.events.len()) {

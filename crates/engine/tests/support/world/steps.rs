@@ -379,8 +379,9 @@ impl Life<'_> {
         let cut = oplog.truncate_after(kept, false);
         self.must(cut, "truncate_after")?;
         self.model.events.push(Event::Cut(kept));
-        self.model.no_holes = self.model.no_holes.min(kept);
-        self.newest = self.engine.timestamps().all_durable.0.max(10);
+        // Timestamps behind the last entry are used again.
+        self.model.no_holes = self.model.no_holes.min(oplog.last().unwrap_or_default());
+        self.newest = self.engine.timestamps().all_durable.max(self.model.stable_max).0.max(10);
         Ok(())
     }
 
