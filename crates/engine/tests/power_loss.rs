@@ -9,7 +9,9 @@ mod world;
 
 use pando_engine::Mode;
 use pando_env::simulated::Simulation;
+use pando_storage::{BeginOptions, CheckpointKind, TimestampControl};
 use world::check::{Pending, check, reopen};
+use world::each::{Scene, at_every_operation, figure, large_record, some_checkpoints, some_commits};
 use world::life::Life;
 use world::model::Model;
 use world::{Chance, lose_power, small_options};
@@ -87,4 +89,115 @@ fn x17_x20_r20_every_acknowledged_commit_survives_power_loss() {
         return play(seed);
     }
     (0..support::seeds(500)).for_each(play);
+}
+
+/// The number of the newest manifest.
+fn manifest(life: &Life<'_>) -> String {
+    let names = life.simulation.disk().files().into_iter().filter_map(|path| Some(path.file_name()?.to_str()?.to_owned()));
+    names.filter(|name| name.starts_with("MANIFEST")).max().expect("a manifest")
+}
+
+#[test]
+fn x17_x20_a_power_loss_at_every_operation_of_a_checkpoint() {
+    at_every_operation(&Scene {
+        name: "a checkpoint",
+        prepare: |life| some_checkpoints(life, 1).and_then(|()| some_commits(life)),
+        act: |life| life.checkpoint(CheckpointKind::Automatic),
+        happened: |life| life.engine.timestamps().checkpoint.is_some(),
+    });
+    at_every_operation(&Scene {
+        name: "a full checkpoint",
+        prepare: |life| some_checkpoints(life, 1).and_then(|()| some_commits(life)),
+        act: |life| life.checkpoint(CheckpointKind::Full),
+        happened: |life| life.engine.timestamps().checkpoint.is_none(),
+    });
+}
+
+#[test]
+fn x17_x20_a_power_loss_at_every_operation_of_a_merge() {
+    at_every_operation(&Scene {
+        name: "a merge",
+        prepare: |life| some_checkpoints(life, 8),
+        act: |life| (0..6).try_for_each(|_| life.maintain()),
+        happened: |life| figure(life, "base.merges") > 0,
+    });
+}
+
+#[test]
+fn x17_x20_a_power_loss_at_every_operation_of_a_manifest_rotation() {
+    at_every_operation(&Scene {
+        name: "a manifest rotation",
+        prepare: |life| {
+            large_record(life)?;
+            some_checkpoints(life, 3)
+        },
+        act: |life| {
+            let before = manifest(life);
+            while manifest(life) == before {
+                some_commits(life)?;
+                let mut open = life.begin_with(BeginOptions::default())?.expect("a transaction");
+                life.write(&mut open, "large", b"u", Some(vec![1; life.markers as usize]))?;
+                life.commit(open)?;
+                life.checkpoint(CheckpointKind::Automatic)?;
+            }
+            Ok(())
+        },
+        happened: |life| manifest(life) != "MANIFEST-000001",
+    });
+}
+
+#[test]
+fn x17_x21_a_power_loss_at_every_operation_of_a_log_roll() {
+    at_every_operation(&Scene {
+        name: "a log roll",
+        prepare: some_commits,
+        act: |life| {
+            let before = figure(life, "log.segments");
+            while figure(life, "log.segments") < before + 2 {
+                some_commits(life)?;
+                life.flush()?;
+            }
+            life.checkpoint(CheckpointKind::Automatic)?;
+            life.truncate_old()
+        },
+        happened: |life| figure(life, "log.segments") > 1 || figure(life, "log.dropped_segments") > 0,
+    });
+}
+
+#[test]
+fn x17_x18_a_power_loss_at_every_operation_of_a_drop_and_of_a_rollback() {
+    at_every_operation(&Scene {
+        name: "a drop",
+        prepare: |life| some_checkpoints(life, 2).and_then(|()| some_commits(life)),
+        act: |life| {
+            life.drop_table("replicated-a")?;
+            life.drop_table("logged-a")?;
+            life.flush()?;
+            life.maintain()?;
+            life.create("replicated-a", true)?;
+            life.checkpoint(CheckpointKind::Automatic)?;
+            life.maintain()
+        },
+        happened: |life| life.tables.len() == 3,
+    });
+    at_every_operation(&Scene {
+        name: "a rollback to stable",
+        prepare: |life| {
+            some_checkpoints(life, 1)?;
+            life.checkpoint(CheckpointKind::Full)?;
+            some_commits(life)
+        },
+        act: |life| (0..3).try_for_each(|_| life.rewind()).and_then(|()| life.flush()),
+        happened: |life| figure(life, "rollback_to_stable.done") > 0,
+    });
+}
+
+#[test]
+fn x17_x20_a_power_loss_at_every_operation_of_a_shutdown() {
+    at_every_operation(&Scene {
+        name: "a shutdown",
+        prepare: |life| some_checkpoints(life, 1).and_then(|()| some_commits(life)),
+        act: |life| life.shut_down(),
+        happened: |_| true,
+    });
 }

@@ -160,8 +160,12 @@ impl<'a> Life<'a> {
     }
 
     pub fn create(&mut self, ident: &str, replicated: bool) -> Step {
-        let options = TableOptions { replicated, ..TableOptions::default() };
-        let created = self.engine.create_table(ident, &options);
+        self.create_with(ident, &TableOptions { replicated, ..TableOptions::default() })
+    }
+
+    pub fn create_with(&mut self, ident: &str, options: &TableOptions) -> Step {
+        let replicated = options.replicated;
+        let created = self.engine.create_table(ident, options);
         let table = self.must(created, "create")?;
         let uid = self.model.next_uid();
         let replicated = replicated && self.mode == Mode::ReplicaSet;

@@ -6,6 +6,7 @@
 #![allow(dead_code)]
 
 pub mod check;
+pub mod each;
 pub mod life;
 pub mod model;
 pub mod observe;

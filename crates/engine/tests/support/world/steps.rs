@@ -71,7 +71,7 @@ impl Life<'_> {
         Ok(())
     }
 
-    fn begin_with(&mut self, options: BeginOptions) -> std::result::Result<Option<Open>, PowerIsGone> {
+    pub fn begin_with(&mut self, options: BeginOptions) -> std::result::Result<Option<Open>, PowerIsGone> {
         let begun = self.engine.begin(options);
         let transaction = self.must(begun, "begin")?;
         self.markers += 1;
@@ -214,7 +214,7 @@ impl Life<'_> {
         self.commit(open)
     }
 
-    fn commit(&mut self, open: Open) -> Step {
+    pub fn commit(&mut self, open: Open) -> Step {
         let Open { transaction, writes, oplog, .. } = open;
         let committed = self.watched(false, |_| transaction.commit());
         let Ok(committed) = committed else {
@@ -314,7 +314,7 @@ impl Life<'_> {
         Ok(())
     }
 
-    fn truncate_old(&mut self) -> Step {
+    pub fn truncate_old(&mut self) -> Step {
         let engine = self.engine.clone();
         let Some(oplog) = engine.oplog() else { return Ok(()) };
         let bytes = [2_000, 20_000, 200_000][self.chance.below(3) as usize];
@@ -356,7 +356,7 @@ impl Life<'_> {
     }
 
     /// A rollback: nothing open, stable moved, data after it gone, sometimes the oplog's new end as well.
-    fn rewind(&mut self) -> Step {
+    pub fn rewind(&mut self) -> Step {
         self.open.clear();
         let stable = self.engine.timestamps().stable;
         if stable.is_some() && !self.chance.one_in(3) {
