@@ -93,7 +93,8 @@ fn x17_x20_r20_every_acknowledged_commit_survives_power_loss() {
 
 /// The number of the newest manifest.
 fn manifest(life: &Life<'_>) -> String {
-    let names = life.simulation.disk().files().into_iter().filter_map(|path| Some(path.file_name()?.to_str()?.to_owned()));
+    let names =
+        life.simulation.disk().files().into_iter().filter_map(|path| Some(path.file_name()?.to_str()?.to_owned()));
     names.filter(|name| name.starts_with("MANIFEST")).max().expect("a manifest")
 }
 

@@ -587,11 +587,12 @@ fn x21_x26_r20_a_tailing_reader_sees_every_entry_once_in_order() {
         });
     }
     // Followers: one waits for what comes, one polls. What they saw is compared at the end.
-    let finished = Arc::new(AtomicBool::new(false));
+    // The last entry is told before it is there, so that nobody waits for one after it.
+    let end = Arc::new(AtomicU64::new(u64::MAX));
     let mut followers = Vec::new();
     let mut seen = Vec::new();
     for waits in [true, false] {
-        let (engine, finished) = (engine.clone(), finished.clone());
+        let (engine, end) = (engine.clone(), end.clone());
         let found: Arc<Mutex<Vec<u64>>> = Arc::default();
         seen.push(found.clone());
         let body = move || {
@@ -599,7 +600,6 @@ fn x21_x26_r20_a_tailing_reader_sees_every_entry_once_in_order() {
             let mut cursor = oplog.forward().unwrap();
             let mut last = Timestamp::NONE;
             loop {
-                let ended = finished.load(Ordering::Acquire);
                 while let Some(entry) = cursor.next().unwrap() {
                     assert!(entry.timestamp > last, "{} after {last}", entry.timestamp);
                     assert_eq!(entry.entry[..], entry.timestamp.0.to_le_bytes());
@@ -607,7 +607,7 @@ fn x21_x26_r20_a_tailing_reader_sees_every_entry_once_in_order() {
                     last = entry.timestamp;
                     found.lock().unwrap().push(last.0);
                 }
-                if ended {
+                if last.0 == end.load(Ordering::Acquire) {
                     return;
                 }
                 match waits {
@@ -619,9 +619,8 @@ fn x21_x26_r20_a_tailing_reader_sees_every_entry_once_in_order() {
         followers.push(Env::real().tasks().spawn_thread("follower", Box::new(body)).unwrap());
     }
     crew.join();
-    finished.store(true, Ordering::Release);
-    // One more entry wakes the follower that waits.
     let (timestamp, _) = clock.tick(|_| ());
+    end.store(timestamp.0, Ordering::Release);
     let mut transaction = engine.as_engine().begin(BeginOptions::default()).unwrap();
     transaction.set_commit_timestamp(timestamp).unwrap();
     transaction.append_oplog(timestamp, &timestamp.0.to_le_bytes()).unwrap();

@@ -1,6 +1,6 @@
 //! What the log can do on this machine: appends per second, commits per sync, recovery.
 //!
-//! `cargo run --release -p pando-engine-log --example measure [directory]`
+//! `cargo run --release -p pando-engine-log --example measure_engine_log [directory]`
 
 use pando_base::Timestamp;
 use pando_engine_log::{Log, LogOptions, NoHoles, PreparedRecord};

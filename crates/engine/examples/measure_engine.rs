@@ -1,4 +1,4 @@
-//! Times the write path and a checkpoint, for profiling: `cargo run --release -p pando-engine --example measure DIRECTORY`.
+//! Times the write path and a checkpoint, for profiling: `cargo run --release -p pando-engine --example measure_engine DIRECTORY`.
 
 #![allow(clippy::unwrap_used)]
 

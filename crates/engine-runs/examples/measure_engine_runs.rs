@@ -1,6 +1,6 @@
 //! Measures the run level alone: size, build rate, point reads and scans, on one run and on five.
 //!
-//! `cargo run --release -p pando-engine-runs --example measure -- DIRECTORY [documents] [block bytes] [level] [dictionary bytes] [repeats]`
+//! `cargo run --release -p pando-engine-runs --example measure_engine_runs -- DIRECTORY [documents] [block bytes] [level] [dictionary bytes] [repeats]`
 //!
 //! Single-threaded figures are per second of processor time of the measuring thread, so that a busy machine does not blur
 //! them (what a busy neighbour does to the caches remains); building is per second on the clock.
