@@ -31,7 +31,7 @@ const DOCUMENTS_PER_TABLE: u64 = 2_000_000;
 /// The parent's side.
 pub fn run(options: &RecoveryOptions) -> Result<(), Error> {
     if !System::Pando.is_built_in() {
-        return Err("our engine is not in this build: feature `pando` is off".into());
+        return Err("our engine is not in this build".into());
     }
     let divisor = if options.quick { 100 } else { 1 };
     let mut figures = Figures::default();

@@ -278,7 +278,10 @@ impl Inner {
             }
             debug_assert_eq!(path, segment_path(&self.directory, id));
             disk.remove(&path).map_err(|error| LogError::io(&path, error))?;
-            disk.sync_directory(&self.directory).map_err(|error| LogError::io(&self.directory, error))?;
+            // If this removal came back while a later one did not, the chain would have a gap.
+            disk.sync_directory(&self.directory).map_err(|error| {
+                self.stop(format!("syncing {} after dropping a segment failed: {error}", self.directory.display()))
+            })?;
             self.row_cache.lock().forget(id);
             self.counters.dropped_segments.fetch_add(1, Ordering::Relaxed);
         }

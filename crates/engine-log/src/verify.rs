@@ -2,7 +2,7 @@
 
 use crate::chain::Digest;
 use crate::control::{self, Link, Summary};
-use crate::index::Row;
+use crate::index::{Row, Rows, SegmentRows};
 use crate::record::Class;
 use crate::scan::Frame;
 use crate::segment::Segment;
@@ -56,17 +56,39 @@ impl Log {
         // Nothing is dropped meanwhile.
         let _no_drops = inner.truncating.lock();
         let durable = inner.durable.load();
-        let segments: Vec<(Arc<Segment>, u64)> = {
+        let segments: Vec<Reached> = {
             let index = inner.index.read();
             let reached = index.segments.iter().filter(|entry| entry.segment.id <= durable.segment);
-            reached.map(|entry| (Arc::clone(&entry.segment), u64::from(entry.end_offset))).collect()
+            reached.map(|entry| Reached::new(entry, durable)).collect()
         };
         let mut report = VerifyReport::default();
-        for (segment, end) in segments {
-            let end = if segment.id == durable.segment { u64::from(durable.offset) } else { end };
-            report.check(&segment, end)?;
+        for reached in segments {
+            report.check(&reached.segment, reached.end)?;
+            if reached.lacks_seal {
+                report.damage(&reached.segment, reached.end, "the index or the seal is damaged; the records hold");
+            }
         }
         Ok(report)
+    }
+}
+
+/// A segment of an open log, as far as it is durable.
+struct Reached {
+    segment: Arc<Segment>,
+    end: u64,
+    /// The next one was begun behind its seal, but there is none.
+    lacks_seal: bool,
+}
+
+impl Reached {
+    fn new(entry: &SegmentRows, durable: LogPosition) -> Reached {
+        let segment = Arc::clone(&entry.segment);
+        if segment.id == durable.segment {
+            return Reached { segment, end: u64::from(durable.offset), lacks_seal: false };
+        }
+        // Where a crash left no seal, the next segment has the index.
+        let lacks_seal = entry.sealed_bytes.is_none() && !matches!(entry.rows, Rows::OnDisk { .. });
+        Reached { segment, end: entry.sealed_bytes.unwrap_or(u64::from(entry.end_offset)), lacks_seal }
     }
 }
 

@@ -18,7 +18,7 @@ pub const SLOW_SHARE: f64 = 0.35;
 /// Dirty share from which writers are refused.
 pub const REFUSE_SHARE: f64 = 0.50;
 /// Share that overlay rows which the base has as well may use.
-pub const ROW_CACHE_SHARE: f64 = 0.25;
+pub const ROW_CACHE_SHARE: f64 = 0.05;
 
 /// What a writer is to do before it writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -148,6 +148,7 @@ impl Store {
 
     /// Ends in good order.
     fn shut_down(mut self) -> Store {
+        self.before_last_flush = self.engine().log_end();
         self.engine.take().expect("it is open").shut_down().expect("a shutdown");
         self.simulation.kill();
         self
@@ -306,14 +307,23 @@ fn x20_every_flipped_byte_of_a_store_at_rest_is_named() {
         *flips.entry(kind(&path)).or_default() += 1;
         match play(&store, &path, offset) {
             Verdict::Named => {}
-            // One of two records of the same fact: the other one holds, and the start has written both anew.
-            Verdict::Seen(sight) if kind(&path) == Kind::Manifest && (512..1536).contains(&offset) => {
+            Verdict::Seen(sight) if is_summary(&store, &path, offset) => {
                 assert!(Some(&sight) == store.sights.last(), "{} at {offset}: other data", path.display());
             }
             Verdict::Seen(_) => panic!("{} at {offset}: nobody noticed", path.display()),
         }
     }
     assert!(flips.len() == 4, "every kind of file was damaged: {flips:?}");
+}
+
+/// Bytes that a start does without and replaces: one of the two records of the manifest's synced length (the other one
+/// holds), and the index and seal behind the last commit of the log (which is then read as after a crash).
+fn is_summary(store: &Store, path: &Path, offset: u64) -> bool {
+    match kind(path) {
+        Kind::Manifest => (512..1536).contains(&offset),
+        Kind::Log => is_tail(store, path, offset),
+        _ => false,
+    }
 }
 
 #[test]
@@ -379,8 +389,8 @@ fn lost_by_salvage(store: &Store, path: &Path, offset: u64) -> usize {
 #[test]
 fn x16_x20_salvage_after_a_flipped_byte_keeps_all_other_blocks() {
     let store = Store::new().shut_down();
-    // Rows that share a block of the base or a record of the log with the damaged byte.
-    const LOST_MAX: usize = 190;
+    // Rows that share a block of the base, or a record of the log, with the damaged byte, of 1,200.
+    const LOST_MAX: usize = 40;
     for (path, offset) in places(&store, support::seeds(25)) {
         let lost = catch_unwind(AssertUnwindSafe(|| lost_by_salvage(&store, &path, offset))).unwrap_or_else(|panic| {
             eprintln!("flipped: {} at {offset}", path.display());

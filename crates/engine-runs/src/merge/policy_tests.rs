@@ -17,7 +17,7 @@ fn choose_of(megabytes: &[u64]) -> Option<(usize, usize, Reason)> {
 fn few_runs_are_left_alone() {
     assert_eq!(choose_of(&[]), None);
     assert_eq!(choose_of(&[100]), None);
-    assert_eq!(choose_of(&[10, 10, 10, 10, 100]), None);
+    assert_eq!(choose_of(&[10, 10, 10, 100]), None);
 }
 
 #[test]
@@ -35,8 +35,11 @@ fn many_runs_are_merged_where_it_costs_least_per_run() {
 fn tiny_runs_are_merged_eagerly_and_a_few_are_not() {
     let tiny = RunShape { bytes: 1000, dead_bytes: 0 };
     let large = RunShape { bytes: 100 * MEGABYTE, dead_bytes: 0 };
-    let choice = choose(&MergePolicy::default(), &[tiny, tiny, tiny, tiny, tiny, large]).unwrap();
+    let choice =
+        choose(&MergePolicy { runs_max: 6, ..Default::default() }, &[tiny, tiny, tiny, tiny, tiny, large]).unwrap();
     assert_eq!((choice.first, choice.count, choice.reason), (0, 5, Reason::Tiny));
+    let choice = choose(&MergePolicy::default(), &[tiny, tiny, tiny, tiny, tiny, large]).unwrap();
+    assert_eq!((choice.first, choice.count), (0, 5));
     assert_eq!(choose(&MergePolicy::default(), &[tiny, tiny, tiny, large]), None);
     assert_eq!(choose(&MergePolicy::default(), &[tiny, tiny, tiny]), None);
 }
@@ -84,10 +87,10 @@ fn simulate(policy: &MergePolicy, share_percent: usize, checkpoints: usize) -> (
 #[test]
 fn random_rewrites_write_few_bytes_and_keep_runs_few() {
     let (written, deepest, widest) = simulate(&MergePolicy::default(), 10, 200);
-    assert!(written < 2.5, "{written}");
-    assert!(deepest <= 7 && widest < 2.1, "{deepest} {widest}");
-    let (written, deepest, _) = simulate(&MergePolicy { runs_max: 7, ..Default::default() }, 10, 200);
-    assert!(written < 2.3 && deepest <= 8, "{written} {deepest}");
+    assert!(written < 3.0, "{written}");
+    assert!(deepest <= 5 && widest < 2.1, "{deepest} {widest}");
+    let (written, deepest, _) = simulate(&MergePolicy { runs_max: 6, ..Default::default() }, 10, 200);
+    assert!(written < 2.5 && deepest <= 7, "{written} {deepest}");
     let (written, deepest, _) = simulate(&MergePolicy::default(), 2, 300);
-    assert!(written < 4.2 && deepest <= 7, "{written} {deepest}");
+    assert!(written < 6.5 && deepest <= 5, "{written} {deepest}");
 }

@@ -347,6 +347,8 @@ impl SectionWriter {
         if let DictionaryState::Decided(Some(dictionary)) = &self.dictionary {
             let content = dictionary.content();
             root.dictionary = Some(output.append_compressed(FrameKind::Dictionary, content, pipeline.compressor())?);
+            // A second copy, for salvage: without its dictionary no block of the section could be read.
+            output.append_compressed(FrameKind::Dictionary, content, pipeline.compressor())?;
         }
         let handle = output.append_compressed(FrameKind::Root, &root.encode(), pipeline.compressor())?;
         let counts = std::mem::take(&mut self.counts);

@@ -7,7 +7,7 @@ use super::{Chance, open};
 use pando_base::Timestamp;
 use pando_engine::{DurableEngine, EngineOptions};
 use pando_env::simulated::Simulation;
-use pando_storage::{Maintenance, OplogSource, ReadAt, TimestampControl};
+use pando_storage::{Maintenance, OplogSource, ReadAt, TableRegistry, TimestampControl};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -68,6 +68,26 @@ pub fn check(engine: &DurableEngine, model: &mut Model, pending: &Pending, chanc
     assert!(report.damage.is_empty(), "damage: {:?}", report.damage);
     note_start(model, &sight, count);
     model.adopt(count, sight.oplog.keys().next_back().copied().unwrap_or_default(), checkpoint);
+}
+
+/// What a running engine shows must be everything that was committed, durable or not.
+pub fn check_live(engine: &DurableEngine, model: &Model) {
+    let count = model.events.len();
+    let (logged, replicated) = (model.logged_writes(count), model.replicated.iter().collect::<Vec<_>>());
+    for (ident, info) in model.tables(count) {
+        let writes = if info.replicated { &replicated } else { &logged };
+        let rows = observe::rows_of(engine, &ident, ReadAt::Latest).expect("reads go on");
+        let expected = model::rows(writes.iter().copied(), info.uid, Timestamp::MAX);
+        if let Some(difference) = difference(&rows, &expected) {
+            panic!("the running engine: {ident} {difference}");
+        }
+        let table = engine.open_table(&ident).expect("a table");
+        assert_eq!(
+            engine.table_size(&table).expect("a size"),
+            model::size(writes.iter().copied(), info.uid),
+            "{ident}"
+        );
+    }
 }
 
 /// One line for whoever looks into a failing seed.

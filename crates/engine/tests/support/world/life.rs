@@ -56,6 +56,8 @@ pub struct Life<'a> {
     pub tables: BTreeMap<String, (Table, TableInfo)>,
     /// Truncation of the oplog's old end was under way.
     pub dropping_old: bool,
+    /// A fault is planned: the engine may stop.
+    pub may_stop: bool,
     taken: i64,
 }
 
@@ -87,6 +89,7 @@ impl<'a> Life<'a> {
             markers,
             tables,
             dropping_old: false,
+            may_stop: false,
             taken,
         }
     }
@@ -100,11 +103,16 @@ impl<'a> Life<'a> {
         self.simulation.disk().has_lost_power()
     }
 
+    /// True if this error ends the life as planned.
+    pub fn is_end(&self, error: &StorageError) -> bool {
+        self.power_is_gone() || (self.may_stop && matches!(error, StorageError::Stopped(_)))
+    }
+
     /// A call that must succeed unless the power goes.
     pub fn must<R>(&self, result: Result<R>, what: &str) -> std::result::Result<R, PowerIsGone> {
         match result {
             Ok(value) => Ok(value),
-            Err(_) if self.power_is_gone() => Err(PowerIsGone),
+            Err(error) if self.is_end(&error) => Err(PowerIsGone),
             Err(error) => panic!("{what}: {error}"),
         }
     }
@@ -113,7 +121,7 @@ impl<'a> Life<'a> {
     pub fn may<R>(&self, result: Result<R>, what: &str) -> std::result::Result<bool, PowerIsGone> {
         match result {
             Ok(_) => Ok(true),
-            Err(_) if self.power_is_gone() => Err(PowerIsGone),
+            Err(error) if self.is_end(&error) => Err(PowerIsGone),
             Err(
                 StorageError::WriteConflict
                 | StorageError::PrepareConflict
@@ -152,7 +160,7 @@ impl<'a> Life<'a> {
             self.model.acknowledged = self.model.events.len();
             self.model.checkpoints = vec![checkpoint];
         }
-        if result.is_err() && self.power_is_gone() {
+        if result.as_ref().is_err_and(|error| self.is_end(error)) {
             let checkpoint = self.would_take(full);
             self.model.checkpoints.push(checkpoint);
         }

@@ -364,7 +364,7 @@ impl Life<'_> {
                 self.model.checkpoints[0].writes.iter().filter(|write| write.durable <= stable).cloned().collect();
             let fenced = super::model::Checkpoint { writes: cut, ..self.model.checkpoints[0].clone() };
             let rolled = self.engine.roll_back_to_stable();
-            if rolled.is_err() && self.power_is_gone() {
+            if rolled.as_ref().is_err_and(|error| self.is_end(error)) {
                 self.model.checkpoints.push(fenced);
                 return Err(PowerIsGone);
             }
