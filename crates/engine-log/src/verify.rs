@@ -1,11 +1,11 @@
 //! Reading every record of every segment and telling what is damaged.
 
 use crate::chain::Digest;
-use crate::control::{self, Link, Summary};
+use crate::control::{self, LINK_BYTES, Link, Summary};
 use crate::index::{Row, Rows, SegmentRows};
 use crate::record::Class;
 use crate::scan::Frame;
-use crate::segment::Segment;
+use crate::segment::{FIRST_RECORD, Segment};
 use crate::walk::{Damage, Item, Stop, Walk, stops};
 use crate::{Log, LogPosition, Result, TornTail};
 use pando_base::Timestamp;
@@ -58,8 +58,9 @@ impl Log {
         let durable = inner.durable.load();
         let segments: Vec<Reached> = {
             let index = inner.index.read();
-            let reached = index.segments.iter().filter(|entry| entry.segment.id <= durable.segment);
-            reached.map(|entry| Reached::new(entry, durable)).collect()
+            let entries = index.segments.iter().zip(index.segments.iter().skip(1).map(Some).chain([None]));
+            let reached = entries.filter(|(entry, _)| entry.segment.id <= durable.segment);
+            reached.map(|(entry, next)| Reached::new(entry, next, durable)).collect()
         };
         let mut report = VerifyReport::default();
         for reached in segments {
@@ -81,13 +82,17 @@ struct Reached {
 }
 
 impl Reached {
-    fn new(entry: &SegmentRows, durable: LogPosition) -> Reached {
+    fn new(entry: &SegmentRows, next: Option<&SegmentRows>, durable: LogPosition) -> Reached {
         let segment = Arc::clone(&entry.segment);
         if segment.id == durable.segment {
             return Reached { segment, end: u64::from(durable.offset), lacks_seal: false };
         }
-        // Where a crash left no seal, the next segment has the index.
-        let lacks_seal = entry.sealed_bytes.is_none() && !matches!(entry.rows, Rows::OnDisk { .. });
+        // Where a crash left no seal, the next segment has the index right behind its link; or a second crash left nothing
+        // behind that link either.
+        let went_on = next.is_some_and(|next| {
+            next.segment.id < durable.segment && u64::from(next.end_offset) > FIRST_RECORD + LINK_BYTES
+        });
+        let lacks_seal = went_on && entry.sealed_bytes.is_none() && !matches!(entry.rows, Rows::OnDisk { .. });
         Reached { segment, end: entry.sealed_bytes.unwrap_or(u64::from(entry.end_offset)), lacks_seal }
     }
 }

@@ -14,6 +14,16 @@ use std::sync::Arc;
 /// The file's name.
 pub(crate) const NAME: &str = "BALLAST";
 
+/// Removes the reserve of a store that is not open yet. True if there was one.
+pub(crate) fn give_up(disk: &dyn Disk, directory: &Path) -> Result<bool> {
+    let path = directory.join(NAME);
+    match disk.remove(&path) {
+        Ok(()) => Ok(true),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+        Err(error) => Err(RunsError::io(&path, "remove", error)),
+    }
+}
+
 /// The reserve of one store.
 pub(crate) struct Ballast {
     disk: Arc<dyn Disk>,
@@ -94,11 +104,7 @@ impl Ballast {
     }
 
     fn remove(&self) -> Result<()> {
-        let path = self.path();
-        match self.disk.remove(&path) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(RunsError::io(&path, "remove", error)),
-            _ => Ok(()),
-        }
+        give_up(&*self.disk, &self.directory).map(drop)
     }
 }
 

@@ -93,7 +93,12 @@ impl TableRegistry for DurableEngine {
         core.check_running()?;
         let _one_at_a_time = core.creating.lock();
         let table = core.registry.by_ident(ident).ok_or_else(|| StorageError::IdentNotFound(ident.to_owned()))?;
-        let record = core.prepare_record(kind::DROP_TABLE, Vec::new(), &encode_table_id(table.id()))?;
+        let prepare = || core.prepare_record(kind::DROP_TABLE, Vec::new(), &encode_table_id(table.id()));
+        // What makes room on a full disk may use the reserve.
+        let record = match prepare() {
+            Err(StorageError::OutOfDiskSpace(_)) if core.runs.release_ballast().map_err(of_runs)? => prepare(),
+            prepared => prepared,
+        }?;
         core.change_in_sequence(Some(record), |_| core.registry.remove(table.id()))?;
         core.merge_alarm.ring();
         Ok(())

@@ -64,8 +64,14 @@ pub fn open(env: &Env, directory: &Path, mut options: EngineOptions) -> Result<A
         ..LogOptions::default()
     };
     let log_directory = directory.join(LOG_DIRECTORY);
-    let open_log = if options.read_only { Log::open_read_only } else { Log::open };
-    let (log, recovery) = open_log(env, &log_directory, log_options, found.position, no_holes).map_err(of_log)?;
+    let open_log = || {
+        let open = if options.read_only { Log::open_read_only } else { Log::open };
+        open(env, &log_directory, log_options.clone(), found.position, no_holes.clone()).map_err(of_log)
+    };
+    let (log, recovery) = match open_log() {
+        Err(StorageError::OutOfDiskSpace(_)) if runs.release_ballast().map_err(of_runs)? => open_log(),
+        opened => opened,
+    }?;
     let id = env.random().next_u64();
     let registry = Registry::new(options.mode, id, memory.clone());
     registry.load(&runs, &opened.tables)?;

@@ -98,7 +98,6 @@ fn play(seed: u64, kind: FaultKind, target: Target, strike: u64) -> bool {
 }
 
 /// Says what failed.
-#[derive(Debug)]
 struct Context {
     seed: u64,
     kind: FaultKind,
@@ -109,7 +108,8 @@ struct Context {
 impl Drop for Context {
     fn drop(&mut self) {
         if std::thread::panicking() {
-            eprintln!("failed with {self:?}");
+            let Context { seed, kind, target, strike } = self;
+            eprintln!("failed with {kind:?} of {target:?} at call {strike}, seed {seed}");
         }
     }
 }

@@ -276,7 +276,7 @@ fn live_and_die(env: &Env, directory: &Path) -> BTreeMap<u64, u64> {
         }),
     );
     receiver.recv_timeout(Duration::from_secs(120)).expect("the child starts");
-    env.clock().pause(Duration::from_millis(5 + env.random().next_u64() % 600));
+    env.clock().pause(Duration::from_millis(5 + env.random().next_u64() % 400));
     drop(child);
     reader.expect("a thread").join().expect("no panic");
     std::mem::take(&mut ACKNOWLEDGED.lock().expect("no panic"))
@@ -284,7 +284,8 @@ fn live_and_die(env: &Env, directory: &Path) -> BTreeMap<u64, u64> {
 
 static ACKNOWLEDGED: Mutex<BTreeMap<u64, u64>> = Mutex::new(BTreeMap::new());
 
-fn check(env: &Env, directory: &Path, acknowledged: &BTreeMap<u64, u64>) {
+/// Checks the store; returns where its checkpoint stands.
+fn check(env: &Env, directory: &Path, acknowledged: &BTreeMap<u64, u64>) -> Timestamp {
     let engine = DurableEngine::open(env, directory, options(false)).expect("the store opens");
     let next = next_numbers(&*engine);
     for (worker, number) in acknowledged {
@@ -300,6 +301,7 @@ fn check(env: &Env, directory: &Path, acknowledged: &BTreeMap<u64, u64>) {
     check_replicated(&*engine, last);
     let report = engine.verify().expect("verification");
     assert!(report.damage.is_empty(), "{:?}", report.damage);
+    engine.timestamps().recovery
 }
 
 /// The oplog has no gap, and each entry belongs to a row. Returns its last timestamp.
@@ -347,11 +349,12 @@ fn child_of_the_kill_test() {
 fn x17_x21_x26_what_a_killed_process_acknowledged_is_there() {
     let env = Env::real();
     let scratch = Scratch::new();
-    let mut commits = 0;
+    let (mut commits, mut checkpoint) = (0, Timestamp::NONE);
     for _ in 0..support::seeds(50) {
         let acknowledged = live_and_die(&env, &scratch.0);
         commits += acknowledged.len();
-        check(&env, &scratch.0, &acknowledged);
+        checkpoint = check(&env, &scratch.0, &acknowledged);
     }
     assert!(commits > 0, "no child ever acknowledged anything");
+    assert!(checkpoint > Timestamp(1), "no child ever took a checkpoint");
 }

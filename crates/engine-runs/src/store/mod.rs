@@ -120,6 +120,11 @@ impl Runs {
         self.shared.cache.used_bytes() as u64
     }
 
+    /// Gives up the reserve for a caller that cannot go on without the space. True if there was any.
+    pub fn release_ballast(&self) -> Result<bool> {
+        self.shared.release_ballast()
+    }
+
     /// To be told of an error of a writer: a failed sync stops the store. Returns the error to pass on.
     pub fn note_failure(&self, error: RunsError) -> RunsError {
         self.shared.stop_on_failed_sync(error)

@@ -43,7 +43,11 @@ impl Runs {
         let disk = env.disk();
         disk.create_directory(directory).map_err(|error| RunsError::io(directory, "create", error))?;
         let identity = env.random().next_u64();
-        let (manifest, found) = Manifest::open(disk, directory, identity, options.manifest_rotate_bytes)?;
+        let open_manifest = || Manifest::open(disk, directory, identity, options.manifest_rotate_bytes);
+        let (manifest, found) = match open_manifest() {
+            Err(RunsError::OutOfSpace { .. }) if ballast::give_up(&**disk, directory)? => open_manifest(),
+            opened => opened,
+        }?;
         let listed = disk.list(directory).map_err(|error| RunsError::io(directory, "list", error))?;
         let state = manifest.state();
         refuse_missing(directory, state, &listed)?;
