@@ -11,6 +11,7 @@ const EXCUSED: &[(&str, &str)] = &[
     ("crates/env/src/real/", "it is the real world"),
     ("crates/env/src/simulated/tasks.rs", "tasks run on the runtime of whoever asks"),
     ("crates/house/", "it reads the repository"),
+    ("crates/engine/tests/kill.rs", "it starts and kills child processes in real time"),
     ("benches/", "it measures real time and drives peers that know no environment"),
 ];
 
