@@ -168,7 +168,7 @@ mod tests {
         let memory = Memory::new(1000, 0.75);
         memory.add(600);
         memory.clean(600);
-        assert_eq!((memory.advice(), memory.row_cache_excess_bytes()), (Advice::Go, 350));
+        assert_eq!((memory.advice(), memory.row_cache_excess_bytes()), (Advice::Go, 550));
         memory.free(Freed { clean: 400, dirty: 0 });
         assert_eq!((memory.overlay_bytes(), memory.cache_bytes()), (200, 800));
     }
