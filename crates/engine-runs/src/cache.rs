@@ -57,6 +57,11 @@ impl<T> Resident<T> {
         self.value.load().is_some()
     }
 
+    /// Empties the place: what was there has moved.
+    pub(crate) fn clear(&self) {
+        self.value.store(None);
+    }
+
     fn fill(&self, value: Arc<T>, used: bool) {
         self.used.store(used, Ordering::Relaxed);
         self.value.store(Some(value));
@@ -174,6 +179,11 @@ impl BlockCache {
     /// What is in use.
     pub fn used_bytes(&self) -> usize {
         self.used_bytes.load(Ordering::Relaxed)
+    }
+
+    /// True while room is left that nobody has to make.
+    pub(crate) fn is_roomy(&self) -> bool {
+        self.used_bytes() < self.capacity_bytes() / 8 * 7
     }
 
     /// The counters.

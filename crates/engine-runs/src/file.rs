@@ -137,7 +137,7 @@ impl RunFile {
     ) -> Result<(FrameHeader, Vec<u8>)> {
         self.with_frame(handle, kind, |header, stored| {
             let reserve = usize::from(header.entries) * reserve_per_entry;
-            let raw = decompress(header.compression, dictionary, stored, header.raw_length as usize, reserve)?;
+            let raw = decompress(header, dictionary, stored, reserve)?;
             Some((*header, raw))
         })
     }

@@ -245,3 +245,13 @@ pub(crate) fn small_options() -> WriterOptions {
         ..WriterOptions::default()
     }
 }
+
+/// The same with phrases however little they gain.
+pub(crate) fn phrase_options() -> WriterOptions {
+    WriterOptions { dictionary_bytes: 8, phrases_percent_max: u64::MAX, ..small_options() }
+}
+
+/// One of the two.
+pub(crate) fn seeded_options(seed: u64) -> WriterOptions {
+    if seed.is_multiple_of(2) { phrase_options() } else { small_options() }
+}

@@ -80,11 +80,24 @@ impl StagedBlock {
     pub(crate) fn encode(&self, output: &mut Vec<u8>) {
         output.clear();
         output.reserve(self.arena.len() + 8 * self.entries.len() + 16);
+        self.encode_with(output, |value, output| output.extend_from_slice(value));
+    }
+
+    /// Appends the payload, with `put_value` for the values.
+    pub(crate) fn encode_with(&self, output: &mut Vec<u8>, mut put_value: impl FnMut(&[u8], &mut Vec<u8>)) {
         let prefix = self.common_prefix();
         put_bytes(output, prefix);
         for entry in &self.entries {
-            encode_entry(output, entry, &self.key(entry)[prefix.len()..], self.value(entry));
+            encode_header(output, entry, &self.key(entry)[prefix.len()..]);
+            if entry.flags & FLAG_DELETED == 0 {
+                put_value(self.value(entry), output);
+            }
         }
+    }
+
+    /// Shows the values that lie in the block.
+    pub(crate) fn values(&self) -> impl Iterator<Item = &[u8]> {
+        self.entries.iter().map(|entry| self.value(entry))
     }
 
     fn key(&self, entry: &StagedEntry) -> &[u8] {
@@ -123,11 +136,11 @@ fn stamp_flags(stamp: &Stamp) -> u8 {
     flags
 }
 
-fn encode_entry(output: &mut Vec<u8>, entry: &StagedEntry, suffix: &[u8], value: &[u8]) {
+fn encode_header(output: &mut Vec<u8>, entry: &StagedEntry, suffix: &[u8]) {
     output.push(entry.flags);
     put_varint(output, suffix.len() as u64);
     if entry.flags & FLAG_DELETED == 0 {
-        put_varint(output, value.len() as u64);
+        put_varint(output, entry.value_length as u64);
     }
     if entry.flags & FLAG_SEQUENCE != 0 {
         output.extend_from_slice(&entry.stamp.sequence.to_le_bytes());
@@ -139,5 +152,4 @@ fn encode_entry(output: &mut Vec<u8>, entry: &StagedEntry, suffix: &[u8], value:
         output.extend_from_slice(&entry.stamp.durable.0.to_le_bytes());
     }
     output.extend_from_slice(suffix);
-    output.extend_from_slice(value);
 }

@@ -16,6 +16,7 @@ use crate::{ReadPoint, Stamp};
 use bytes::Bytes;
 use pando_base::Timestamp;
 use std::cmp::Ordering;
+use std::ops::Range;
 
 /// The version deletes the key.
 pub(crate) const FLAG_DELETED: u8 = 1;
@@ -32,7 +33,8 @@ pub(crate) const FLAG_DURABLE: u8 = 32;
 
 const FLAGS_KNOWN: u8 = 63;
 const FLAGS_STAMP: u8 = FLAG_SEQUENCE | FLAG_COMMIT | FLAG_DURABLE;
-const SLOT_BYTES: usize = 8;
+/// What a slot takes.
+pub(crate) const SLOT_BYTES: usize = 8;
 
 /// Where an out-of-line value lies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -99,9 +101,27 @@ impl Entry {
         self.flags & FLAGS_STAMP == 0 || (self.stamp.is_alive(fence) && point.sees(&self.stamp))
     }
 
+    /// Where the suffix of its key lies.
+    #[inline]
+    pub(crate) fn suffix_range(&self) -> Range<usize> {
+        self.suffix_start as usize..self.value_start()
+    }
+
+    /// Where the value begins.
+    #[inline]
+    pub(crate) fn value_start(&self) -> usize {
+        self.suffix_start as usize + self.suffix_length as usize
+    }
+
+    /// The length of the value or reference in the plain block.
+    #[inline]
+    pub(crate) fn value_length_in_block(&self) -> usize {
+        self.value_length as usize
+    }
+
     #[inline]
     fn end(&self) -> usize {
-        self.suffix_start as usize + self.suffix_length as usize + self.value_length as usize
+        self.value_start() + self.value_length as usize
     }
 }
 
@@ -307,7 +327,7 @@ fn head(suffix: &[u8]) -> u32 {
 
 /// Reads the header of the entry at `at`. Whether suffix and value lie within the payload is for the caller to check.
 #[inline]
-fn parse(bytes: &[u8], at: usize) -> Option<Entry> {
+pub(crate) fn parse(bytes: &[u8], at: usize) -> Option<Entry> {
     let rest = bytes.get(at..)?;
     if let [flags, suffix_length, first, second, ..] = *rest
         && flags & (FLAG_DELETED | FLAGS_STAMP) == 0

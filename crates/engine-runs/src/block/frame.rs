@@ -81,6 +81,8 @@ pub enum Compression {
     Zstd = 1,
     /// By zstd with the section's dictionary.
     ZstdDictionary = 2,
+    /// Values one by one with the section's phrases.
+    Phrases = 3,
 }
 
 impl Compression {
@@ -89,6 +91,7 @@ impl Compression {
             0 => Some(Compression::None),
             1 => Some(Compression::Zstd),
             2 => Some(Compression::ZstdDictionary),
+            3 => Some(Compression::Phrases),
             _ => None,
         }
     }

@@ -7,3 +7,5 @@ pub(crate) mod builder;
 pub(crate) mod compression;
 pub(crate) mod entries;
 pub mod frame;
+pub(crate) mod packed;
+pub(crate) mod phrases;

@@ -1,6 +1,6 @@
 //! Random histories against the oracle: point reads, scans both ways, turns, estimates, and all of it again after a merge.
 
-use crate::oracle::{Bench, Oracle, Shape, make, small_options};
+use crate::oracle::{Bench, Oracle, Shape, make, seeded_options, small_options};
 use crate::{
     FilterPrefix, Lookup, ReadPoint, RetentionPoint, StreamOptions, TableRuns, TableWriteOptions, Version,
     VersionStream, WriterOptions,
@@ -106,7 +106,7 @@ fn x20_random_histories_read_like_the_oracle() {
         let oracle = make(&random, &shape(seed));
         let cache_bytes = if seed % 2 == 0 { 1 << 20 } else { 3000 };
         let bench = Bench::new(Simulation::new(seed).env(), cache_bytes);
-        let options = if seed % 5 == 4 { WriterOptions::default() } else { small_options() };
+        let options = if seed % 5 == 4 { WriterOptions::default() } else { seeded_options(seed / 2) };
         let table = Arc::new(bench.write(&oracle, &options));
         check_all(&table, &oracle, &random, 4);
     }
@@ -141,7 +141,7 @@ fn r20_merges_in_stages_read_like_the_oracle() {
         let random = SimulatedRandom::new(3000 + seed);
         let oracle = make(&random, &Shape { runs: 4, ..shape(seed) });
         let bench = Bench::new(Simulation::new(seed).env(), 1 << 20);
-        let mut runs = bench.write(&oracle, &small_options()).runs().to_vec();
+        let mut runs = bench.write(&oracle, &seeded_options(seed)).runs().to_vec();
         let snapshots = vec![random.below(oracle.sequence + 1)];
         let horizon = oracle.sequence.max(snapshots[0]);
         let oldest = Timestamp(1 + random.below(oracle.clock));
@@ -185,7 +185,7 @@ fn merged_runs_read_like_the_oracle_at_every_point() {
         let random = SimulatedRandom::new(1000 + seed);
         let oracle = make(&random, &shape(seed));
         let bench = Bench::new(Simulation::new(seed).env(), 1 << 20);
-        let table = bench.write(&oracle, &small_options());
+        let table = bench.write(&oracle, &seeded_options(seed));
         let merged = Arc::new(rewrite(&bench, &table, None, false));
         // A bottom run's tombstones have nothing to act on: compare only what is there.
         for _ in 0..4 {
@@ -202,7 +202,7 @@ fn r20_merges_keep_what_readers_and_rollbacks_need() {
         let random = SimulatedRandom::new(2000 + seed);
         let oracle = make(&random, &shape(seed));
         let bench = Bench::new(Simulation::new(seed).env(), 1 << 20);
-        let table = bench.write(&oracle, &small_options());
+        let table = bench.write(&oracle, &seeded_options(seed));
         let mut snapshots: Vec<u64> = (0..random.below(3)).map(|_| random.below(oracle.sequence + 1)).collect();
         snapshots.sort_unstable();
         let oldest = Timestamp(1 + random.below(oracle.clock));
@@ -256,7 +256,7 @@ fn estimates_of_one_run_are_exact_and_random_keys_exist() {
         let shape = Shape { runs: 1, erases: false, fences: false, ..shape(seed) };
         let oracle = make(&random, &shape);
         let bench = Bench::new(Simulation::new(seed).env(), 1 << 20);
-        let table = Arc::new(bench.write(&oracle, &small_options()));
+        let table = Arc::new(bench.write(&oracle, &seeded_options(seed)));
         let written: std::collections::BTreeSet<&Bytes> = oracle
             .operations
             .iter()

@@ -1,19 +1,21 @@
 //! What is shared by all who read one section: its root once loaded, and the places of its partitions.
 
-use crate::block::compression::ReadDictionary;
-use crate::block::entries::{Block, Entry, ValueReference};
-use crate::block::frame::FrameKind;
+use crate::block::compression::{ReadDictionary, decompress};
+use crate::block::entries::{Block, Entry, SLOT_BYTES, ValueReference};
+use crate::block::frame::{Compression, FrameKind};
+use crate::block::packed::PackedBlock;
 use crate::cache::{self, BlockCache, Charge, Landlord, Place, Resident};
 use crate::file::{FrameHandle, RunFile};
 use crate::section::filter::{Filter, FilterPrefix};
-use crate::section::index::IndexPartition;
+use crate::section::index::{IndexPartition, LIST_OPEN, LIST_PACKED};
 use crate::section::root::{PartitionList, RootRecord};
 use crate::section::tombstones::Tombstones;
-use crate::{PartDescriptor, Result};
+use crate::{PartDescriptor, Result, RunsError};
 use bytes::Bytes;
 use std::sync::{Arc, OnceLock, Weak};
 
-const SLOT_BYTES_PER_ENTRY: usize = 8;
+/// A block that is read so often while it is packed is worth opening.
+const READS_BEFORE_OPEN: u8 = 4;
 
 const LIST_DATA: u8 = 0;
 const LIST_HISTORY: u8 = 1;
@@ -30,6 +32,19 @@ pub(crate) struct Root {
     history_places: Box<[Resident<IndexPartition>]>,
     filter_places: Box<[Resident<Filter>]>,
     _charge: Charge,
+}
+
+/// Where a key was found in a block that was not open.
+enum Found {
+    Missing,
+    /// Perhaps: the block must be searched.
+    In(Arc<Block>),
+}
+
+/// A block as it was read.
+enum Stored {
+    Open(Block),
+    Packed(PackedBlock),
 }
 
 /// Which of a section's two indexes.
@@ -206,6 +221,30 @@ impl SectionCore {
         }
     }
 
+    /// The newest entry of a key in a data block, in a block that may have no other entry.
+    #[inline]
+    pub(crate) fn find(
+        self: &Arc<Self>,
+        partition: &Arc<IndexPartition>,
+        position: usize,
+        key: &[u8],
+    ) -> Result<Option<(Arc<Block>, Entry)>> {
+        let Some((handle, place)) = partition.block(position) else { return Ok(None) };
+        let block = match &*place.get() {
+            Some(block) => block.clone(),
+            None => match self.find_packed(partition, position, handle, key)? {
+                Found::Missing => return Ok(None),
+                Found::In(block) => block,
+            },
+        };
+        let (entry_position, exact) = block.search(key);
+        if !exact {
+            return Ok(None);
+        }
+        let entry = block.entry(entry_position);
+        Ok(Some((block, entry)))
+    }
+
     /// A block of a partition for a scan, which does not count as use. Without `admit`, what has to be read does not stay.
     #[inline]
     pub(crate) fn block_in_passing(
@@ -219,8 +258,68 @@ impl SectionCore {
         match place.peek() {
             Some(block) => Ok(Some(block)),
             None if admit => self.load_block(side, partition, position, handle).map(Some),
-            None => self.read_block(side, handle).map(|block| Some(Arc::new(block))),
+            None => self.read_in_passing(side, partition, position, handle).map(|block| Some(Arc::new(block))),
         }
+    }
+
+    /// Finds a key in a block that is not open: only its entry is decoded, unless the block is read again and again.
+    #[cold]
+    fn find_packed(
+        self: &Arc<Self>,
+        partition: &Arc<IndexPartition>,
+        position: usize,
+        handle: FrameHandle,
+        key: &[u8],
+    ) -> Result<Found> {
+        let kept = partition.packed(position).and_then(|place| place.get().clone());
+        let packed = match kept {
+            Some(packed) => {
+                let reads = packed.count_read();
+                if reads >= READS_BEFORE_OPEN || self.cache.is_roomy() {
+                    return self.open_block(partition, position, handle, &packed).map(Found::In);
+                }
+                packed
+            }
+            None => match self.read_stored(handle)? {
+                Stored::Open(block) => return Ok(Found::In(self.admit_block(partition, position, block))),
+                Stored::Packed(packed) => {
+                    let packed = Arc::new(packed);
+                    if let Some(place) = partition.packed(position) {
+                        let place_number = Place { list: LIST_PACKED, index: position as u32 };
+                        let landlord: Weak<IndexPartition> = Arc::downgrade(partition);
+                        self.cache.admit_block(place, packed.clone(), landlord, place_number);
+                    }
+                    packed
+                }
+            },
+        };
+        let found = packed.find(key).ok_or_else(|| self.undecodable(handle))?;
+        Ok(found.map_or(Found::Missing, |block| Found::In(Arc::new(block))))
+    }
+
+    fn open_block(
+        self: &Arc<Self>,
+        partition: &Arc<IndexPartition>,
+        position: usize,
+        handle: FrameHandle,
+        packed: &PackedBlock,
+    ) -> Result<Arc<Block>> {
+        let block = packed.open().ok_or_else(|| self.undecodable(handle))?;
+        let block = self.charged(block);
+        if let Some(place) = partition.packed(position) {
+            place.clear();
+        }
+        Ok(self.admit_block(partition, position, block))
+    }
+
+    fn admit_block(self: &Arc<Self>, partition: &Arc<IndexPartition>, position: usize, block: Block) -> Arc<Block> {
+        let block = Arc::new(block);
+        if let Some((_, place)) = partition.block(position) {
+            let landlord: Weak<IndexPartition> = Arc::downgrade(partition);
+            let place_number = Place { list: LIST_OPEN, index: position as u32 };
+            self.cache.admit_block(place, block.clone(), landlord, place_number);
+        }
+        block
     }
 
     #[cold]
@@ -231,13 +330,23 @@ impl SectionCore {
         position: usize,
         handle: FrameHandle,
     ) -> Result<Arc<Block>> {
-        let block = Arc::new(self.read_block(side, handle)?);
-        if let Some((_, place)) = partition.block(position) {
-            let landlord: Weak<IndexPartition> = Arc::downgrade(partition);
-            let place_number = Place { list: 0, index: position as u32 };
-            self.cache.admit_block(place, block.clone(), landlord, place_number);
+        if let Some(packed) = partition.packed(position).and_then(Resident::peek) {
+            return self.open_block(partition, position, handle, &packed);
         }
-        Ok(block)
+        Ok(self.admit_block(partition, position, self.read_block(side, handle)?))
+    }
+
+    fn read_in_passing(
+        &self,
+        side: Side,
+        partition: &IndexPartition,
+        position: usize,
+        handle: FrameHandle,
+    ) -> Result<Block> {
+        match partition.packed(position).and_then(Resident::peek) {
+            Some(packed) => packed.open().ok_or_else(|| self.undecodable(handle)).map(|block| self.charged(block)),
+            None => self.read_block(side, handle),
+        }
     }
 
     fn read_block(&self, side: Side, handle: FrameHandle) -> Result<Block> {
@@ -246,12 +355,40 @@ impl SectionCore {
             Side::History => FrameKind::History,
         };
         let dictionary = self.root()?.dictionary.as_deref();
-        let (header, payload) = self.file.read_payload(handle, kind, dictionary, SLOT_BYTES_PER_ENTRY)?;
-        let block = Block::decode(payload, header.entries)
-            .ok_or_else(|| self.file.corruption(handle.offset, "the block cannot be decoded"))?;
+        let (header, payload) = self.file.read_payload(handle, kind, dictionary, SLOT_BYTES)?;
+        let block = Block::decode(payload, header.entries).ok_or_else(|| self.undecodable(handle))?;
         self.cache.count_read(u64::from(handle.length));
+        Ok(self.charged(block))
+    }
+
+    /// Reads a data block and leaves it as it is stored, if something can be found in it so.
+    fn read_stored(&self, handle: FrameHandle) -> Result<Stored> {
+        let dictionary = self.root()?.dictionary.as_ref();
+        let stored = self.file.with_frame(handle, FrameKind::Data, |header, stored| {
+            if header.compression == Compression::Phrases {
+                return PackedBlock::new(header, stored, dictionary?).map(Stored::Packed);
+            }
+            let reserve = usize::from(header.entries) * SLOT_BYTES;
+            let payload = decompress(header, dictionary.map(|dictionary| &**dictionary), stored, reserve)?;
+            Block::decode(payload, header.entries).map(Stored::Open)
+        })?;
+        self.cache.count_read(u64::from(handle.length));
+        Ok(match stored {
+            Stored::Open(block) => Stored::Open(self.charged(block)),
+            Stored::Packed(packed) => {
+                let charge = self.cache.charge(packed.size_bytes());
+                Stored::Packed(packed.charged(charge))
+            }
+        })
+    }
+
+    fn charged(&self, block: Block) -> Block {
         let charge = self.cache.charge(block.size_bytes());
-        Ok(block.charged(charge))
+        block.charged(charge)
+    }
+
+    fn undecodable(&self, handle: FrameHandle) -> RunsError {
+        self.file.corruption(handle.offset, "the block cannot be decoded")
     }
 
     /// The value of an entry, wherever it lies.

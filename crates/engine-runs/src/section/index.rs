@@ -4,12 +4,18 @@
 //! carries for each block what its last version tells a reader, see [`HistoryMark`].
 
 use crate::block::entries::Block;
+use crate::block::packed::PackedBlock;
 use crate::cache::{self, Charge, Landlord, Place, Resident};
 use crate::file::FrameHandle;
 use crate::section::keys::KeyTable;
 use crate::wire::{Reader, put_bytes, put_varint};
 use crate::{ReadPoint, Stamp};
 use pando_base::Timestamp;
+
+/// The number of the list of open blocks, for the cache.
+pub(crate) const LIST_OPEN: u8 = 0;
+/// And of those as they are stored.
+pub(crate) const LIST_PACKED: u8 = 1;
 
 /// Blocks in a full partition.
 pub(crate) const PARTITION_BLOCKS: usize = 256;
@@ -70,6 +76,8 @@ pub(crate) struct IndexPartition {
     pub(crate) directory: Directory,
     handles: Box<[BlockHandle]>,
     blocks: Box<[Resident<Block>]>,
+    /// Blocks as they are stored; empty where `blocks` has it.
+    packed: Box<[Resident<PackedBlock>]>,
     _charge: Option<Charge>,
 }
 
@@ -96,11 +104,12 @@ impl IndexPartition {
         }
         let directory = Directory { keys: KeyTable::new(&keys)?, marks: marks.into() };
         let blocks = std::iter::repeat_with(Resident::default).take(count).collect();
-        reader.is_empty().then(|| IndexPartition { directory, handles: handles.into(), blocks, _charge: None })
+        let packed = std::iter::repeat_with(Resident::default).take(count).collect();
+        reader.is_empty().then(|| IndexPartition { directory, handles: handles.into(), blocks, packed, _charge: None })
     }
 
     pub(crate) fn size_bytes(&self) -> usize {
-        let each = size_of::<BlockHandle>() + size_of::<Resident<Block>>();
+        let each = size_of::<BlockHandle>() + 2 * size_of::<Resident<Block>>();
         self.directory.keys.size_bytes() + self.directory.marks.len() * 16 + self.handles.len() * each + 128
     }
 
@@ -120,6 +129,12 @@ impl IndexPartition {
         Some((self.handles.get(position)?.frame, self.blocks.get(position)?))
     }
 
+    /// The place of the block as it is stored.
+    #[inline]
+    pub(crate) fn packed(&self, position: usize) -> Option<&Resident<PackedBlock>> {
+        self.packed.get(position)
+    }
+
     /// Entries in the blocks before this one.
     pub(crate) fn entries_before(&self, position: usize) -> u64 {
         let previous = position.checked_sub(1).and_then(|previous| self.handles.get(previous));
@@ -135,11 +150,17 @@ impl IndexPartition {
 
 impl Landlord for IndexPartition {
     fn take_used(&self, place: Place) -> bool {
-        cache::take_used(&self.blocks, place.index)
+        match place.list {
+            LIST_OPEN => cache::take_used(&self.blocks, place.index),
+            _ => cache::take_used(&self.packed, place.index),
+        }
     }
 
     fn evict(&self, place: Place) {
-        cache::evict(&self.blocks, place.index);
+        match place.list {
+            LIST_OPEN => cache::evict(&self.blocks, place.index),
+            _ => cache::evict(&self.packed, place.index),
+        }
     }
 }
 

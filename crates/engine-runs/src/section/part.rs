@@ -141,13 +141,7 @@ impl Part {
             {
                 return Ok(None);
             }
-            let Some(block) = self.core.block(Side::Data, partition, block_position)? else { return Ok(None) };
-            let (entry_position, exact) = block.search(key);
-            if !exact {
-                return Ok(None);
-            }
-            let entry = block.entry(entry_position);
-            Ok(Some((block, entry)))
+            self.core.find(partition, block_position, key)
         })?;
         Ok(found.flatten())
     }

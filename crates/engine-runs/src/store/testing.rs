@@ -26,7 +26,14 @@ pub(crate) fn small_options() -> RunsOptions {
 
 /// Writer options with small blocks and files.
 pub(crate) fn small_writer() -> WriterOptions {
-    WriterOptions { block_bytes: 200, file_bytes: 4000, dictionary_bytes: 0, threads: 1, ..Default::default() }
+    WriterOptions {
+        block_bytes: 200,
+        file_bytes: 4000,
+        dictionary_bytes: 8,
+        phrases_percent_max: u64::MAX,
+        threads: 1,
+        ..Default::default()
+    }
 }
 
 pub(crate) fn open(env: &Env) -> Result<(Runs, Opened)> {

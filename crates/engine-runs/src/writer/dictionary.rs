@@ -1,4 +1,7 @@
-//! Makes a table's dictionary from its first blocks.
+//! Makes a table's dictionary from its first blocks: phrases, or a dictionary for zstd.
+//!
+//! [Phrases](crate::block::phrases) are quicker both ways; zstd sees what repeats nearby. How well zstd could do is judged
+//! by letting it compress the whole sample in one piece, and if phrases come near that, they are taken.
 //!
 //! A trained dictionary brings the statistics of letters and matches along with the content, so that small blocks need no
 //! tables of their own: they are smaller, and decompress in half the time. Training takes some ten milliseconds, which
@@ -6,8 +9,10 @@
 
 use super::WriterOptions;
 use crate::block::builder::StagedBlock;
-use crate::block::compression::WriteDictionary;
+use crate::block::compression::{Compressor, WriteDictionary};
+use crate::block::phrases;
 use bytes::Bytes;
+use std::sync::Arc;
 use zstd::zstd_safe;
 
 /// How much is sampled, and needed for training, for each byte of dictionary.
@@ -15,6 +20,9 @@ pub(super) const SAMPLE_RATIO: usize = 32;
 
 /// A table with less than this many times a dictionary's size does without: storing it would cost more than it saves.
 const CONTENT_RATIO: usize = 8;
+
+/// Phrases are learned from this much.
+const PHRASE_SAMPLE_BYTES: usize = 128 << 10;
 
 /// What a formatted dictionary begins with.
 const FORMAT_MAGIC: [u8; 4] = [0x37, 0xa4, 0x30, 0xec];
@@ -27,9 +35,41 @@ pub(super) fn make(blocks: &[&StagedBlock], options: &WriterOptions) -> Option<W
         return None;
     }
     let (samples, lengths) = encode(blocks);
+    if total >= size * SAMPLE_RATIO
+        && let Some(phrases) = make_phrases(blocks, &samples, options)
+    {
+        return Some(phrases);
+    }
     let trained = (total >= size * SAMPLE_RATIO).then(|| train(&samples, &lengths, size)).flatten();
     let content = trained.unwrap_or_else(|| spread(&samples, &lengths, size));
     WriteDictionary::new(Bytes::from(content), options.level)
+}
+
+/// The table's phrases, if they are about as good as zstd could be.
+fn make_phrases(blocks: &[&StagedBlock], samples: &[u8], options: &WriterOptions) -> Option<WriteDictionary> {
+    if options.phrases_percent_max == 0 {
+        return None;
+    }
+    let mut sampled_bytes = 0;
+    let values = blocks.iter().flat_map(|block| block.values()).take_while(|value| {
+        sampled_bytes += value.len();
+        sampled_bytes <= PHRASE_SAMPLE_BYTES
+    });
+    let dictionary = Arc::new(WriteDictionary::of_phrases(&phrases::train(&values.collect::<Vec<_>>())));
+    let mut compressor = Compressor::new(options.level);
+    let mut output = Vec::new();
+    compressor.compress(samples, &mut output);
+    let by_zstd = if output.is_empty() { samples.len() } else { output.len() };
+    compressor.set_dictionary(Some(dictionary.clone()));
+    let mut by_phrases = 0;
+    for block in blocks {
+        compressor.compress_block(block, &mut output);
+        by_phrases += output.len();
+    }
+    drop(compressor);
+
+    let limit = (by_zstd as u64).saturating_mul(options.phrases_percent_max) / 100;
+    (by_phrases as u64 <= limit).then(|| Arc::into_inner(dictionary)).flatten()
 }
 
 fn encode(blocks: &[&StagedBlock]) -> (Vec<u8>, Vec<usize>) {

@@ -41,6 +41,9 @@ pub struct WriterOptions {
     pub level: i32,
     /// The size of a table's dictionary; zero for none.
     pub dictionary_bytes: usize,
+    /// A table's values are coded by phrases if that makes a sample at most this large, in percent of what zstd makes of
+    /// it in one piece; zero for never.
+    pub phrases_percent_max: u64,
     /// Larger values get a frame of their own.
     pub inline_value_bytes_max: usize,
     /// Threads that may compress, the caller's included; never more than the environment has.
@@ -55,6 +58,7 @@ impl Default for WriterOptions {
             file_bytes: 64 << 20,
             level: 1,
             dictionary_bytes: 4 << 10,
+            phrases_percent_max: 108,
             inline_value_bytes_max: 16 << 10,
             threads: 4,
         }

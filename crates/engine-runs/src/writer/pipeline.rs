@@ -6,7 +6,7 @@
 
 use crate::block::builder::StagedBlock;
 use crate::block::compression::{Compressor, WriteDictionary};
-use crate::block::frame::{Compression, FrameHeader, FrameKind};
+use crate::block::frame::{FrameHeader, FrameKind};
 use crate::section::index::HistoryMark;
 use pando_env::{Env, ThreadHandle};
 use parking_lot::{Condvar, Mutex};
@@ -64,7 +64,6 @@ struct Shared {
 
 struct Worker {
     compressor: Compressor,
-    encoded: Vec<u8>,
 }
 
 /// See the module.
@@ -83,20 +82,16 @@ pub(crate) struct Pipeline {
 
 impl Worker {
     fn new(level: i32) -> Worker {
-        Worker { compressor: Compressor::new(level), encoded: Vec::new() }
+        Worker { compressor: Compressor::new(level) }
     }
 
     fn run(&mut self, job: Job) -> FinishedBlock {
-        job.staged.encode(&mut self.encoded);
         self.compressor.set_dictionary(job.dictionary.clone());
         let mut payload = Vec::new();
-        let compression = self.compressor.compress(&self.encoded, &mut payload);
-        if compression == Compression::None {
-            payload.extend_from_slice(&self.encoded);
-        }
+        let (compression, raw_length) = self.compressor.compress_block(&job.staged, &mut payload);
         let header = FrameHeader {
             stored_length: payload.len() as u32,
-            raw_length: self.encoded.len() as u32,
+            raw_length: raw_length as u32,
             kind: if job.is_history { FrameKind::History } else { FrameKind::Data },
             compression,
             entries: job.staged.count() as u16,

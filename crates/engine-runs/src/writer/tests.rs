@@ -1,6 +1,6 @@
 //! Files as a whole: damage anywhere is found and named, large things fit, failures leave nothing behind.
 
-use crate::oracle::{Bench, Oracle, Shape, make, small_options};
+use crate::oracle::{Bench, Oracle, Shape, make, phrase_options, small_options};
 use crate::{
     BlockCache, FilterPrefix, Lookup, Part, RangeTombstone, ReadPoint, Run, RunFile, RunsError, Stamp, TableRuns,
     TableWriteOptions, Version, WriterOptions, check_file, read_file_directory,
@@ -75,12 +75,17 @@ fn read_everything(table: &Arc<TableRuns>, oracle: &Oracle, points: &[ReadPoint]
 
 #[test]
 fn a_flipped_byte_anywhere_is_named_and_never_believed() {
+    flip_everywhere(small_options());
+    flip_everywhere(phrase_options());
+}
+
+fn flip_everywhere(options: WriterOptions) {
     let simulation = Simulation::new(5);
     let random = SimulatedRandom::new(5);
     let shape = Shape { keys: 30, runs: 2, operations_per_run: 60, erases: true, fences: false, value_bytes_max: 600 };
     let oracle = make(&random, &shape);
     let bench = Bench::new(simulation.env(), 1 << 20);
-    let options = WriterOptions { file_bytes: 64 << 20, ..small_options() };
+    let options = WriterOptions { file_bytes: 64 << 20, ..options };
     let table = bench.write(&oracle, &options);
     let points = [ReadPoint::LATEST, ReadPoint { sequence: oracle.sequence / 2, timestamp: Timestamp::MAX }];
     assert_eq!(read_everything(&reopened(&bench, &table), &oracle, &points), 0);
