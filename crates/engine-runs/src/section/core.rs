@@ -262,7 +262,8 @@ impl SectionCore {
         }
     }
 
-    /// Finds a key in a block that is not open: only its entry is decoded, unless the block is read again and again.
+    /// Finds a key in a block that is not open. While there is room it is opened; then only the entry is decoded, unless the
+    /// block is read again and again.
     #[cold]
     fn find_packed(
         self: &Arc<Self>,
@@ -271,30 +272,37 @@ impl SectionCore {
         handle: FrameHandle,
         key: &[u8],
     ) -> Result<Found> {
+        if self.cache.is_roomy() {
+            return self.load_block(Side::Data, partition, position, handle).map(Found::In);
+        }
         let kept = partition.packed(position).and_then(|place| place.get().clone());
         let packed = match kept {
-            Some(packed) => {
-                let reads = packed.count_read();
-                if reads >= READS_BEFORE_OPEN || self.cache.is_roomy() {
-                    return self.open_block(partition, position, handle, &packed).map(Found::In);
-                }
-                packed
+            Some(packed) if packed.count_read() >= READS_BEFORE_OPEN => {
+                return self.open_block(partition, position, handle, &packed).map(Found::In);
             }
+            Some(packed) => packed,
             None => match self.read_stored(handle)? {
                 Stored::Open(block) => return Ok(Found::In(self.admit_block(partition, position, block))),
-                Stored::Packed(packed) => {
-                    let packed = Arc::new(packed);
-                    if let Some(place) = partition.packed(position) {
-                        let place_number = Place { list: LIST_PACKED, index: position as u32 };
-                        let landlord: Weak<IndexPartition> = Arc::downgrade(partition);
-                        self.cache.admit_block(place, packed.clone(), landlord, place_number);
-                    }
-                    packed
-                }
+                Stored::Packed(packed) => self.admit_packed(partition, position, packed),
             },
         };
         let found = packed.find(key).ok_or_else(|| self.undecodable(handle))?;
         Ok(found.map_or(Found::Missing, |block| Found::In(Arc::new(block))))
+    }
+
+    fn admit_packed(
+        self: &Arc<Self>,
+        partition: &Arc<IndexPartition>,
+        position: usize,
+        packed: PackedBlock,
+    ) -> Arc<PackedBlock> {
+        let packed = Arc::new(packed);
+        if let Some(place) = partition.packed(position) {
+            let place_number = Place { list: LIST_PACKED, index: position as u32 };
+            let landlord: Weak<IndexPartition> = Arc::downgrade(partition);
+            self.cache.admit_block(place, packed.clone(), landlord, place_number);
+        }
+        packed
     }
 
     fn open_block(

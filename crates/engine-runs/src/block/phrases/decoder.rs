@@ -8,7 +8,7 @@
 //! value, which the frame's checksum has excluded.
 
 use super::code;
-use super::{BYTE_SYMBOLS, CODE_BITS_MAX, Model, PHRASE_BYTES_MAX, PHRASE_SYMBOLS, RAW_BYTES, RAW_SYMBOL};
+use super::{BYTE_SYMBOLS, CODE_BITS_MAX, Model, PHRASE_BYTES_MAX};
 use std::collections::BTreeMap;
 
 const TABLE_ENTRIES: usize = 1 << CODE_BITS_MAX;
@@ -21,7 +21,7 @@ const STEPS: usize = 4;
 
 /// Decodes what an [`Encoder`](super::Encoder) of the same model wrote.
 pub(crate) struct Decoder {
-    /// From the lowest bit: 4 bits of code length, 6 of text length (0 announces bytes as they are), then the text's number.
+    /// From the lowest bit: 4 bits of code length, 6 of text length, then the text's number.
     table: Box<[u32; TABLE_ENTRIES]>,
     texts: Box<[[u8; PHRASE_BYTES_MAX]; TEXTS_MAX]>,
 }
@@ -71,41 +71,23 @@ impl Lane {
         self.count -= count;
     }
 
-    /// One look-up. False if bytes follow as they are; then nothing was written and bits must be loaded.
+    /// One look-up.
     #[inline]
-    fn step(&mut self, decoder: &Decoder, output: &mut [u8]) -> bool {
+    fn step(&mut self, decoder: &Decoder, output: &mut [u8]) {
         let entry = decoder.table[self.bits as usize % TABLE_ENTRIES];
         self.take(entry & 15);
         let text = &decoder.texts[(entry >> 10) as usize % TEXTS_MAX];
         if let Some(place) = output.get_mut(self.output..self.output + PHRASE_BYTES_MAX) {
             place.copy_from_slice(text);
         }
-        let length = (entry >> 4) as usize & 63;
-        self.output += length;
-        length != 0
-    }
-
-    #[inline(never)]
-    fn copy_raw(&mut self, input: &[u8], output: &mut [u8]) {
-        for _ in 0..RAW_BYTES / 4 {
-            self.refill(input);
-            if let Some(place) = output.get_mut(self.output..self.output + 4) {
-                place.copy_from_slice(&(self.bits as u32).to_le_bytes());
-            }
-            self.take(32);
-            self.output += 4;
-        }
-        self.refill(input);
+        self.output += (entry >> 4) as usize & 63;
     }
 
     #[inline]
     fn advance(&mut self, decoder: &Decoder, input: &[u8], output: &mut [u8]) {
         self.refill(input);
         for _ in 0..STEPS {
-            if !self.step(decoder, output) {
-                self.copy_raw(input, output);
-                return;
-            }
+            self.step(decoder, output);
         }
     }
 }
@@ -123,7 +105,6 @@ impl Decoder {
     pub(crate) fn new(model: &Model) -> Decoder {
         let single = single_symbols(&model.lengths);
         let mut texts: Vec<[u8; PHRASE_BYTES_MAX]> = (0..=255u8).map(|byte| text(&[byte])).collect();
-        texts.push(text(&[]));
         texts.extend(model.phrases.iter().map(|phrase| text(phrase)));
         debug_assert_eq!(texts.len(), model.lengths.len());
         let mut fused_texts = BTreeMap::new();
@@ -131,9 +112,8 @@ impl Decoder {
         for (pattern, entry) in table.iter_mut().enumerate() {
             let (symbol, mut bits) = single[pattern];
             let (mut number, mut length) = match usize::from(symbol) {
-                RAW_SYMBOL => (RAW_SYMBOL, 0),
                 symbol if symbol < BYTE_SYMBOLS => (symbol, 1),
-                symbol => (symbol, model.phrases.get(symbol - PHRASE_SYMBOLS).map_or(1, Vec::len)),
+                symbol => (symbol, model.phrases.get(symbol - BYTE_SYMBOLS).map_or(1, Vec::len)),
             };
             let (bytes, fused_bits) = fuse(&single, pattern);
             if bytes.len() > 1 && (texts.len() < TEXTS_MAX || fused_texts.contains_key(&bytes)) {
@@ -187,16 +167,9 @@ impl Decoder {
         while ready(&mut left, &mut first_list, first) && ready(&mut right, &mut second_list, second) {
             left.refill(input);
             right.refill(input);
-            let (mut left_coded, mut right_coded) = (true, true);
             for _ in 0..STEPS {
-                left_coded = left_coded && left.step(self, first);
-                right_coded = right_coded && right.step(self, second);
-            }
-            if !left_coded {
-                left.copy_raw(input, first);
-            }
-            if !right_coded {
-                right.copy_raw(input, second);
+                left.step(self, first);
+                right.step(self, second);
             }
         }
         while ready(&mut left, &mut first_list, first) {

@@ -4,12 +4,10 @@
 //! none and cost one look-up. Bytes go out four at a time, as many codes as 56 bits hold.
 
 use super::code;
-use super::{Model, PHRASE_BYTES_MAX, PHRASE_SYMBOLS, RAW_BYTES, RAW_SYMBOL};
+use super::{BYTE_SYMBOLS, Model, PHRASE_BYTES_MAX};
 use std::cmp::Reverse;
 
 const HASH_BITS: u32 = 12;
-/// A byte with a code of at least so many bits may stand at the beginning of bytes without order.
-const SUSPECT_BITS: u32 = 9;
 /// Up to here before the end of a value, nothing that is loaded reaches beyond it.
 const MARGIN_BYTES: usize = PHRASE_BYTES_MAX;
 /// Single bytes that one load and one store serve.
@@ -84,7 +82,7 @@ impl Candidate {
     fn new(phrase: &[u8], number: usize) -> Candidate {
         let mut mask = [0; PHRASE_BYTES_MAX];
         mask[..phrase.len()].fill(0xff);
-        let symbol = (PHRASE_SYMBOLS + number) as u32;
+        let symbol = (BYTE_SYMBOLS + number) as u32;
         Candidate { words: words(load(phrase)), masks: words(mask), length: phrase.len() as u32, symbol }
     }
 
@@ -128,36 +126,13 @@ impl Encoder {
         None
     }
 
-    #[inline(always)]
-    fn bits_of(&self, byte: u8) -> u32 {
-        self.codes[usize::from(byte)] >> 16
-    }
-
     /// The symbol at the beginning of `rest`, and how many bytes it stands for.
+    #[inline(always)]
     fn next(&self, rest: &[u8]) -> (usize, usize) {
         let word = load_word(rest);
         let head = self.heads[hash(word)];
         let phrase = (head != 0).then(|| self.find(head, rest)).flatten();
-        if let Some(found) = phrase {
-            return found;
-        }
-        if self.bits_of(word as u8) >= SUSPECT_BITS && self.is_without_order(rest, word) {
-            return (RAW_SYMBOL, RAW_BYTES);
-        }
-        (usize::from(word as u8), 1)
-    }
-
-    /// True if the next bytes are shorter as they are than by their codes, and no phrase begins among them.
-    fn is_without_order(&self, rest: &[u8], word: u64) -> bool {
-        let coded: u32 = word.to_le_bytes().into_iter().map(|byte| self.bits_of(byte)).sum();
-        if rest.len() < RAW_BYTES || coded <= 8 * RAW_BYTES as u32 + (self.codes[RAW_SYMBOL] >> 16) {
-            return false;
-        }
-        let is_phrase = |skip: usize| {
-            let head = self.heads[hash(load_word(&rest[skip..]))];
-            head != 0 && self.find(head, &rest[skip..]).is_some()
-        };
-        !(1..RAW_BYTES).any(is_phrase)
+        phrase.unwrap_or((usize::from(word as u8), 1))
     }
 
     /// Shows the symbols of a value one after the other.
@@ -188,7 +163,7 @@ impl Encoder {
         output.truncate(end);
     }
 
-    /// Puts single bytes as long as nothing else may begin; returns how many.
+    /// Puts single bytes as long as no phrase may begin; returns how many.
     #[inline(always)]
     fn put_bytes(&self, rest: &[u8], writer: &mut BitWriter<'_>) -> usize {
         let mut put = 0;
@@ -196,12 +171,11 @@ impl Encoder {
             let Some(chunk) = rest.get(put..).and_then(|rest| rest.first_chunk::<8>()) else { return put };
             let mut word = u64::from_le_bytes(*chunk);
             for _ in 0..BYTES_AT_ONCE {
-                let code = self.codes[usize::from(word as u8)];
-                if self.heads[hash(word)] != 0 || code >= SUSPECT_BITS << 16 {
+                if self.heads[hash(word)] != 0 {
                     writer.flush();
                     return put;
                 }
-                writer.add(code);
+                writer.add(self.codes[usize::from(word as u8)]);
                 word >>= 8;
                 put += 1;
             }
@@ -217,14 +191,6 @@ impl Encoder {
         let (symbol, length) = self.next(rest);
         writer.add(self.codes[symbol]);
         writer.flush();
-        if symbol == RAW_SYMBOL {
-            let word = load_word(rest);
-            for half in [word as u32, (word >> 32) as u32] {
-                writer.bits |= u64::from(half) << writer.count;
-                writer.count += 32;
-                writer.flush();
-            }
-        }
         length
     }
 }

@@ -2,8 +2,7 @@
 //!
 //! The documents of a collection repeat their field names and whole stretches between their values, and the values are mostly
 //! letters and digits of uneven frequency, or bytes without any order. So a table's sample gives up to [`PHRASES_MAX`] phrases,
-//! and one Huffman code covers phrases and single bytes alike; a phrase of twenty bytes then costs about one. Bytes
-//! without order are announced by a symbol of their own and stored as they are, eight at a time.
+//! and one Huffman code covers phrases and single bytes alike; a phrase of twenty bytes then costs about one.
 //!
 //! Against zstd with a trained dictionary this makes documents a little smaller in half the time, because nothing is searched
 //! that the sample did not show; and since no state is carried along, each value can be decoded alone. What repeats only
@@ -33,13 +32,8 @@ pub(crate) const PHRASE_BYTES_MAX: usize = 32;
 const PHRASES_MAX: usize = 384;
 /// The longest code.
 const CODE_BITS_MAX: u32 = 12;
-/// The symbols of single bytes come first.
+/// The symbols of single bytes come first, those of phrases from here on.
 const BYTE_SYMBOLS: usize = 256;
-/// The symbol after them announces this many bytes as they are.
-const RAW_SYMBOL: usize = BYTE_SYMBOLS;
-const RAW_BYTES: usize = 8;
-/// Phrases have the symbols from here on.
-const PHRASE_SYMBOLS: usize = RAW_SYMBOL + 1;
 
 /// What a stored model begins with. A zstd dictionary begins otherwise.
 pub(crate) const MODEL_MAGIC: [u8; 4] = *b"phr1";
@@ -78,7 +72,7 @@ impl Model {
             phrases.push(phrase.to_vec());
         }
         let lengths = bytes.get(bytes.len() - reader.remaining()..)?.to_vec();
-        let complete = lengths.len() == PHRASE_SYMBOLS + count && code::is_decodable(&lengths);
+        let complete = lengths.len() == BYTE_SYMBOLS + count && code::is_decodable(&lengths);
         complete.then_some(Model { phrases, lengths })
     }
 }

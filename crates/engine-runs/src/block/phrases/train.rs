@@ -5,10 +5,7 @@
 //! have it: letters that are merely frequent stay single, which costs nothing under a Huffman code.
 
 use super::code;
-use super::{
-    BYTE_SYMBOLS, CODE_BITS_MAX, Encoder, Model, PHRASE_BYTES_MAX, PHRASE_BYTES_MIN, PHRASE_SYMBOLS, PHRASES_MAX,
-    RAW_SYMBOL,
-};
+use super::{BYTE_SYMBOLS, Encoder, Model, PHRASE_BYTES_MAX, PHRASE_BYTES_MIN, PHRASES_MAX};
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 
@@ -55,29 +52,22 @@ fn halves(pair: u32) -> (usize, usize) {
 pub(crate) fn train(samples: &[&[u8]]) -> Model {
     let mut phrases = find_phrases(samples);
     let used = count(samples, &flat(phrases.clone()));
-    let mut number = PHRASE_SYMBOLS;
+    let mut number = BYTE_SYMBOLS;
     phrases.retain(|_| {
         number += 1;
         used[number - 1] >= USES_MIN
     });
-    // First without bytes as they are, for which the lengths must be known, then with them.
     let mut model = flat(phrases);
-    for _ in 0..2 {
-        let mut counts = count(samples, &model);
-        // A value may have bytes that the sample lacks.
-        counts.iter_mut().for_each(|count| *count += 1);
-        counts[RAW_SYMBOL] = counts[RAW_SYMBOL].max(counts.iter().sum::<u32>() / 256);
-        model.lengths = code::lengths(&counts);
-    }
+    let mut counts = count(samples, &model);
+    // A value may have bytes that the sample lacks.
+    counts.iter_mut().for_each(|count| *count += 1);
+    model.lengths = code::lengths(&counts);
     model
 }
 
-/// A model before anything was counted: bytes as they are never look shorter.
+/// A model before anything was counted.
 fn flat(phrases: Vec<Vec<u8>>) -> Model {
-    let mut lengths = vec![9; BYTE_SYMBOLS];
-    lengths.push(CODE_BITS_MAX as u8);
-    lengths.extend(phrases.iter().map(|_| 10));
-    Model { phrases, lengths }
+    Model { lengths: vec![10; BYTE_SYMBOLS + phrases.len()], phrases }
 }
 
 /// How often the sample needs each symbol.
