@@ -9,6 +9,7 @@
 //! and nothing large is freed, while it is held.
 
 use crate::block::compression::DictionaryShelf;
+use crate::prefetch::prefetch_at;
 use arc_swap::{ArcSwapOption, Guard};
 use parking_lot::Mutex;
 use std::collections::VecDeque;
@@ -48,6 +49,14 @@ impl<T> Resident<T> {
     pub(crate) fn glance(&self, look: impl FnOnce(&T)) {
         if let Some(value) = &*self.value.load() {
             look(value);
+        }
+    }
+
+    /// Lets the processor fetch what is there, without waiting for it.
+    #[inline]
+    pub(crate) fn touch(&self) {
+        if let Some(value) = &*self.value.load() {
+            prefetch_at(Arc::as_ptr(value));
         }
     }
 

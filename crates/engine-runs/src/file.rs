@@ -127,17 +127,17 @@ impl RunFile {
         result
     }
 
-    /// Reads, checks and decompresses a frame; `reserve` spare bytes per entry are allocated behind the payload.
+    /// Reads, checks and decompresses a frame; the payload lies behind so many zeros for each entry.
     pub(crate) fn read_payload(
         &self,
         handle: FrameHandle,
         kind: FrameKind,
         dictionary: Option<&ReadDictionary>,
-        reserve_per_entry: usize,
+        zeros_per_entry: usize,
     ) -> Result<(FrameHeader, Vec<u8>)> {
         self.with_frame(handle, kind, |header, stored| {
-            let reserve = usize::from(header.entries) * reserve_per_entry;
-            let raw = decompress(header, dictionary, stored, reserve)?;
+            let zeros = usize::from(header.entries) * zeros_per_entry;
+            let raw = decompress(header, dictionary, stored, zeros)?;
             Some((*header, raw))
         })
     }

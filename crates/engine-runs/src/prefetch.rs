@@ -7,16 +7,22 @@
 /// Begins to load the first two cache lines of the bytes. Never faults, never waits.
 #[inline]
 pub(crate) fn prefetch(bytes: &[u8]) {
+    prefetch_at(bytes.as_ptr());
+}
+
+/// Begins to load the first two cache lines of what lies there, whatever it is.
+#[inline]
+pub(crate) fn prefetch_at<T>(start: *const T) {
     #[cfg(target_arch = "x86_64")]
     {
         use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-        let start = bytes.as_ptr();
+        let start = start.cast::<i8>();
         // SAFETY: a prefetch is a hint that touches no memory as far as the language is concerned; any address is allowed.
         unsafe {
-            _mm_prefetch::<_MM_HINT_T0>(start.cast());
-            _mm_prefetch::<_MM_HINT_T0>(start.wrapping_add(64).cast());
+            _mm_prefetch::<_MM_HINT_T0>(start);
+            _mm_prefetch::<_MM_HINT_T0>(start.wrapping_add(64));
         }
     }
     #[cfg(not(target_arch = "x86_64"))]
-    let _ = bytes;
+    let _ = start;
 }

@@ -176,36 +176,43 @@ thread_local! {
     static DECOMPRESSOR: RefCell<DCtx<'static>> = RefCell::new(DCtx::create());
 }
 
-/// Decompresses a frame's payload into a new buffer with `reserve` spare bytes behind it. `None` if the bytes are not what
-/// a compressor of ours made.
+/// Decompresses a frame's payload into a new buffer, behind so many zeros. `None` if the bytes are not what a compressor of ours
+/// made.
 pub(crate) fn decompress(
     header: &FrameHeader,
     dictionary: Option<&ReadDictionary>,
     stored: &[u8],
-    reserve: usize,
+    zeros: usize,
 ) -> Option<Vec<u8>> {
     let raw_length = header.raw_length as usize;
     if header.compression == Compression::Phrases {
-        return packed::unpack(stored, dictionary?.phrases()?, header.entries, raw_length, reserve);
+        return packed::unpack(stored, dictionary?.phrases()?, header.entries, raw_length, zeros);
     }
-    let mut output = Vec::with_capacity(raw_length.checked_add(reserve)?);
+    let mut output = Vec::with_capacity(raw_length.checked_add(zeros)?);
+    output.resize(zeros, 0);
     match header.compression {
         Compression::None | Compression::Phrases => output.extend_from_slice(stored),
         Compression::Zstd => DECOMPRESSOR
-            .with_borrow_mut(|context| context.decompress(&mut Cursor::new(&mut output), stored))
+            .with_borrow_mut(|context| context.decompress(&mut behind(&mut output), stored))
             .map(drop)
             .ok()?,
         Compression::ZstdDictionary => {
             let prepared = dictionary?.zstd()?;
             DECOMPRESSOR
-                .with_borrow_mut(|context| {
-                    context.decompress_using_ddict(&mut Cursor::new(&mut output), stored, prepared)
-                })
+                .with_borrow_mut(|context| context.decompress_using_ddict(&mut behind(&mut output), stored, prepared))
                 .map(drop)
                 .ok()?
         }
     }
-    (output.len() == raw_length).then_some(output)
+    (output.len() == zeros + raw_length).then_some(output)
+}
+
+/// Appends.
+fn behind(output: &mut Vec<u8>) -> Cursor<&mut Vec<u8>> {
+    let end = output.len() as u64;
+    let mut cursor = Cursor::new(output);
+    cursor.set_position(end);
+    cursor
 }
 
 #[cfg(test)]
@@ -234,9 +241,9 @@ mod tests {
         assert_eq!(compressor.compress(&raw, &mut small), Compression::ZstdDictionary);
         assert!(small.len() < plain.len());
         let zstd = header(Compression::Zstd, raw.len());
-        assert_eq!(decompress(&zstd, None, &plain, 8).as_ref(), Some(&raw));
+        assert_eq!(decompress(&zstd, None, &plain, 0).as_ref(), Some(&raw));
         let with_dictionary = header(Compression::ZstdDictionary, raw.len());
-        assert_eq!(decompress(&with_dictionary, Some(&read), &small, 64).as_ref(), Some(&raw));
+        assert_eq!(decompress(&with_dictionary, Some(&read), &small, 3), Some([b"\0\0\0", &*raw].concat()));
         let longer = header(Compression::ZstdDictionary, raw.len() + 1);
         assert_eq!(decompress(&longer, Some(&read), &small, 0), None);
         assert_eq!(decompress(&with_dictionary, Some(&read), &small[1..], 0), None);

@@ -2,9 +2,10 @@
 //!
 //! The payload is the shared key prefix (length, bytes), then the entries, each
 //! `flags, suffix length, [value length], [sequence], [commit], [durable], suffix, value`.
-//! Loading walks the entries once, checks every length and appends one slot for each: the first four bytes of its suffix
-//! as a number, and its offset. A search thus touches one or two cache lines of slots and one entry; stepping either way
-//! is a subtraction or addition. Slots are not stored: they would cost a tenth of an index on disk.
+//! Loading walks the entries once, checks every length and writes one slot for each in front of the payload: the first four
+//! bytes of its suffix as a number, and its offset. A search thus touches one or two cache lines of slots with the prefix
+//! behind them, and one entry; stepping either way is a subtraction or addition. Slots are not stored: they would cost a
+//! tenth of an index on disk.
 //!
 //! Invariant: after [`Block::decode`] every slot's entry parses, so later parsing cannot fail; should it ever, the
 //! entry reads as empty instead of panicking.
@@ -127,8 +128,8 @@ impl Entry {
 
 /// A block in memory.
 pub(crate) struct Block {
+    /// Slots, then the payload.
     bytes: Bytes,
-    slots_start: u32,
     count: u32,
     prefix_start: u32,
     prefix_length: u32,
@@ -136,32 +137,36 @@ pub(crate) struct Block {
 }
 
 impl Block {
-    /// Checks a decompressed payload and adds the slots. `None` if it is not a block of `count` entries.
-    pub(crate) fn decode(mut payload: Vec<u8>, count: u16) -> Option<Block> {
-        let end = payload.len();
+    /// The room that must be left in front of a payload of so many entries.
+    pub(crate) fn slots_length(count: u16) -> usize {
+        usize::from(count) * SLOT_BYTES
+    }
+
+    /// Checks a plain payload, with room for the slots in front of it, and fills those in. `None` if it is not a block of
+    /// `count` entries.
+    pub(crate) fn decode(mut buffer: Vec<u8>, count: u16) -> Option<Block> {
+        let end = buffer.len();
         u32::try_from(end).ok()?;
-        let mut reader = Reader::new(&payload);
+        let slots_end = Block::slots_length(count);
+        let mut reader = Reader::new(buffer.get(slots_end..)?);
         let prefix_length = reader.bytes()?.len();
         let mut at = end - reader.remaining();
         let prefix_start = at - prefix_length;
-        payload.reserve_exact(usize::from(count) * SLOT_BYTES);
-        for _ in 0..count {
-            let entry = parse(payload.get(..end)?, at)?;
+        for position in 0..usize::from(count) {
+            let entry = parse(&buffer, at)?;
             if entry.flags & !FLAGS_KNOWN != 0 || entry.end() > end {
                 return None;
             }
             if entry.is_out_of_line() && entry.value_length as usize != ValueReference::ENCODED_BYTES {
                 return None;
             }
-            let suffix_start = entry.suffix_start as usize;
-            let head = head(payload.get(suffix_start..suffix_start + entry.suffix_length as usize)?);
-            payload.extend_from_slice(&head.to_le_bytes());
-            payload.extend_from_slice(&(at as u32).to_le_bytes());
+            let head = head(buffer.get(entry.suffix_range())?);
+            let slot = (u64::from(at as u32) << 32) | u64::from(head);
+            buffer.get_mut(position * SLOT_BYTES..(position + 1) * SLOT_BYTES)?.copy_from_slice(&slot.to_le_bytes());
             at = entry.end();
         }
         (at == end).then(|| Block {
-            bytes: Bytes::from(payload),
-            slots_start: end as u32,
+            bytes: Bytes::from(buffer),
             count: u32::from(count),
             prefix_start: prefix_start as u32,
             prefix_length: prefix_length as u32,
@@ -211,6 +216,13 @@ impl Block {
             let offset = (self.slot(position) >> 32) as usize;
             prefetch(self.bytes.get(offset..).unwrap_or_default());
         }
+    }
+
+    /// Loads slots, prefix and the beginning of the first entry into the processor's cache.
+    #[inline]
+    pub(crate) fn touch_front(&self) {
+        prefetch(&self.bytes);
+        prefetch(self.bytes.get(128..).unwrap_or_default());
     }
 
     /// What follows the prefix in the entry's key.
@@ -293,7 +305,7 @@ impl Block {
     /// Head in the low half, offset in the high half.
     #[inline]
     fn slot(&self, position: usize) -> u64 {
-        let start = self.slots_start as usize + position * SLOT_BYTES;
+        let start = position * SLOT_BYTES;
         let slot = self.bytes.get(start..start + SLOT_BYTES).and_then(|slot| slot.first_chunk());
         slot.map_or(0, |slot| u64::from_le_bytes(*slot))
     }
@@ -369,6 +381,10 @@ mod tests {
         (payload, staged.count() as u16)
     }
 
+    fn decode(payload: &[u8], count: u16) -> Option<Block> {
+        Block::decode([&vec![0; Block::slots_length(count)], payload].concat(), count)
+    }
+
     fn full_key(block: &Block, position: usize) -> Vec<u8> {
         [block.prefix(), block.suffix(&block.entry(position))].concat()
     }
@@ -384,7 +400,7 @@ mod tests {
             (b"key/b", 0, Stamp::new(3, Timestamp::NONE), &long),
         ];
         let (payload, count) = build(&entries);
-        let block = Block::decode(payload, count).unwrap();
+        let block = decode(&payload, count).unwrap();
         assert_eq!(block.prefix(), b"key");
         for (position, (key, flags, stamp, value)) in entries.iter().enumerate() {
             let entry = block.entry(position);
@@ -404,7 +420,7 @@ mod tests {
         let mut entries: Vec<(&[u8], u8, Stamp, &[u8])> = vec![(b"A", 0, Stamp::SETTLED, b"v")];
         entries.extend(keys.iter().map(|key| (key.as_slice(), 0, Stamp::SETTLED, b"v".as_slice())));
         let (payload, count) = build(&entries);
-        let block = Block::decode(payload, count).unwrap();
+        let block = decode(&payload, count).unwrap();
         for (position, entry) in entries.iter().enumerate() {
             assert_eq!(block.search(entry.0), (position, true));
         }
@@ -418,14 +434,14 @@ mod tests {
             for value in 0..=255 {
                 let mut damaged = payload.clone();
                 damaged[position] = value;
-                if let Some(block) = Block::decode(damaged, count) {
+                if let Some(block) = decode(&damaged, count) {
                     (0..block.count()).for_each(|position| drop(full_key(&block, position)));
                     block.search(b"ac");
                 }
             }
-            assert!(Block::decode(payload[..position].to_vec(), count).is_none());
+            assert!(decode(&payload[..position], count).is_none());
         }
-        assert!(Block::decode(payload.clone(), count + 1).is_none());
-        assert!(Block::decode(payload, count - 1).is_none());
+        assert!(decode(&payload, count + 1).is_none());
+        assert!(decode(&payload, count - 1).is_none());
     }
 }

@@ -6,7 +6,7 @@
 
 use super::builder::StagedBlock;
 use super::compression::ReadDictionary;
-use super::entries::{Block, Entry, SLOT_BYTES, parse};
+use super::entries::{Block, Entry, parse};
 use super::frame::FrameHeader;
 use super::phrases::{Decoder, Encoder, PHRASE_BYTES_MAX, Task};
 use crate::cache::Charge;
@@ -117,31 +117,30 @@ impl Plan {
     }
 }
 
-/// The plain payload of a packed one, with `reserve` spare bytes behind it; `None` if it is not a block of `count` entries.
+/// The plain payload of a packed one, behind so many zeros; `None` if it is not a block of `count` entries.
 pub(crate) fn unpack(
     payload: &[u8],
     decoder: &Decoder,
     count: u16,
     raw_length: usize,
-    reserve: usize,
+    zeros: usize,
 ) -> Option<Vec<u8>> {
     let plan = Plan::new(payload, count, raw_length)?;
     let (middle, middle_at) = plan.middle;
     let (first, second) = plan.entries.split_at(middle);
-    let mut output = Vec::with_capacity(raw_length + PHRASE_BYTES_MAX.max(reserve));
-    output.extend_from_slice(payload.get(..plan.prefix_end)?);
-    output.resize(raw_length + PHRASE_BYTES_MAX, 0);
+    let mut output = vec![0; zeros + raw_length + PHRASE_BYTES_MAX];
+    output.get_mut(zeros..zeros + plan.prefix_end)?.copy_from_slice(payload.get(..plan.prefix_end)?);
     SECOND_HALF.with_borrow_mut(|half| {
         let half_length = raw_length - middle_at;
         if half.len() < half_length + PHRASE_BYTES_MAX {
             half.resize(half_length + PHRASE_BYTES_MAX, 0);
         }
         let starts = [0, middle_at];
-        decoder.decode_lists(payload, [first, second], [&mut output, half], |(packed, start), output| {
+        decoder.decode_lists(payload, [first, second], [&mut output[zeros..], half], |(packed, start), output| {
             let start = start - starts[usize::from(*start >= middle_at)];
             put_down(payload, packed, start, output)
         });
-        output.truncate(middle_at);
+        output.truncate(zeros + middle_at);
         output.extend_from_slice(&half[..half_length]);
     });
     Some(output)
@@ -209,9 +208,9 @@ impl PackedBlock {
     /// The whole block.
     pub(crate) fn open(&self) -> Option<Block> {
         let decoder = self.dictionary.phrases()?;
-        let reserve = usize::from(self.count) * SLOT_BYTES;
-        let payload = unpack(&self.payload, decoder, self.count, self.raw_length as usize, reserve)?;
-        Block::decode(payload, self.count)
+        let zeros = Block::slots_length(self.count);
+        let buffer = unpack(&self.payload, decoder, self.count, self.raw_length as usize, zeros)?;
+        Block::decode(buffer, self.count)
     }
 
     /// A block of the first entry with this key alone. The outer `None` is damage.
@@ -236,12 +235,13 @@ impl PackedBlock {
         if length > self.raw_length as usize {
             return None;
         }
-        let mut output = Vec::with_capacity(length + PHRASE_BYTES_MAX);
-        output.extend_from_slice(self.payload.get(..prefix_end)?);
-        output.resize(length + PHRASE_BYTES_MAX, 0);
-        let task = put_down(&self.payload, packed, prefix_end, &mut output);
-        decoder.decode(&self.payload, &task, &mut output);
-        output.truncate(length);
+        let zeros = Block::slots_length(1);
+        let mut output = vec![0; zeros + length + PHRASE_BYTES_MAX];
+        let (_, plain) = output.split_at_mut(zeros);
+        plain.get_mut(..prefix_end)?.copy_from_slice(self.payload.get(..prefix_end)?);
+        let task = put_down(&self.payload, packed, prefix_end, plain);
+        decoder.decode(&self.payload, &task, plain);
+        output.truncate(zeros + length);
         Block::decode(output, 1)
     }
 }

@@ -324,14 +324,22 @@ impl RunIterator {
     #[inline]
     fn touch_neighbours(&self, direction: Direction) {
         let (Some(block), Some(partition)) = (&self.block, &self.partition) else { return };
-        let (entry, next) = match direction {
-            Direction::Forward => (1, self.block_position.wrapping_add(1)),
-            Direction::Backward => (block.count().wrapping_sub(2), self.block_position.wrapping_sub(1)),
+        let (entry, next, after_next) = match direction {
+            Direction::Forward => (1, self.block_position.wrapping_add(1), self.block_position.wrapping_add(2)),
+            Direction::Backward => {
+                let position = self.block_position;
+                (block.count().wrapping_sub(2), position.wrapping_sub(1), position.wrapping_sub(2))
+            }
         };
         block.touch(entry);
+        // One after the other: where the block's bytes lie must be there before they can be asked for.
+        if let Some((_, place)) = partition.block(after_next) {
+            place.touch();
+        }
         if let Some((_, place)) = partition.block(next) {
-            place.glance(|block| {
-                block.touch(if direction == Direction::Forward { 0 } else { block.count().wrapping_sub(1) })
+            place.glance(|block| match direction {
+                Direction::Forward => block.touch_front(),
+                Direction::Backward => block.touch(block.count().wrapping_sub(1)),
             });
         }
     }

@@ -7,7 +7,7 @@
 
 use super::Lost;
 use crate::block::compression::ReadDictionary;
-use crate::block::entries::{Block, Entry};
+use crate::block::entries::{Block, Entry, SLOT_BYTES};
 use crate::block::frame::FrameKind;
 use crate::file::FrameHandle;
 use crate::section::filter::FilterPrefix;
@@ -185,8 +185,9 @@ impl<'a> Section<'a> {
 
     fn block(&self, frame: &FrameInfo) -> Option<Block> {
         let kind = frame.header.kind;
-        let (header, payload) = self.file.read_payload(frame.handle(), kind, self.dictionary.as_ref(), 0).ok()?;
-        Block::decode(payload, header.entries)
+        let (header, buffer) =
+            self.file.read_payload(frame.handle(), kind, self.dictionary.as_ref(), SLOT_BYTES).ok()?;
+        Block::decode(buffer, header.entries)
     }
 
     /// The value of a version, `Some(None)` for a deletion, `None` if it cannot be read.

@@ -376,9 +376,9 @@ impl SectionCore {
             if header.compression == Compression::Phrases {
                 return PackedBlock::new(header, stored, dictionary?).map(Stored::Packed);
             }
-            let reserve = usize::from(header.entries) * SLOT_BYTES;
-            let payload = decompress(header, dictionary.map(|dictionary| &**dictionary), stored, reserve)?;
-            Block::decode(payload, header.entries).map(Stored::Open)
+            let zeros = Block::slots_length(header.entries);
+            let buffer = decompress(header, dictionary.map(|dictionary| &**dictionary), stored, zeros)?;
+            Block::decode(buffer, header.entries).map(Stored::Open)
         })?;
         self.cache.count_read(u64::from(handle.length));
         Ok(match stored {
