@@ -9,7 +9,12 @@ use std::process::Command;
 const LAYERS: &[(&str, &[&str])] = &[
     ("pando-env", &[]),
     ("pando-base", &["pando-env"]),
-    ("pando-storage", &[]),
+    ("pando-doc", &["pando-env"]),
+    ("pando-keystring", &["pando-env"]),
+    ("pando-wire", &["pando-env"]),
+    ("pando-oplog", &["pando-env", "pando-wire"]),
+    ("pando-storage", &["pando-doc", "pando-keystring", "pando-wire", "pando-oplog"]),
+    ("pando-locks", &["pando-storage"]),
     ("pando-engine-log", &["pando-storage"]),
     ("pando-engine-runs", &["pando-storage", "pando-engine-log"]),
     ("pando-engine", &[]),

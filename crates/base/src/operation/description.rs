@@ -1,0 +1,64 @@
+//! What an operation says of itself to currentOp, the profiler and the log of slow operations.
+
+use crate::Namespace;
+use bytes::Bytes;
+
+/// The kind of an operation, by currentOp's names.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum OperationKind {
+    /// Not known yet.
+    #[default]
+    None,
+    /// A query.
+    Query,
+    /// The next batch of a cursor.
+    GetMore,
+    /// An insert.
+    Insert,
+    /// An update.
+    Update,
+    /// A delete.
+    Remove,
+    /// Anything else.
+    Command,
+}
+
+impl OperationKind {
+    /// The name in currentOp's field "op".
+    pub const fn name(self) -> &'static str {
+        match self {
+            OperationKind::None => "none",
+            OperationKind::Query => "query",
+            OperationKind::GetMore => "getmore",
+            OperationKind::Insert => "insert",
+            OperationKind::Update => "update",
+            OperationKind::Remove => "remove",
+            OperationKind::Command => "command",
+        }
+    }
+}
+
+/// What an operation is doing. Documents are BSON bytes; this crate does not look inside.
+#[derive(Clone, Debug, Default)]
+pub struct OperationDescription {
+    /// The kind.
+    pub kind: OperationKind,
+    /// The collection, or the database with an empty collection.
+    pub namespace: Option<Namespace>,
+    /// The command's name; empty if it is not known yet.
+    pub command_name: &'static str,
+    /// The command as it was sent.
+    pub command: Option<Bytes>,
+    /// For a getMore: the command that made the cursor.
+    pub originating_command: Option<Bytes>,
+    /// The logical session's id document.
+    pub session: Option<Bytes>,
+    /// The session's transaction number.
+    pub transaction_number: Option<i64>,
+    /// How the plan was summed up: "IXSCAN { a: 1 }".
+    pub plan_summary: String,
+    /// Where a long task stands: its words, what is done, what there is to do.
+    pub progress: Option<(String, u64, u64)>,
+    /// What it waits for, if it waits for a lock.
+    pub waiting_for_lock: bool,
+}

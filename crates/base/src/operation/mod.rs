@@ -1,0 +1,32 @@
+//! An operation in progress: who asked for it, how long it may take, whether it was told to stop, what it has done so far.
+//!
+//! Every request a client makes, and every longer task of the server's own, has an [`OperationContext`], passed down to
+//! whatever works for it. Work that can last asks [`OperationContext::check`] at every row: two loads, as long as nobody
+//! stopped it and it has no deadline. Work that waits gives its future to [`OperationContext::interruptible`].
+//!
+//! Stopping is a request, not force: [`OperationContext::kill`] stores a code, wakes those who wait, and the operation ends
+//! with that code where it next looks. The first kill wins. A scope in which it must not be stopped
+//! ([`OperationContext::ignore_interrupts`]) hears of shutdown alone.
+//!
+//! Time is monotonic nanoseconds from the clock that the [`OperationRegistry`] was given. Nobody here sleeps: a wait with
+//! a deadline is the caller's, see [`OperationContext::deadline_ns`].
+//!
+//! Invariants: an id is in the registry as long as a handle of the operation lives. A killed operation's children are
+//! killed. Lock order: a registry's shard, then an operation's children, parent before child; the description's lock is
+//! innermost. Under a lock nothing is called but the clock.
+
+mod client;
+mod context;
+mod description;
+mod registry;
+mod state;
+mod statistics;
+
+#[cfg(test)]
+mod tests;
+
+pub use client::Client;
+pub use context::{DeadlineScope, IgnoreInterruptsScope, OperationContext};
+pub use description::{OperationDescription, OperationKind};
+pub use registry::{MonotonicClock, OperationRegistry};
+pub use statistics::{OperationStatistics, Tally};

@@ -1,0 +1,101 @@
+//! What an operation has done so far, counted where it happens.
+//!
+//! Counters are relaxed: they are read by others only to be shown.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+macro_rules! statistics {
+    ($($(#[$doc:meta])* $field:ident = $name:literal,)*) => {
+        /// The counters of one operation. A loop over rows counts by itself and adds up once.
+        #[derive(Debug, Default)]
+        pub struct OperationStatistics {
+            $($(#[$doc])* pub $field: Tally,)*
+        }
+
+        impl OperationStatistics {
+            /// Every counter that is not zero, by the name that the log of slow operations uses.
+            pub fn counted(&self) -> impl Iterator<Item = (&'static str, u64)> {
+                [$(($name, self.$field.get())),*].into_iter().filter(|(_, count)| *count != 0)
+            }
+
+            /// Adds another's counters, e.g. a child's.
+            pub fn add_all(&self, other: &OperationStatistics) {
+                $(self.$field.add(other.$field.get());)*
+            }
+        }
+    };
+}
+
+statistics! {
+    /// Index keys looked at.
+    keys_examined = "keysExamined",
+    /// Documents looked at.
+    documents_examined = "docsExamined",
+    /// Documents returned.
+    documents_returned = "nreturned",
+    /// Documents that an update or delete matched.
+    matched = "nMatched",
+    /// Documents changed.
+    modified = "nModified",
+    /// Documents inserted.
+    inserted = "ninserted",
+    /// Documents deleted.
+    deleted = "ndeleted",
+    /// Documents inserted because nothing matched.
+    upserted = "nUpserted",
+    /// Index keys inserted.
+    keys_inserted = "keysInserted",
+    /// Index keys deleted.
+    keys_deleted = "keysDeleted",
+    /// Times it gave up its resources to others and came back.
+    yields = "numYields",
+    /// Write conflicts it tried again after.
+    write_conflicts = "writeConflicts",
+    /// Times the engine was short of memory for it.
+    temporarily_unavailable = "temporarilyUnavailableErrors",
+    /// Times its transaction was too large for the cache.
+    transaction_too_large = "transactionTooLargeErrors",
+    /// Times it met a prepared transaction.
+    prepare_conflicts = "prepareReadConflicts",
+    /// Times it waited for a lock.
+    lock_waits = "lockWaits",
+    /// How long it waited for locks.
+    lock_wait_micros = "lockWaitMicros",
+    /// Times it waited for a ticket.
+    ticket_waits = "ticketWaits",
+    /// How long it waited for tickets.
+    ticket_wait_micros = "ticketWaitMicros",
+    /// How long it waited for its write concern.
+    write_concern_wait_micros = "waitForWriteConcernDurationMicros",
+    /// How long planning took.
+    planning_micros = "planningTimeMicros",
+    /// Bytes read from storage.
+    bytes_read = "bytesRead",
+    /// Bytes written to storage.
+    bytes_written = "bytesWritten",
+    /// Bytes of the reply.
+    response_bytes = "reslen",
+}
+
+/// One counter.
+#[derive(Debug, Default)]
+pub struct Tally(AtomicU64);
+
+impl Tally {
+    /// Counts one.
+    pub fn increment(&self) {
+        self.add(1);
+    }
+
+    /// Counts several.
+    pub fn add(&self, count: u64) {
+        if count != 0 {
+            self.0.fetch_add(count, Ordering::Relaxed);
+        }
+    }
+
+    /// The count so far.
+    pub fn get(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+}

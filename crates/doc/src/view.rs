@@ -1,0 +1,350 @@
+//! Views of documents and arrays in place, and the walk over their elements.
+//!
+//! A view holds bytes that were validated once. So the walk needs no `Result`; on bytes that are damaged all the same
+//! it ends early, it never panics and never reads outside. The decoding of one element is the hottest code of the
+//! server: `get` skips over values without decoding them.
+
+use crate::validate::{Limits, validate, validate_prefix};
+use crate::{Decimal128, ObjectId, Value, ValueType};
+use bstr::BStr;
+use pando_base::{Result, Timestamp};
+
+/// The bytes of the empty document.
+pub(crate) const EMPTY: &[u8] = &[5, 0, 0, 0, 0];
+
+/// A validated document, borrowed. Equality is that of bytes.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub struct DocRef<'a> {
+    bytes: &'a [u8],
+}
+
+/// A validated array, borrowed. Equality is that of bytes.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub struct ArrayRef<'a> {
+    doc: DocRef<'a>,
+}
+
+/// A named value of a document.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Element<'a> {
+    /// The field's name; never contains NUL.
+    pub name: &'a BStr,
+    /// The field's value.
+    pub value: Value<'a>,
+}
+
+/// A named value, not decoded yet.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct RawElement<'a> {
+    /// The type of the value.
+    pub value_type: ValueType,
+    /// The field's name.
+    pub name: &'a BStr,
+    /// The encoded value.
+    pub value_bytes: &'a [u8],
+    /// The element as a whole: type, name, value.
+    pub bytes: &'a [u8],
+}
+
+impl<'a> DocRef<'a> {
+    /// The document without fields.
+    pub const EMPTY: DocRef<'static> = DocRef { bytes: EMPTY };
+
+    /// Validates the bytes as exactly one document, with the default limits.
+    pub fn parse(bytes: &'a [u8]) -> Result<DocRef<'a>> {
+        DocRef::parse_with(bytes, &Limits::default())
+    }
+
+    /// Validates the bytes as exactly one document.
+    pub fn parse_with(bytes: &'a [u8], limits: &Limits) -> Result<DocRef<'a>> {
+        validate(bytes, limits)?;
+        Ok(DocRef { bytes })
+    }
+
+    /// Validates the document at the start of the bytes; returns it and the bytes after it.
+    pub fn parse_prefix(bytes: &'a [u8], limits: &Limits) -> Result<(DocRef<'a>, &'a [u8])> {
+        let size_bytes = validate_prefix(bytes, limits)?;
+        let (bytes, rest) = bytes.split_at(size_bytes.min(bytes.len()));
+        Ok((DocRef { bytes }, rest))
+    }
+
+    /// A view of bytes that were validated when they were stored. Nothing is checked; if they are damaged, fields are
+    /// missing.
+    #[inline]
+    pub const fn trusted(bytes: &'a [u8]) -> DocRef<'a> {
+        DocRef { bytes }
+    }
+
+    /// The encoded document.
+    #[inline]
+    pub const fn bytes(self) -> &'a [u8] {
+        self.bytes
+    }
+
+    /// How long the encoded document is.
+    #[inline]
+    pub const fn size_bytes(self) -> usize {
+        self.bytes.len()
+    }
+
+    /// True without fields.
+    pub const fn is_empty(self) -> bool {
+        self.bytes.len() <= EMPTY.len()
+    }
+
+    /// How many fields there are; walks over them.
+    pub fn field_count(self) -> usize {
+        self.raw_elements().count()
+    }
+
+    /// The fields in order.
+    #[inline]
+    pub fn elements(self) -> Elements<'a> {
+        Elements { raw: self.raw_elements() }
+    }
+
+    /// The fields in order, values not decoded.
+    #[inline]
+    pub fn raw_elements(self) -> RawElements<'a> {
+        RawElements { rest: self.bytes.get(4..).unwrap_or_default() }
+    }
+
+    /// The encoded fields without the length in front and the zero at the end.
+    #[inline]
+    pub fn element_bytes(self) -> &'a [u8] {
+        self.bytes.get(4..self.bytes.len().saturating_sub(1)).unwrap_or_default()
+    }
+
+    /// The value of the first field with this name.
+    #[inline]
+    pub fn get(self, name: impl AsRef<[u8]>) -> Option<Value<'a>> {
+        self.get_raw(name).and_then(RawElement::value)
+    }
+
+    /// The first field with this name, not decoded.
+    #[inline]
+    pub fn get_raw(self, name: impl AsRef<[u8]>) -> Option<RawElement<'a>> {
+        let name = name.as_ref();
+        self.raw_elements().find(|element| **element.name == *name)
+    }
+
+    /// True if there is a field with this name.
+    pub fn contains(self, name: impl AsRef<[u8]>) -> bool {
+        self.get_raw(name).is_some()
+    }
+
+    /// The first field.
+    pub fn first(self) -> Option<Element<'a>> {
+        self.elements().next()
+    }
+}
+
+impl<'a> ArrayRef<'a> {
+    /// The array without values.
+    pub const EMPTY: ArrayRef<'static> = ArrayRef { doc: DocRef::EMPTY };
+
+    /// Sees a document's values as an array; the names are kept and ignored.
+    #[inline]
+    pub const fn from_doc(doc: DocRef<'a>) -> ArrayRef<'a> {
+        ArrayRef { doc }
+    }
+
+    /// The array as the document that it is on the wire, with indexes for names.
+    #[inline]
+    pub const fn as_doc(self) -> DocRef<'a> {
+        self.doc
+    }
+
+    /// The encoded array.
+    pub const fn bytes(self) -> &'a [u8] {
+        self.doc.bytes
+    }
+
+    /// The values in order.
+    #[inline]
+    pub fn values(self) -> impl Iterator<Item = Value<'a>> + Clone {
+        self.doc.elements().map(|element| element.value)
+    }
+
+    /// How many values there are; walks over them.
+    pub fn len(self) -> usize {
+        self.doc.field_count()
+    }
+
+    /// True without values.
+    pub const fn is_empty(self) -> bool {
+        self.doc.is_empty()
+    }
+
+    /// The value at this place.
+    pub fn get(self, index: usize) -> Option<Value<'a>> {
+        self.doc.raw_elements().nth(index).and_then(RawElement::value)
+    }
+}
+
+impl<'a> RawElement<'a> {
+    /// Decodes the value; none only if the bytes are damaged.
+    #[inline]
+    pub fn value(self) -> Option<Value<'a>> {
+        decode(self.value_type, self.value_bytes)
+    }
+}
+
+/// The fields of a document, in order.
+#[derive(Clone, Debug)]
+pub struct Elements<'a> {
+    raw: RawElements<'a>,
+}
+
+impl<'a> Elements<'a> {
+    /// The fields not yet walked over, encoded.
+    pub fn rest_bytes(&self) -> &'a [u8] {
+        self.raw.rest_bytes()
+    }
+}
+
+impl<'a> Iterator for Elements<'a> {
+    type Item = Element<'a>;
+
+    #[inline]
+    fn next(&mut self) -> Option<Element<'a>> {
+        let raw = self.raw.next()?;
+        let value = raw.value();
+        debug_assert!(value.is_some(), "a validated value decodes");
+        Some(Element { name: raw.name, value: value? })
+    }
+}
+
+impl std::iter::FusedIterator for Elements<'_> {}
+
+/// The fields of a document, in order and not decoded.
+#[derive(Clone, Debug)]
+pub struct RawElements<'a> {
+    rest: &'a [u8],
+}
+
+impl<'a> RawElements<'a> {
+    /// The fields not yet walked over, encoded.
+    pub fn rest_bytes(&self) -> &'a [u8] {
+        self.rest.get(..self.rest.len().saturating_sub(1)).unwrap_or_default()
+    }
+}
+
+impl<'a> Iterator for RawElements<'a> {
+    type Item = RawElement<'a>;
+
+    #[inline]
+    fn next(&mut self) -> Option<RawElement<'a>> {
+        let element = split_element(self.rest);
+        self.rest = match element {
+            Some(element) => self.rest.get(element.bytes.len()..).unwrap_or_default(),
+            None => &[],
+        };
+        element
+    }
+}
+
+impl std::iter::FusedIterator for RawElements<'_> {}
+
+/// The element at the start of the bytes; none at the zero that ends a document.
+#[inline]
+fn split_element(bytes: &[u8]) -> Option<RawElement<'_>> {
+    let (&code, after_code) = bytes.split_first()?;
+    if code == 0 {
+        return None;
+    }
+    let value_type = ValueType::from_code(code)?;
+    let name_length = after_code.iter().position(|&byte| byte == 0)?;
+    let (name, value) = (after_code.get(..name_length)?, after_code.get(name_length + 1..)?);
+    let size_bytes = value_size_bytes(value_type, value)?;
+    Some(RawElement {
+        value_type,
+        name: BStr::new(name),
+        value_bytes: value.get(..size_bytes)?,
+        bytes: bytes.get(..name_length + 2 + size_bytes)?,
+    })
+}
+
+/// How long the value at the start of the bytes is.
+#[inline]
+fn value_size_bytes(value_type: ValueType, bytes: &[u8]) -> Option<usize> {
+    Some(match value_type {
+        ValueType::Undefined | ValueType::Null | ValueType::MinKey | ValueType::MaxKey => 0,
+        ValueType::Bool => 1,
+        ValueType::Int32 => 4,
+        ValueType::Double | ValueType::DateTime | ValueType::Timestamp | ValueType::Int64 => 8,
+        ValueType::ObjectId => 12,
+        ValueType::Decimal => 16,
+        ValueType::String | ValueType::Code | ValueType::Symbol => length_at(bytes)?.checked_add(4)?,
+        ValueType::Document | ValueType::Array | ValueType::CodeWithScope => length_at(bytes)?,
+        ValueType::Binary => length_at(bytes)?.checked_add(5)?,
+        ValueType::DbPointer => length_at(bytes)?.checked_add(16)?,
+        ValueType::Regex => {
+            let (pattern, rest) = split_c_string(bytes)?;
+            let (options, _) = split_c_string(rest)?;
+            pattern.len() + options.len() + 2
+        }
+    })
+}
+
+/// Decodes a value from exactly its bytes.
+#[inline]
+fn decode(value_type: ValueType, bytes: &[u8]) -> Option<Value<'_>> {
+    Some(match value_type {
+        ValueType::Double => Value::Double(f64::from_le_bytes(fixed(bytes)?)),
+        ValueType::String => Value::String(text(bytes)?),
+        ValueType::Document => Value::Document(DocRef { bytes }),
+        ValueType::Array => Value::Array(ArrayRef { doc: DocRef { bytes } }),
+        ValueType::Binary => Value::Binary { subtype: *bytes.get(4)?, bytes: bytes.get(5..)? },
+        ValueType::Undefined => Value::Undefined,
+        ValueType::ObjectId => Value::ObjectId(ObjectId::from_bytes(fixed(bytes)?)),
+        ValueType::Bool => Value::Bool(*bytes.first()? != 0),
+        ValueType::DateTime => Value::DateTime(i64::from_le_bytes(fixed(bytes)?)),
+        ValueType::Null => Value::Null,
+        ValueType::Regex => {
+            let (pattern, rest) = split_c_string(bytes)?;
+            let (options, _) = split_c_string(rest)?;
+            Value::Regex { pattern: BStr::new(pattern), options: BStr::new(options) }
+        }
+        ValueType::DbPointer => {
+            let (namespace, id) = bytes.split_at_checked(bytes.len().checked_sub(12)?)?;
+            Value::DbPointer { namespace: text(namespace)?, id: ObjectId::from_bytes(fixed(id)?) }
+        }
+        ValueType::Code => Value::Code(text(bytes)?),
+        ValueType::Symbol => Value::Symbol(text(bytes)?),
+        ValueType::CodeWithScope => {
+            let rest = bytes.get(4..)?;
+            let (code, scope) = rest.split_at_checked(length_at(rest)?.checked_add(4)?)?;
+            Value::CodeWithScope { code: text(code)?, scope: DocRef { bytes: scope } }
+        }
+        ValueType::Int32 => Value::Int32(i32::from_le_bytes(fixed(bytes)?)),
+        ValueType::Timestamp => Value::Timestamp(Timestamp(u64::from_le_bytes(fixed(bytes)?))),
+        ValueType::Int64 => Value::Int64(i64::from_le_bytes(fixed(bytes)?)),
+        ValueType::Decimal => Value::Decimal(Decimal128::from_bid_bytes(fixed(bytes)?)),
+        ValueType::MinKey => Value::MinKey,
+        ValueType::MaxKey => Value::MaxKey,
+    })
+}
+
+/// The little-endian length at the start of the bytes.
+#[inline]
+fn length_at(bytes: &[u8]) -> Option<usize> {
+    bytes.first_chunk().map(|length| u32::from_le_bytes(*length) as usize)
+}
+
+#[inline]
+fn fixed<const N: usize>(bytes: &[u8]) -> Option<[u8; N]> {
+    bytes.first_chunk().copied()
+}
+
+/// The string between its length and its final zero.
+#[inline]
+fn text(bytes: &[u8]) -> Option<&BStr> {
+    bytes.get(4..bytes.len().checked_sub(1)?).map(BStr::new)
+}
+
+#[inline]
+fn split_c_string(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
+    let length = bytes.iter().position(|&byte| byte == 0)?;
+    Some((bytes.get(..length)?, bytes.get(length + 1..)?))
+}

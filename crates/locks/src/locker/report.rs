@@ -1,0 +1,95 @@
+//! What currentOp and lockInfo show of a locker.
+
+use super::Locker;
+use crate::manager::RequestInfo;
+use crate::mode::Mode;
+use crate::resource::ResourceId;
+use crate::stats::{LockStats, type_name};
+
+/// What an operation is doing as far as locks and tickets go; `serverStatus.globalLock` counts these.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ClientState {
+    /// It neither holds nor wants the global lock.
+    Inactive,
+    /// It reads.
+    ActiveReader,
+    /// It writes.
+    ActiveWriter,
+    /// It waits for a ticket or a lock to read.
+    QueuedReader,
+    /// It waits for a ticket or a lock to write.
+    QueuedWriter,
+}
+
+/// The locks of an operation at some moment.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct LockerInfo {
+    /// What it holds, by id.
+    pub locks: Vec<(ResourceId, Mode)>,
+    /// What it waits for.
+    pub waiting: Option<ResourceId>,
+    /// Its counters.
+    pub stats: LockStats,
+}
+
+impl LockerInfo {
+    /// The `locks` of currentOp: for each type the letter of its strongest lock.
+    pub fn letters_by_type(&self) -> Vec<(&'static str, &'static str)> {
+        let mut strongest: Vec<(&'static str, Mode)> = Vec::new();
+        for (resource, mode) in &self.locks {
+            let name = type_name(*resource);
+            match strongest.iter_mut().find(|(other, _)| *other == name) {
+                Some((_, stronger)) => *stronger = (*stronger).max(*mode),
+                None => strongest.push((name, *mode)),
+            }
+        }
+        strongest.into_iter().map(|(name, mode)| (name, mode.letter())).collect()
+    }
+}
+
+impl Locker {
+    /// Its locks and counters now. With a base, only what was counted since.
+    pub fn info(&self, base: Option<&LockStats>) -> LockerInfo {
+        let state = self.state.lock();
+        let mut locks: Vec<_> = state.held.iter().map(|held| (held.resource, held.mode)).collect();
+        let mut info = LockerInfo { locks: Vec::new(), waiting: state.waiting, stats: state.stats.clone() };
+        drop(state);
+        locks.sort_unstable();
+        info.locks = locks;
+        if let Some(base) = base {
+            info.stats.subtract(base);
+        }
+        info
+    }
+
+    /// Its counters now.
+    pub fn stats(&self) -> LockStats {
+        self.state.lock().stats.clone()
+    }
+
+    /// What it is doing.
+    pub fn client_state(&self) -> ClientState {
+        let state = self.state.lock();
+        let Some(mode) = state.ticket_mode.filter(|_| !state.is_resting || state.is_queued) else {
+            return ClientState::Inactive;
+        };
+        match (mode.is_shared(), state.is_queued || state.waiting.is_some()) {
+            (true, false) => ClientState::ActiveReader,
+            (true, true) => ClientState::QueuedReader,
+            (false, false) => ClientState::ActiveWriter,
+            (false, true) => ClientState::QueuedWriter,
+        }
+    }
+
+    pub(crate) fn requests(&self) -> Vec<(ResourceId, RequestInfo)> {
+        let state = self.state.lock();
+        let request = |held: &super::Held| RequestInfo {
+            locker: self.id,
+            mode: held.mode,
+            convert_mode: None,
+            enqueue_at_front: held.enqueue_at_front,
+            compatible_first: held.compatible_first,
+        };
+        state.held.iter().map(|held| (held.resource, request(held))).collect()
+    }
+}

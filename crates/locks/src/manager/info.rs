@@ -1,0 +1,80 @@
+//! What `lockInfo` shows: each resource in use, who holds it and who waits.
+//!
+//! Who holds an intent is known to the lockers only (the manager counts), so the caller brings the lockers: those of the
+//! running operations and of the transactions that rest between two statements.
+
+use super::{Claim, Conversion, LockManager, LockerId};
+use crate::locker::Locker;
+use crate::mode::Mode;
+use crate::resource::ResourceId;
+use std::collections::BTreeMap;
+
+/// A resource with its holders and waiters.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LockInfo {
+    /// The resource.
+    pub resource: ResourceId,
+    /// Who holds it, of the lockers that were brought.
+    pub granted: Vec<RequestInfo>,
+    /// Who waits, front first.
+    pub pending: Vec<RequestInfo>,
+}
+
+/// One holder or waiter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RequestInfo {
+    /// Whose it is.
+    pub locker: LockerId,
+    /// The mode held, or waited for.
+    pub mode: Mode,
+    /// The mode that a holder waits for.
+    pub convert_mode: Option<Mode>,
+    /// Whether it went to the front of the queue.
+    pub enqueue_at_front: bool,
+    /// Whether it lets compatible requests overtake while it is granted.
+    pub compatible_first: bool,
+}
+
+impl LockManager {
+    /// The resources in use. Forgets the unused ones on the way.
+    pub fn lock_info<'a>(&self, lockers: impl IntoIterator<Item = &'a Locker>) -> Vec<LockInfo> {
+        self.clean_unused();
+        let mut resources = BTreeMap::new();
+        for locker in lockers {
+            for (resource, request) in locker.requests() {
+                entry(&mut resources, resource).granted.push(request);
+            }
+        }
+        for bucket in &self.buckets {
+            for (resource, head) in bucket.lock().iter() {
+                let info = entry(&mut resources, *resource);
+                info.pending.extend(head.waiting().map(RequestInfo::from));
+                head.converting().for_each(|conversion| mark(&mut info.granted, conversion));
+            }
+        }
+        resources.into_values().collect()
+    }
+}
+
+fn entry(resources: &mut BTreeMap<ResourceId, LockInfo>, resource: ResourceId) -> &mut LockInfo {
+    resources.entry(resource).or_insert_with(|| LockInfo { resource, granted: Vec::new(), pending: Vec::new() })
+}
+
+fn mark(granted: &mut [RequestInfo], conversion: Conversion) {
+    let holder = granted.iter_mut().find(|request| request.locker == conversion.locker);
+    if let Some(holder) = holder {
+        holder.convert_mode = Some(conversion.to);
+    }
+}
+
+impl From<Claim> for RequestInfo {
+    fn from(claim: Claim) -> RequestInfo {
+        RequestInfo {
+            locker: claim.locker,
+            mode: claim.mode,
+            convert_mode: None,
+            enqueue_at_front: claim.enqueue_at_front,
+            compatible_first: claim.compatible_first,
+        }
+    }
+}

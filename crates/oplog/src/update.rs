@@ -1,0 +1,58 @@
+//! What the field `o` of an update says: a diff, or the whole new document.
+
+use crate::diff::{self, Difference};
+use pando_base::{Error, Result};
+use pando_doc::{Doc, DocBuilder, DocRef, Value};
+
+/// The version of the format of changes, in the field `$v`.
+const DELTA_VERSION: i32 = 2;
+
+/// A change to a document.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum UpdateChange<'a> {
+    /// `{$v: 2, diff}`.
+    Delta(DocRef<'a>),
+    /// The whole document, `_id` included.
+    Replacement(DocRef<'a>),
+}
+
+impl<'a> UpdateChange<'a> {
+    /// Reads the field `o` of an update.
+    pub fn parse(object: DocRef<'a>) -> Result<UpdateChange<'a>> {
+        if object.contains("_id") {
+            return Ok(UpdateChange::Replacement(object));
+        }
+        let version = object.get("$v");
+        let is_delta = matches!(version, Some(Value::Int32(DELTA_VERSION)))
+            || matches!(version, Some(Value::Int64(number)) if number == i64::from(DELTA_VERSION));
+        match object.get("diff") {
+            Some(Value::Document(diff)) if is_delta => Ok(UpdateChange::Delta(diff)),
+            _ => Err(Error::location(6448500, "Unsupported or missing oplog version of an update")),
+        }
+    }
+
+    /// The document after the change. Changing the result again gives the same.
+    pub fn apply(self, document: DocRef<'_>) -> Result<Doc> {
+        match self {
+            UpdateChange::Delta(diff) => diff::apply(document, diff),
+            UpdateChange::Replacement(whole) => Ok(whole.to_doc()),
+        }
+    }
+}
+
+/// The field `o` for an update from one version to the next; none if nothing changed.
+pub fn update_object(pre: DocRef<'_>, post: DocRef<'_>) -> Option<Doc> {
+    match diff::compute(pre, post) {
+        Difference::None => None,
+        Difference::Diff(diff) => Some(delta_object(diff.view())),
+        Difference::Whole => Some(post.to_doc()),
+    }
+}
+
+/// Wraps a diff for the field `o`.
+pub fn delta_object(diff: DocRef<'_>) -> Doc {
+    let mut builder = DocBuilder::with_capacity(diff.size_bytes() + 32);
+    builder.append("$v", DELTA_VERSION);
+    builder.append("diff", diff);
+    builder.finish()
+}

@@ -1,0 +1,4 @@
+//! See `pando_fuzz::fuzz_doc`.
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| pando_fuzz::fuzz_doc(bytes));
