@@ -1,3 +1,5 @@
+//! Codes of any value come back as it was, and a damaged model or code is never a panic.
+
 use super::*;
 
 /// A small generator, so that the samples are the same in every run.
