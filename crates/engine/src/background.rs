@@ -16,6 +16,9 @@ const MERGE_IDLE: Duration = Duration::from_secs(1);
 /// How often the checkpoint thread looks at memory and log.
 const CHECKPOINT_LOOK: Duration = Duration::from_millis(200);
 
+/// Each time that so much more memory is in use, large pages are asked for it.
+const LARGE_PAGES_STEP_BYTES: u64 = 48 << 20;
+
 /// The threads, to be joined.
 #[derive(Default)]
 pub struct Background {
@@ -75,7 +78,13 @@ fn flush_loop(core: &Core) {
 
 fn checkpoint_loop(core: &Core) {
     let mut since_ns = core.env.clock().monotonic_ns();
+    let mut memory_bytes = 0;
     while wait(core, &core.checkpoint_alarm, CHECKPOINT_LOOK) {
+        let grown_bytes = core.memory.overlay_bytes() + core.runs.cache_bytes_used() as u64;
+        if grown_bytes >= memory_bytes + LARGE_PAGES_STEP_BYTES {
+            memory_bytes = grown_bytes;
+            core.env.tasks().prefer_large_pages();
+        }
         let now_ns = core.env.clock().monotonic_ns();
         let interval = core.options.checkpoint_interval;
         let due = !interval.is_zero() && u128::from(now_ns.saturating_sub(since_ns)) >= interval.as_nanos();

@@ -6,6 +6,7 @@
 
 mod clock;
 mod disk;
+mod large_pages;
 mod network;
 mod random;
 mod tasks;

@@ -1,5 +1,6 @@
 //! Operating system threads and tokio tasks.
 
+use super::large_pages;
 use crate::{BoxedFuture, Tasks, ThreadHandle};
 use std::io;
 use std::thread::{Builder, JoinHandle};
@@ -31,6 +32,10 @@ impl Tasks for RealTasks {
 
     fn parallelism(&self) -> usize {
         std::thread::available_parallelism().map_or(1, usize::from)
+    }
+
+    fn prefer_large_pages(&self) {
+        large_pages::prefer();
     }
 }
 

@@ -1,0 +1,58 @@
+//! Large pages for the process's heap.
+//!
+//! Most systems give transparent large pages only to memory that asks for them. The allocator's regions are found in the
+//! process's own map: private, anonymous, writable. What is asked once for a region holds as it grows.
+
+/// Smaller regions are not worth a large page.
+const REGION_BYTES_MIN: usize = 8 << 20;
+
+/// Asks for all regions of the heap.
+pub(super) fn prefer() {
+    #[cfg(target_os = "linux")]
+    if let Ok(map) = std::fs::read_to_string("/proc/self/maps") {
+        map.lines().filter_map(heap_region).for_each(|(start, length)| advise(start, length));
+    }
+}
+
+/// Start and length of a region, if it is one of the heap and large enough.
+#[cfg(target_os = "linux")]
+fn heap_region(line: &str) -> Option<(usize, usize)> {
+    let mut fields = line.split_ascii_whitespace();
+    let (start, end) = fields.next()?.split_once('-')?;
+    let is_private_and_writable = fields.next()? == "rw-p";
+    let is_anonymous = fields.nth(2)? == "0" && matches!(fields.next(), None | Some("[heap]"));
+    let start = usize::from_str_radix(start, 16).ok()?;
+    let length = usize::from_str_radix(end, 16).ok()?.checked_sub(start)?;
+    (is_private_and_writable && is_anonymous && length >= REGION_BYTES_MIN).then_some((start, length))
+}
+
+#[cfg(target_os = "linux")]
+fn advise(start: usize, length: usize) {
+    let start = std::ptr::with_exposed_provenance_mut(start);
+    // SAFETY: this advice changes how pages are backed, never what they contain; a region that has gone meanwhile gives an
+    // error, which means no more than that the advice was not taken.
+    let _ = unsafe { rustix::mm::madvise(start, length, rustix::mm::Advice::LinuxHugepage) };
+}
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_heap_is_asked_for() {
+        assert_eq!(heap_region("10000000-20000000 rw-p 00000000 00:00 0    [heap]"), Some((0x1000_0000, 0x1000_0000)));
+        assert_eq!(heap_region("10000000-20000000 rw-p 00000000 00:00 0 "), Some((0x1000_0000, 0x1000_0000)));
+        assert_eq!(heap_region("10000000-10001000 rw-p 00000000 00:00 0 "), None);
+        assert_eq!(heap_region("10000000-20000000 r--p 00000000 00:00 0 "), None);
+        assert_eq!(heap_region("10000000-20000000 rw-p 00000000 08:01 77    /lib/some.so"), None);
+        assert_eq!(heap_region("10000000-20000000 rw-p 00000000 00:00 0    [stack]"), None);
+        assert_eq!(heap_region("nonsense"), None);
+    }
+
+    #[test]
+    fn asking_changes_no_content() {
+        let bytes = vec![7u8; 4 * REGION_BYTES_MIN];
+        prefer();
+        assert!(bytes.iter().all(|byte| *byte == 7));
+    }
+}
