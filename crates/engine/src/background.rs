@@ -80,7 +80,7 @@ fn checkpoint_loop(core: &Core) {
     let mut since_ns = core.env.clock().monotonic_ns();
     let mut memory_bytes = 0;
     while wait(core, &core.checkpoint_alarm, CHECKPOINT_LOOK) {
-        let grown_bytes = core.memory.overlay_bytes() + core.runs.cache_bytes_used() as u64;
+        let grown_bytes = core.memory.overlay_bytes() + core.runs.cache_bytes_used();
         if grown_bytes >= memory_bytes + LARGE_PAGES_STEP_BYTES {
             memory_bytes = grown_bytes;
             core.env.tasks().prefer_large_pages();
