@@ -82,11 +82,18 @@ impl TableRuns {
         })
     }
 
-    /// The stamp of the newest live version of a key, a deletion included.
+    /// The stamp of the newest live version of a key, a deletion included. Where one transaction wrote the key and deleted a
+    /// range over it, the later of the two.
     pub fn newest_stamp(&self, key: &[u8]) -> Result<Option<Stamp>> {
-        Ok(self.locate(key, &ReadPoint::LATEST)?.map(|(_, located)| match located {
+        let Some((part, located)) = self.locate(key, &ReadPoint::LATEST)? else { return Ok(None) };
+        Ok(Some(match located {
             Located::Erased(stamp) => stamp,
-            Located::Entry(_, entry) => entry.stamp,
+            Located::Entry(_, entry) => match part.erased(key, &ReadPoint::LATEST)? {
+                Some(erased) if erased.sequence == entry.stamp.sequence && erased.durable > entry.stamp.durable => {
+                    erased
+                }
+                _ => entry.stamp,
+            },
         }))
     }
 

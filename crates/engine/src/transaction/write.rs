@@ -79,6 +79,17 @@ impl RangeOver {
         }
     }
 
+    /// When a version that it is not newer than is durable, and it with it if one transaction made both: that may have
+    /// deleted the key first and the range around it later.
+    fn durable_beside(&self, version: &Stamp) -> Timestamp {
+        match self {
+            RangeOver::Of(Outcome::Committed { stamp, .. }) if stamp.sequence == version.sequence => {
+                version.durable.max(stamp.durable)
+            }
+            _ => version.durable,
+        }
+    }
+
     /// A range whose fate is open stands above everything.
     fn pending_obstacle(&self, view: &ReadView) -> Option<WriteObstacle> {
         match self {
@@ -171,7 +182,8 @@ impl EngineTransaction {
                 let (obstacle, durable) = match range.is_newer(stamp.as_ref()) {
                     true => (range.obstacle(&self.view), range.durable()),
                     false => {
-                        (write_obstacle(&outcome, &self.view), stamp.map_or(Timestamp::NONE, |stamp| stamp.durable))
+                        let durable = stamp.map_or(Timestamp::NONE, |stamp| range.durable_beside(&stamp));
+                        (write_obstacle(&outcome, &self.view), durable)
                     }
                 };
                 if let Some(obstacle) = obstacle {
@@ -207,7 +219,8 @@ impl EngineTransaction {
             let (obstacle, durable) = match answer.newest {
                 Some(stamp) if hidden => (Some(WriteObstacle::Conflict), stamp.durable),
                 Some(stamp) if !range.is_newer(Some(&stamp)) => {
-                    ((!self.view.point().sees(&stamp)).then_some(WriteObstacle::Conflict), stamp.durable)
+                    let hides = !self.view.point().sees(&stamp);
+                    (hides.then_some(WriteObstacle::Conflict), range.durable_beside(&stamp))
                 }
                 _ => (range.obstacle(&self.view), range.durable()),
             };

@@ -159,6 +159,16 @@ pub(super) fn r20_writes_over_a_truncation_keep_the_order_of_timestamps(maker: &
     store.put(&table, "y", "1", 30);
     assert_eq!(store.dump_at(&table, 20), "a=1 c=1 d=1 e=1");
     assert_eq!(store.dump(&table), "a=1 c=1 d=1 e=1 y=1");
+    // A transaction that deletes a key and later a range over it leaves the later of its timestamps.
+    let mut transaction = store.start();
+    transaction.set_commit_timestamp(ts(40)).unwrap();
+    transaction.delete(&table, b"c").unwrap();
+    transaction.set_commit_timestamp(ts(50)).unwrap();
+    transaction.truncate(&table, b"c", Some(b"d")).unwrap();
+    transaction.commit().unwrap();
+    let mut transaction = store.start();
+    transaction.set_commit_timestamp(ts(45)).unwrap();
+    fails!(transaction.put(&table, b"c", b"2"), TimestampRule);
 }
 
 pub(super) fn x25_truncations_reach_the_disk(maker: &dyn EngineFactoryMaker) {
