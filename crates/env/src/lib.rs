@@ -8,9 +8,11 @@
 
 mod clock;
 mod disk;
+mod machine;
 mod network;
 mod random;
 pub mod real;
+mod signals;
 pub mod simulated;
 mod tasks;
 
@@ -20,8 +22,10 @@ use std::sync::Arc;
 
 pub use clock::Clock;
 pub use disk::{DirectoryLock, Disk, File, LOCK_FILE_NAME, OpenMode};
+pub use machine::{Machine, MachineFacts, ProcessUsage};
 pub use network::{Connection, Listener, Network};
 pub use random::Random;
+pub use signals::{Signal, Signals};
 pub use tasks::{Alarm, Tasks, ThreadHandle};
 
 /// An asynchronous call of a trait object.

@@ -19,6 +19,30 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("pando-engine-runs", &["pando-storage", "pando-engine-log"]),
     ("pando-engine", &[]),
     ("pando-engine-model", &["pando-engine-log", "pando-engine-runs", "pando-engine"]),
+    (
+        "pando-operation",
+        &["pando-doc", "pando-oplog", "pando-engine-log", "pando-engine-runs", "pando-engine", "pando-engine-model"],
+    ),
+    (
+        "pando-catalog",
+        &[
+            "pando-keystring",
+            "pando-wire",
+            "pando-engine-log",
+            "pando-engine-runs",
+            "pando-engine",
+            "pando-engine-model",
+        ],
+    ),
+    ("pando-index", &["pando-wire", "pando-oplog", "pando-engine-log", "pando-engine-runs", "pando-engine"]),
+    ("pando-collection", &["pando-wire", "pando-engine-log", "pando-engine-runs", "pando-engine"]),
+    (
+        "pando-expr",
+        &["pando-env", "pando-keystring", "pando-wire", "pando-oplog", "pando-storage", "pando-locks", "pando-engine"],
+    ),
+    ("pando-commands", &["pando-engine-log", "pando-engine-runs", "pando-engine", "pando-engine-model"]),
+    ("pando-net", &["pando-commands", "pando-storage", "pando-engine-log", "pando-engine-runs", "pando-engine"]),
+    ("pando-server", &["pando-engine-log", "pando-engine-runs", "pando-engine-model"]),
     ("pando", &["pando-engine-log", "pando-engine-runs"]),
     ("pando-benches", &["pando-engine-log", "pando-engine-runs", "pando"]),
 ];

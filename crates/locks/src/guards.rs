@@ -21,7 +21,7 @@ pub struct GlobalLockOptions {
 }
 
 /// The most that one guard takes.
-const BUNDLE_LENGTH_MAX: usize = 6;
+const BUNDLE_LENGTH_MAX: usize = 7;
 
 /// Several locks, taken in order and given back together. The usual case, that all are intents which nobody minds, is one
 /// visit to the locker.
@@ -64,6 +64,11 @@ impl<'a> Bundle<'a> {
         }
         Ok(())
     }
+
+    /// The locks stay; somebody else gives them back.
+    fn keep(mut self) {
+        self.taken = 0;
+    }
 }
 
 impl Drop for Bundle<'_> {
@@ -96,6 +101,58 @@ impl<'a> GlobalLock<'a> {
         locks.want_global(mode, options);
         locks.take(wait).await?;
         Ok(GlobalLock { _locks: locks })
+    }
+}
+
+impl Locker {
+    /// Takes the global lock without a guard: what is taken so is given back with everything else by
+    /// [`Locker::unlock_everything`]. For operations that are changed while they hold it, which a guard would forbid.
+    pub async fn hold_global(&self, mode: Mode, options: GlobalLockOptions, wait: &Wait<'_>) -> Result<()> {
+        let mut locks = Bundle::new(self);
+        locks.want_global(mode, options);
+        locks.take(wait).await?;
+        locks.keep();
+        Ok(())
+    }
+
+    /// Takes a database's lock in the same way, with those above it.
+    pub async fn hold_database(
+        &self,
+        tenant: Option<ResourceId>,
+        database: ResourceId,
+        mode: Mode,
+        wait: &Wait<'_>,
+    ) -> Result<()> {
+        let mut locks = Bundle::new(self);
+        locks.want_global(mode.intent(), GlobalLockOptions::default());
+        if let Some(tenant) = tenant {
+            locks.want(tenant, mode.intent());
+        }
+        locks.want(database, mode);
+        locks.take(wait).await?;
+        locks.keep();
+        Ok(())
+    }
+
+    /// Takes a collection's lock in the same way, with those above it.
+    pub async fn hold_collection(
+        &self,
+        tenant: Option<ResourceId>,
+        database: ResourceId,
+        collection: ResourceId,
+        mode: Mode,
+        wait: &Wait<'_>,
+    ) -> Result<()> {
+        let mut locks = Bundle::new(self);
+        locks.want_global(mode.intent(), GlobalLockOptions::default());
+        if let Some(tenant) = tenant {
+            locks.want(tenant, mode.intent());
+        }
+        locks.want(database, mode.intent());
+        locks.want(collection, mode);
+        locks.take(wait).await?;
+        locks.keep();
+        Ok(())
     }
 }
 

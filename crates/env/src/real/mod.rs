@@ -7,8 +7,10 @@
 mod clock;
 mod disk;
 mod large_pages;
+mod machine;
 mod network;
 mod random;
+mod signals;
 mod tasks;
 
 use crate::Env;
@@ -16,8 +18,10 @@ use std::sync::Arc;
 
 pub use clock::RealClock;
 pub use disk::RealDisk;
+pub use machine::RealMachine;
 pub use network::RealNetwork;
 pub use random::RealRandom;
+pub use signals::RealSignals;
 pub use tasks::RealTasks;
 
 /// The machine that this process runs on.

@@ -8,8 +8,10 @@
 
 mod clock;
 mod disk;
+mod machine;
 mod network;
 mod random;
+mod signals;
 mod tasks;
 
 use crate::Env;
@@ -18,8 +20,10 @@ use std::sync::Arc;
 
 pub use clock::{START_WALL_MS, SimulatedClock};
 pub use disk::{Fault, FaultKind, Loss, PowerLost, SimulatedDisk, Statistics};
+pub use machine::SimulatedMachine;
 pub use network::SimulatedNetwork;
 pub use random::SimulatedRandom;
+pub use signals::{SignalSender, SimulatedSignals};
 pub use tasks::SimulatedTasks;
 
 /// One simulated machine.

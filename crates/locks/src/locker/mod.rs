@@ -215,6 +215,19 @@ impl Locker {
         is_all
     }
 
+    /// Gives back everything, however often it was taken: for an operation that ends, wherever it stands. No unit of work may
+    /// be open.
+    pub fn unlock_everything(&self) {
+        let mut wakers = Wakers::default();
+        let mut state = self.state.lock();
+        debug_assert!(state.unit_of_work_depth == 0, "a unit of work keeps its locks");
+        while let Some(held) = state.held.pop() {
+            self.release(&mut state, held, &mut wakers);
+        }
+        drop(state);
+        wakers.wake();
+    }
+
     /// Changes a lock to a weaker mode.
     pub fn downgrade(&self, resource: ResourceId, mode: Mode) {
         let mut wakers = Wakers::default();

@@ -1,0 +1,53 @@
+//! The machine and the process, as a trait: facts that are shown to people and never decide what the data is.
+
+/// What does not change while the process runs.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct MachineFacts {
+    /// The machine's name on the network.
+    pub hostname: String,
+    /// This process's number.
+    pub process_id: u32,
+    /// The kind of operating system: "Linux".
+    pub system_type: String,
+    /// The operating system's own name: "Debian GNU/Linux 12".
+    pub system_name: String,
+    /// The kernel's version.
+    pub system_version: String,
+    /// The processor's architecture: "x86_64".
+    pub architecture: String,
+    /// Memory of the machine.
+    pub memory_bytes: u64,
+    /// Memory that this process may use; less than the machine's inside a container.
+    pub memory_limit_bytes: u64,
+    /// Processors that can run at once.
+    pub processors: u32,
+    /// The size of a page of memory.
+    pub page_bytes: u64,
+    /// How many files and sockets this process may have open.
+    pub open_files_max: u64,
+}
+
+/// What this process uses now.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ProcessUsage {
+    /// Memory in use.
+    pub resident_bytes: u64,
+    /// Addresses in use.
+    pub virtual_bytes: u64,
+    /// Threads.
+    pub threads: u32,
+    /// Processor time in user mode, in microseconds.
+    pub user_micros: u64,
+    /// Processor time in the kernel, in microseconds.
+    pub system_micros: u64,
+    /// Page faults that needed the disk.
+    pub page_faults: u64,
+}
+
+/// Where these facts come from.
+pub trait Machine: Send + Sync {
+    /// What does not change.
+    fn facts(&self) -> &MachineFacts;
+    /// What this process uses now; zeros where the system does not tell.
+    fn usage(&self) -> ProcessUsage;
+}

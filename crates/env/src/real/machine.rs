@@ -1,0 +1,110 @@
+//! The machine that this process runs on, as Linux tells of it. What it does not tell stays empty.
+
+use crate::{Machine, MachineFacts, ProcessUsage};
+use rustix::process::{Resource, getrlimit};
+
+/// The length of a tick in /proc, which is the same on every Linux that we know of.
+const TICK_MICROS: u64 = 10_000;
+
+/// The machine that this process runs on.
+pub struct RealMachine {
+    facts: MachineFacts,
+}
+
+impl RealMachine {
+    /// Asks the system.
+    pub fn new() -> RealMachine {
+        let system = rustix::system::uname();
+        let text = |part: &std::ffi::CStr| part.to_string_lossy().into_owned();
+        let memory_bytes = memory_bytes().unwrap_or(0);
+        let facts = MachineFacts {
+            hostname: text(system.nodename()),
+            process_id: std::process::id(),
+            system_type: text(system.sysname()),
+            system_name: system_name().unwrap_or_default(),
+            system_version: format!("Kernel {}", text(system.release())),
+            architecture: text(system.machine()),
+            memory_bytes,
+            memory_limit_bytes: memory_limit_bytes().unwrap_or(memory_bytes).min(memory_bytes),
+            processors: std::thread::available_parallelism().map_or(1, |count| count.get() as u32),
+            page_bytes: rustix::param::page_size() as u64,
+            open_files_max: getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX),
+        };
+        RealMachine { facts }
+    }
+}
+
+impl Default for RealMachine {
+    fn default() -> RealMachine {
+        RealMachine::new()
+    }
+}
+
+impl Machine for RealMachine {
+    fn facts(&self) -> &MachineFacts {
+        &self.facts
+    }
+
+    fn usage(&self) -> ProcessUsage {
+        read("/proc/self/stat").and_then(|stat| parse_usage(&stat, self.facts.page_bytes)).unwrap_or_default()
+    }
+}
+
+/// The fields after the process's name, which stands in parentheses and may contain anything.
+fn parse_usage(stat: &str, page_bytes: u64) -> Option<ProcessUsage> {
+    let fields: Vec<&str> = stat.rsplit_once(')')?.1.split_ascii_whitespace().collect();
+    // The first one here is the third of the manual page.
+    let number = |place: usize| fields.get(place - 3)?.parse::<u64>().ok();
+    Some(ProcessUsage {
+        page_faults: number(12)?,
+        user_micros: number(14)?.saturating_mul(TICK_MICROS),
+        system_micros: number(15)?.saturating_mul(TICK_MICROS),
+        threads: number(20)? as u32,
+        virtual_bytes: number(23)?,
+        resident_bytes: number(24)?.saturating_mul(page_bytes),
+    })
+}
+
+fn memory_bytes() -> Option<u64> {
+    let memory = read("/proc/meminfo")?;
+    let line = memory.lines().find_map(|line| line.strip_prefix("MemTotal:"))?;
+    let kilobytes: u64 = line.split_ascii_whitespace().next()?.parse().ok()?;
+    kilobytes.checked_mul(1024)
+}
+
+/// The limit of the container, if there is one.
+fn memory_limit_bytes() -> Option<u64> {
+    read("/sys/fs/cgroup/memory.max")?.trim().parse().ok()
+}
+
+fn system_name() -> Option<String> {
+    let release = read("/etc/os-release")?;
+    let value = release.lines().find_map(|line| line.strip_prefix("PRETTY_NAME="))?;
+    Some(value.trim_matches('"').to_owned())
+}
+
+fn read(path: &str) -> Option<String> {
+    std::fs::read_to_string(path).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn this_process_uses_something() {
+        let machine = RealMachine::new();
+        assert_eq!(machine.facts().process_id, std::process::id());
+        assert!(machine.facts().processors >= 1 && !machine.facts().hostname.is_empty());
+        assert!(machine.usage().resident_bytes > 0 && machine.usage().threads >= 1);
+    }
+
+    #[test]
+    fn a_name_with_parentheses_does_not_confuse() {
+        let stat = "7 (a) b) S 1 7 7 0 -1 0 11 0 5 0 20 30 0 0 20 0 4 0 99 4096 3 0";
+        let usage = parse_usage(stat, 4096).unwrap();
+        assert_eq!((usage.page_faults, usage.threads, usage.virtual_bytes, usage.resident_bytes), (5, 4, 4096, 12288));
+        assert_eq!((usage.user_micros, usage.system_micros), (200_000, 300_000));
+        assert_eq!(parse_usage("7 (short) S 1", 4096), None);
+    }
+}

@@ -1,0 +1,122 @@
+//! The first, last, least or greatest so many: `$firstN`, `$lastN`, `$minN`, `$maxN`, `$top`, `$bottom`, `$topN`, `$bottomN`.
+
+use super::AccumulatorKind;
+use crate::expression::{Operand, sort::Pattern};
+use pando_base::{Error, Result};
+use pando_doc::{CompareOptions, OwnedValue, Value, compare_with};
+use std::collections::VecDeque;
+
+/// Which values are kept.
+#[derive(Clone)]
+enum Rank {
+    First,
+    Last,
+    Least,
+    Greatest,
+    /// By the pattern over `{key, output}`; the values are outputs.
+    ByPattern {
+        pattern: Pattern,
+        from_end: bool,
+        is_single: bool,
+    },
+}
+
+#[derive(Clone)]
+pub(super) struct Ranked {
+    rank: Rank,
+    count: usize,
+    /// What is compared (none where the place decides), and the value.
+    kept: VecDeque<(OwnedValue, OwnedValue)>,
+}
+
+/// The `n` of `$firstN` and its kin.
+pub(crate) fn parse_count(count: &Operand<'_>) -> Result<usize> {
+    let Some(number) = count.as_number() else {
+        let reason = format!("Value for 'n' must be of integral type, but found {}", count.or_null());
+        return Err(Error::location(5787902, reason));
+    };
+    let Some(whole) = number.to_i64_exact() else {
+        let reason = format!("Value for 'n' must be of integral type, but found {}", count.or_null());
+        return Err(Error::location(5787903, reason));
+    };
+    match usize::try_from(whole) {
+        Ok(whole) if whole > 0 => Ok(whole),
+        _ => Err(Error::location(5787908, format!("'n' must be greater than 0, found {whole}"))),
+    }
+}
+
+impl Ranked {
+    pub(super) fn new(kind: &AccumulatorKind, count: Option<&Operand<'_>>) -> Result<Ranked> {
+        let rank = match kind {
+            AccumulatorKind::FirstN => Rank::First,
+            AccumulatorKind::LastN => Rank::Last,
+            AccumulatorKind::MinN => Rank::Least,
+            AccumulatorKind::MaxN => Rank::Greatest,
+            AccumulatorKind::Top { pattern, from_end, is_single } => {
+                let pattern = Pattern::parse_fields(pattern.view())?;
+                Rank::ByPattern { pattern, from_end: *from_end, is_single: *is_single }
+            }
+            _ => return Err(Error::internal("not an accumulator of several values")),
+        };
+        let count = count.map_or(Ok(1), parse_count)?;
+        Ok(Ranked { rank, count, kept: VecDeque::new() })
+    }
+
+    /// For `$top` and its kin the value is a document: `document` (what the pattern looks at) and `output`.
+    pub(super) fn add(&mut self, value: Operand<'_>, options: &CompareOptions<'_>) -> Result<()> {
+        match &self.rank {
+            Rank::First => {
+                if self.kept.len() < self.count {
+                    self.kept.push_back((OwnedValue::Null, value.into_value().unwrap_or(OwnedValue::Null)));
+                }
+            }
+            Rank::Last => {
+                self.kept.push_back((OwnedValue::Null, value.into_value().unwrap_or(OwnedValue::Null)));
+                if self.kept.len() > self.count {
+                    self.kept.pop_front();
+                }
+            }
+            Rank::Least | Rank::Greatest => {
+                let Some(value) = value.into_value().filter(|value| !value.view().is_nullish()) else {
+                    return Ok(());
+                };
+                let is_greatest = matches!(self.rank, Rank::Greatest);
+                let place = self.kept.partition_point(|(other, _)| {
+                    let order = compare_with(other.view(), value.view(), options);
+                    if is_greatest { order.is_ge() } else { order.is_le() }
+                });
+                self.insert(place, value.clone(), value);
+            }
+            Rank::ByPattern { pattern, from_end, .. } => {
+                let Some(Value::Document(pair)) = value.view() else { return Ok(()) };
+                let key = pair.get("document").unwrap_or(Value::Null).to_owned();
+                let output = pair.get("output").unwrap_or(Value::Null).to_owned();
+                let place =
+                    self.kept.partition_point(|(other, _)| pattern.compare(other.view(), key.view(), options).is_le());
+                if *from_end {
+                    self.kept.insert(place, (key, output));
+                    if self.kept.len() > self.count {
+                        self.kept.pop_front();
+                    }
+                } else {
+                    self.insert(place, key, output);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn insert(&mut self, place: usize, key: OwnedValue, value: OwnedValue) {
+        if place < self.count {
+            self.kept.insert(place, (key, value));
+            self.kept.truncate(self.count);
+        }
+    }
+
+    pub(super) fn result(&self) -> Option<OwnedValue> {
+        match &self.rank {
+            Rank::ByPattern { is_single: true, .. } => self.kept.front().map(|(_, value)| value.clone()),
+            _ => Some(OwnedValue::Array(self.kept.iter().map(|(_, value)| value).collect())),
+        }
+    }
+}

@@ -1,0 +1,243 @@
+//! What an accumulator remembers, and its result.
+
+use super::ranked::Ranked;
+use super::sum::{Deviation, Sum};
+use crate::context::{SharedCollator, strings};
+use crate::expression::{Operand, merge_into};
+use bstr::BString;
+use pando_base::{Error, ErrorCode, Result};
+use pando_doc::{CompareOptions, Doc, Number, OwnedValue, Value, compare_with};
+
+/// What is reckoned.
+#[derive(Clone, Debug, PartialEq)]
+#[allow(missing_docs)]
+pub enum AccumulatorKind {
+    Sum,
+    Avg,
+    Min,
+    Max,
+    First,
+    Last,
+    Push,
+    AddToSet,
+    MergeObjects,
+    StdDevPop,
+    StdDevSamp,
+    Count,
+    /// `$firstN`; how many comes with each group.
+    FirstN,
+    LastN,
+    MinN,
+    MaxN,
+    /// `$topN` and its kin: pairs of key and output, by a pattern.
+    Top {
+        pattern: Doc,
+        /// True for `$bottom` and `$bottomN`.
+        from_end: bool,
+        /// True for `$top` and `$bottom`: one value, not an array.
+        is_single: bool,
+    },
+}
+
+impl AccumulatorKind {
+    /// As it is written.
+    pub const fn name(&self) -> &'static str {
+        match self {
+            AccumulatorKind::Sum => "$sum",
+            AccumulatorKind::Avg => "$avg",
+            AccumulatorKind::Min => "$min",
+            AccumulatorKind::Max => "$max",
+            AccumulatorKind::First => "$first",
+            AccumulatorKind::Last => "$last",
+            AccumulatorKind::Push => "$push",
+            AccumulatorKind::AddToSet => "$addToSet",
+            AccumulatorKind::MergeObjects => "$mergeObjects",
+            AccumulatorKind::StdDevPop => "$stdDevPop",
+            AccumulatorKind::StdDevSamp => "$stdDevSamp",
+            AccumulatorKind::Count => "$count",
+            AccumulatorKind::FirstN => "$firstN",
+            AccumulatorKind::LastN => "$lastN",
+            AccumulatorKind::MinN => "$minN",
+            AccumulatorKind::MaxN => "$maxN",
+            AccumulatorKind::Top { from_end: false, is_single: true, .. } => "$top",
+            AccumulatorKind::Top { from_end: true, is_single: true, .. } => "$bottom",
+            AccumulatorKind::Top { from_end: false, is_single: false, .. } => "$topN",
+            AccumulatorKind::Top { from_end: true, is_single: false, .. } => "$bottomN",
+        }
+    }
+}
+
+#[derive(Clone)]
+enum State {
+    Sum(Sum),
+    Avg(Sum, i64),
+    /// The least or the greatest so far.
+    Extreme(Option<OwnedValue>, bool),
+    First(Option<Option<OwnedValue>>),
+    Last(Option<OwnedValue>),
+    Push(Vec<OwnedValue>),
+    /// Sorted.
+    Set(Vec<OwnedValue>),
+    Merge(Vec<(BString, OwnedValue)>),
+    Deviation(Deviation, bool),
+    Count(i64),
+    Ranked(Ranked),
+}
+
+/// One reckoning.
+#[derive(Clone)]
+pub struct Accumulator {
+    state: State,
+    collator: Option<SharedCollator>,
+    memory_bytes: usize,
+}
+
+impl Accumulator {
+    /// A reckoning of this kind. `count` is the `n` of `$firstN` and its kin, evaluated for the group.
+    pub fn new(
+        kind: &AccumulatorKind,
+        count: Option<&Operand<'_>>,
+        collator: Option<SharedCollator>,
+    ) -> Result<Accumulator> {
+        let state = match kind {
+            AccumulatorKind::Sum => State::Sum(Sum::default()),
+            AccumulatorKind::Avg => State::Avg(Sum::default(), 0),
+            AccumulatorKind::Min => State::Extreme(None, false),
+            AccumulatorKind::Max => State::Extreme(None, true),
+            AccumulatorKind::First => State::First(None),
+            AccumulatorKind::Last => State::Last(None),
+            AccumulatorKind::Push => State::Push(Vec::new()),
+            AccumulatorKind::AddToSet => State::Set(Vec::new()),
+            AccumulatorKind::MergeObjects => State::Merge(Vec::new()),
+            AccumulatorKind::StdDevPop => State::Deviation(Deviation::default(), false),
+            AccumulatorKind::StdDevSamp => State::Deviation(Deviation::default(), true),
+            AccumulatorKind::Count => State::Count(0),
+            AccumulatorKind::FirstN
+            | AccumulatorKind::LastN
+            | AccumulatorKind::MinN
+            | AccumulatorKind::MaxN
+            | AccumulatorKind::Top { .. } => State::Ranked(Ranked::new(kind, count)?),
+        };
+        Ok(Accumulator { state, collator, memory_bytes: 0 })
+    }
+
+    /// Takes one more value.
+    pub fn add(&mut self, value: Operand<'_>) -> Result<()> {
+        let options = CompareOptions { strings: strings(&self.collator), ..CompareOptions::default() };
+        match &mut self.state {
+            State::Sum(sum) => {
+                if let Some(number) = value.as_number() {
+                    sum.add(number);
+                }
+            }
+            State::Avg(sum, count) => {
+                if let Some(number) = value.as_number() {
+                    sum.add(number);
+                    *count += 1;
+                }
+            }
+            State::Extreme(best, is_greatest) => {
+                if !value.is_nullish() {
+                    let order = |best: &OwnedValue| compare_with(value.or_null(), best.view(), &options);
+                    let is_better = best
+                        .as_ref()
+                        .is_none_or(|best| if *is_greatest { order(best).is_gt() } else { order(best).is_lt() });
+                    if is_better {
+                        *best = value.into_value();
+                    }
+                }
+            }
+            State::First(first) => {
+                if first.is_none() {
+                    *first = Some(value.into_value());
+                }
+            }
+            State::Last(last) => *last = value.into_value(),
+            State::Push(values) => {
+                if let Some(value) = value.into_value() {
+                    self.memory_bytes += size_bytes(value.view());
+                    values.push(value);
+                }
+            }
+            State::Set(values) => {
+                if let Some(value) = value.into_value() {
+                    let place = values.binary_search_by(|other| compare_with(other.view(), value.view(), &options));
+                    if let Err(place) = place {
+                        self.memory_bytes += size_bytes(value.view());
+                        values.insert(place, value);
+                    }
+                }
+            }
+            State::Merge(fields) => match value.or_null() {
+                Value::Document(doc) => merge_into(fields, doc),
+                other if other.is_nullish() => {}
+                other => {
+                    let reason = format!(
+                        "$mergeObjects requires object inputs, but input {other} is of type {}",
+                        other.value_type()
+                    );
+                    return Err(Error::location(40400, reason));
+                }
+            },
+            State::Deviation(deviation, _) => {
+                if let Some(number) = value.as_number() {
+                    deviation.add(number.to_double());
+                }
+            }
+            State::Count(count) => *count += 1,
+            State::Ranked(ranked) => ranked.add(value, &options)?,
+        }
+        if self.memory_bytes > MEMORY_BYTES_MAX {
+            let reason = format!(
+                "used too much memory and spilling to disk cannot reduce memory consumption any further. Memory limit: {MEMORY_BYTES_MAX} bytes"
+            );
+            return Err(Error::new(ErrorCode::ExceededMemoryLimit, reason));
+        }
+        Ok(())
+    }
+
+    /// Roughly how much it remembers.
+    pub fn memory_bytes(&self) -> usize {
+        size_of::<Accumulator>() + self.memory_bytes
+    }
+
+    /// The result; none if it is missing.
+    pub fn result(&self) -> Option<OwnedValue> {
+        Some(match &self.state {
+            State::Sum(sum) => OwnedValue::from(sum.total()),
+            State::Avg(_, 0) | State::Extreme(None, _) => OwnedValue::Null,
+            State::Avg(sum, count) => OwnedValue::from(match sum.as_decimal() {
+                Some(decimal) => Number::Decimal(decimal / pando_doc::Decimal128::from(*count)),
+                None => Number::Double(sum.as_double() / *count as f64),
+            }),
+            State::Extreme(Some(best), _) => best.clone(),
+            State::First(first) => return first.clone().flatten(),
+            State::Last(last) => return last.clone(),
+            State::Push(values) | State::Set(values) => OwnedValue::Array(values.iter().collect()),
+            State::Merge(fields) => OwnedValue::Document(fields.iter().map(|(name, value)| (name, value)).collect()),
+            State::Deviation(deviation, is_sample) => {
+                deviation.result(*is_sample).map_or(OwnedValue::Null, OwnedValue::Double)
+            }
+            State::Count(count) => OwnedValue::from(Number::narrowest(*count)),
+            State::Ranked(ranked) => return ranked.result(),
+        })
+    }
+}
+
+/// What one accumulator may remember.
+const MEMORY_BYTES_MAX: usize = 100 * 1024 * 1024;
+
+fn size_bytes(value: Value<'_>) -> usize {
+    size_of::<OwnedValue>()
+        + match value {
+            Value::String(text) => text.len(),
+            Value::Binary { bytes, .. } => bytes.len(),
+            value => value.as_nested().map_or(0, |doc| doc.size_bytes()),
+        }
+}
+
+impl std::fmt::Debug for Accumulator {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{:?}", self.result())
+    }
+}

@@ -1,0 +1,125 @@
+//! Operators that make arrays: `$concatArrays`, `$range`, `$reverseArray`, `$zip`, `$sortArray`.
+
+use super::array::whole_i32;
+use super::{Environment, Operand, sort};
+use pando_base::{Error, ErrorCode, Result};
+use pando_doc::{ArrayBuilder, Value};
+
+/// What one expression may make at most.
+const MEMORY_BYTES_MAX: usize = 100 * 1024 * 1024;
+
+pub(super) fn concat_arrays<'a>(operands: &[Operand<'a>], _: &Environment<'_>) -> Result<Operand<'a>> {
+    let mut builder = ArrayBuilder::new();
+    for operand in operands {
+        match operand.or_null() {
+            Value::Array(array) => array.values().for_each(|value| builder.push(value)),
+            value if value.is_nullish() => return Ok(Operand::NULL),
+            value => {
+                let reason = format!("$concatArrays only supports arrays, not {}", value.value_type());
+                return Err(Error::location(28664, reason));
+            }
+        }
+    }
+    Ok(Operand::from(builder.finish()))
+}
+
+pub(super) fn range<'a>(operands: &[Operand<'a>], _: &Environment<'_>) -> Result<Operand<'a>> {
+    let (Some(start), Some(end)) = (operands.first(), operands.get(1)) else { return Ok(Operand::NULL) };
+    let start = whole_i32(start, (34443, 34444), "$range's starting value")?;
+    let end = whole_i32(end, (34445, 34446), "$range's ending value")?;
+    let step = operands.get(2).map_or(Ok(1), |step| whole_i32(step, (34447, 34448), "$range's step value"))?;
+    if step == 0 {
+        return Err(Error::location(34449, "$range requires a non-zero step value"));
+    }
+    let (mut current, end, step) = (i64::from(start), i64::from(end), i64::from(step));
+    let mut builder = ArrayBuilder::new();
+    while (step > 0 && current < end) || (step < 0 && current > end) {
+        if builder.size_bytes() > MEMORY_BYTES_MAX {
+            let reason = format!("$range would use too much memory, more than {MEMORY_BYTES_MAX} bytes");
+            return Err(Error::new(ErrorCode::ExceededMemoryLimit, reason));
+        }
+        builder.push(current as i32);
+        current += step;
+    }
+    Ok(Operand::from(builder.finish()))
+}
+
+pub(super) fn reverse_array<'a>(operands: &[Operand<'a>], _: &Environment<'_>) -> Result<Operand<'a>> {
+    let Some(operand) = operands.first() else { return Ok(Operand::NULL) };
+    if operand.is_nullish() {
+        return Ok(Operand::NULL);
+    }
+    match operand.array_operands() {
+        Some(values) => Ok(Operand::array(values.into_iter().rev())),
+        None => {
+            let reason =
+                format!("The argument to $reverseArray must be an array, but was of type: {}", operand.type_name());
+            Err(Error::location(34435, reason))
+        }
+    }
+}
+
+/// `inputs`, `useLongestLength`, `defaults`.
+pub(super) fn zip<'a>(operands: &[Option<Operand<'a>>], _: &Environment<'_>) -> Result<Operand<'a>> {
+    let [Some(inputs), longest, defaults] = operands else { return Ok(Operand::NULL) };
+    if inputs.is_nullish() {
+        return Ok(Operand::NULL);
+    }
+    let is_longest = longest.as_ref().is_some_and(Operand::is_true);
+    if defaults.is_some() && !is_longest {
+        let reason = "cannot specify defaults unless useLongestLength is true";
+        return Err(Error::location(34466, reason));
+    }
+    let Some(inputs) = inputs.array_operands() else {
+        let reason = format!("inputs must be an array of expressions, found {}", inputs.type_name());
+        return Err(Error::location(34461, reason));
+    };
+    let mut columns = Vec::new();
+    for input in &inputs {
+        if input.is_nullish() {
+            return Ok(Operand::NULL);
+        }
+        columns.push(input.array_operands().ok_or_else(|| {
+            let reason = format!("$zip found a non-array expression in input: {}", input.or_null());
+            Error::location(34468, reason)
+        })?);
+    }
+    let defaults = match defaults {
+        Some(defaults) => defaults.array_operands().unwrap_or_default(),
+        None => Vec::new(),
+    };
+    if !defaults.is_empty() && defaults.len() != columns.len() {
+        return Err(Error::location(34467, "defaults and inputs must have the same length"));
+    }
+    let lengths = columns.iter().map(Vec::len);
+    let length = if is_longest { lengths.max() } else { lengths.min() }.unwrap_or(0);
+    let mut builder = ArrayBuilder::new();
+    for row in 0..length {
+        builder.array(|cells| {
+            for (place, column) in columns.iter().enumerate() {
+                let cell = column.get(row).or_else(|| defaults.get(place));
+                cells.push(cell.map_or(Value::Null, Operand::or_null));
+            }
+        });
+    }
+    Ok(Operand::from(builder.finish()))
+}
+
+/// `input`, `sortBy`.
+pub(super) fn sort_array<'a>(operands: &[Option<Operand<'a>>], environment: &Environment<'_>) -> Result<Operand<'a>> {
+    let [Some(input), Some(sort_by)] = operands else { return Ok(Operand::NULL) };
+    if input.is_nullish() {
+        return Ok(Operand::NULL);
+    }
+    let Some(Value::Array(array)) = input.view() else {
+        let reason =
+            format!("The input argument to $sortArray must be an array, but was of type: {}", input.type_name());
+        return Err(Error::location(2942504, reason));
+    };
+    let pattern = sort::Pattern::parse(sort_by.or_null())?;
+    let mut values: Vec<Value<'_>> = array.values().collect();
+    values.sort_by(|left, right| pattern.compare(*left, *right, &environment.options()));
+    let mut builder = ArrayBuilder::new();
+    values.into_iter().for_each(|value| builder.push(value));
+    Ok(Operand::from(builder.finish()))
+}

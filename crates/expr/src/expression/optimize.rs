@@ -1,0 +1,140 @@
+//! Folding of constants: a node all of whose operands are constant is evaluated once.
+
+use super::evaluate::Environment;
+use super::tree::Node;
+use super::{Operand, scoped};
+use pando_base::Result;
+use pando_doc::OwnedValue;
+
+pub(super) fn optimize(node: Node, environment: &Environment<'_>) -> Result<Node> {
+    let all = |nodes: Vec<Node>| nodes.into_iter().map(|node| optimize(node, environment)).collect::<Result<Vec<_>>>();
+    Ok(match node {
+        Node::Call { function, operands } => {
+            let operands = all(operands)?;
+            match constants(&operands) {
+                Some(values) if function.is_pure => constant((function.evaluate)(&values, environment)?),
+                _ => Node::Call { function, operands },
+            }
+        }
+        Node::Named { function, operands } => {
+            let operands: Vec<Option<Node>> = operands
+                .into_iter()
+                .map(|operand| operand.map(|node| optimize(node, environment)).transpose())
+                .collect::<Result<_>>()?;
+            if operands.iter().flatten().all(is_constant) {
+                let values: Vec<_> = operands.iter().map(|operand| operand.as_ref().map(value_of)).collect();
+                return Ok(constant((function.evaluate)(&values, environment)?));
+            }
+            Node::Named { function, operands }
+        }
+        Node::Array(nodes) => {
+            let nodes = all(nodes)?;
+            match constants(&nodes) {
+                Some(values) => constant(Operand::array(values)),
+                None => Node::Array(nodes),
+            }
+        }
+        Node::Object(fields) => object(fields, environment)?,
+        Node::And(nodes) => logical(all(nodes)?, false),
+        Node::Or(nodes) => logical(all(nodes)?, true),
+        Node::IfNull(nodes) => Node::IfNull(all(nodes)?),
+        Node::Cond(parts) => {
+            let [condition, then, otherwise] = *parts;
+            let condition = optimize(condition, environment)?;
+            if is_constant(&condition) {
+                return optimize(if value_of(&condition).is_true() { then } else { otherwise }, environment);
+            }
+            Node::Cond(Box::new([condition, optimize(then, environment)?, optimize(otherwise, environment)?]))
+        }
+        Node::Convert { input, to, on_error: None, on_null: None } => {
+            let input = Box::new(optimize(*input, environment)?);
+            let node = Node::Convert { input, to, on_error: None, on_null: None };
+            let mut is_fixed = true;
+            node.for_each_child(&mut |child| is_fixed &= is_constant(child));
+            if !is_fixed {
+                return Ok(node);
+            }
+            let root = super::Expression { root: node, slots: 0, collator: None };
+            let mut scope = super::Scope::new(pando_doc::DocRef::EMPTY, &root);
+            constant(scoped::evaluate(&root.root, &mut scope)?)
+        }
+        Node::Let { bindings, body } => {
+            let bindings = bindings
+                .into_iter()
+                .map(|(name, slot, node)| Ok((name, slot, optimize(node, environment)?)))
+                .collect::<Result<_>>()?;
+            Node::Let { bindings, body: Box::new(optimize(*body, environment)?) }
+        }
+        Node::Map { input, name, slot, body } => Node::Map {
+            input: Box::new(optimize(*input, environment)?),
+            name,
+            slot,
+            body: Box::new(optimize(*body, environment)?),
+        },
+        Node::Filter { input, name, slot, condition, limit } => Node::Filter {
+            input: Box::new(optimize(*input, environment)?),
+            name,
+            slot,
+            condition: Box::new(optimize(*condition, environment)?),
+            limit,
+        },
+        other => other,
+    })
+}
+
+fn object(fields: Vec<(bstr::BString, Node)>, environment: &Environment<'_>) -> Result<Node> {
+    let fields = fields
+        .into_iter()
+        .map(|(name, node)| Ok((name, optimize(node, environment)?)))
+        .collect::<Result<Vec<(bstr::BString, Node)>>>()?;
+    if !fields.iter().all(|(_, node)| is_constant(node)) {
+        return Ok(Node::Object(fields));
+    }
+    let mut builder = pando_doc::DocBuilder::new();
+    for (name, node) in &fields {
+        if let Some(value) = value_of(node).view() {
+            builder.append(name, value);
+        }
+    }
+    Ok(Node::Constant(Some(OwnedValue::Document(builder.finish()))))
+}
+
+/// Operands that do not decide are dropped; one that decides ends the list.
+fn logical(nodes: Vec<Node>, deciding: bool) -> Node {
+    let mut kept = Vec::new();
+    for node in nodes {
+        if !is_constant(&node) {
+            kept.push(node);
+        } else if value_of(&node).is_true() == deciding {
+            // What stands before it may still fail.
+            kept.push(Node::Constant(Some(OwnedValue::Bool(deciding))));
+            break;
+        }
+    }
+    let is_decided = kept.first().is_some_and(is_constant);
+    match (kept.is_empty(), is_decided, deciding) {
+        (true, _, deciding) => Node::Constant(Some(OwnedValue::Bool(!deciding))),
+        (_, true, deciding) => Node::Constant(Some(OwnedValue::Bool(deciding))),
+        (_, _, true) => Node::Or(kept),
+        (_, _, false) => Node::And(kept),
+    }
+}
+
+fn is_constant(node: &Node) -> bool {
+    matches!(node, Node::Constant(_))
+}
+
+fn value_of(node: &Node) -> Operand<'_> {
+    match node {
+        Node::Constant(Some(value)) => Operand::Borrowed(value.view()),
+        _ => Operand::Missing,
+    }
+}
+
+fn constants(nodes: &[Node]) -> Option<Vec<Operand<'_>>> {
+    nodes.iter().all(is_constant).then(|| nodes.iter().map(value_of).collect())
+}
+
+fn constant(value: Operand<'_>) -> Node {
+    Node::Constant(value.into_value())
+}

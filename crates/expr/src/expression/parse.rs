@@ -1,0 +1,222 @@
+//! From a value to the tree of an expression.
+
+use super::function::{Function, NamedFunction};
+use super::registry;
+use super::tree::{Node, Variable};
+use super::variables::check_readable_variable;
+use crate::ParseContext;
+use bstr::{BStr, BString, ByteSlice};
+use pando_base::{Error, ErrorCode, Result};
+use pando_doc::{DocRef, Element, FieldPath, OwnedValue, Value};
+
+/// The state of parsing one expression: which variables are bound where it stands.
+pub(super) struct Parser<'c> {
+    context: &'c ParseContext,
+    /// Names and slots of bound variables, innermost last.
+    bound: Vec<(BString, usize)>,
+    slots: usize,
+}
+
+impl<'c> Parser<'c> {
+    pub(super) fn new(context: &'c ParseContext) -> Parser<'c> {
+        Parser { context, bound: Vec::new(), slots: 0 }
+    }
+
+    pub(super) fn slots(&self) -> usize {
+        self.slots
+    }
+
+    /// Binds a variable from here on.
+    pub(super) fn bind(&mut self, name: impl AsRef<[u8]>) -> usize {
+        let slot = self.slots;
+        self.slots += 1;
+        self.bound.push((BString::from(name.as_ref()), slot));
+        slot
+    }
+
+    /// Parses with more variables bound.
+    pub(super) fn within<T>(
+        &mut self,
+        names: &[&BStr],
+        parse: impl FnOnce(&mut Self, &[usize]) -> Result<T>,
+    ) -> Result<T> {
+        let depth = self.bound.len();
+        let slots: Vec<usize> = names.iter().map(|name| self.bind(name)).collect();
+        let parsed = parse(self, &slots);
+        self.bound.truncate(depth);
+        parsed
+    }
+
+    /// Any expression.
+    pub(super) fn operand(&mut self, value: Value<'_>) -> Result<Node> {
+        match value {
+            Value::String(text) if text.starts_with(b"$") => self.path(text),
+            Value::Document(doc) => self.document(doc),
+            Value::Array(array) => {
+                Ok(Node::Array(array.values().map(|value| self.operand(value)).collect::<Result<_>>()?))
+            }
+            constant => Ok(Node::Constant(Some(constant.to_owned()))),
+        }
+    }
+
+    /// A document: an operator, or fields.
+    fn document(&mut self, doc: DocRef<'_>) -> Result<Node> {
+        match doc.first() {
+            Some(first) if first.name.starts_with(b"$") => {
+                if doc.field_count() != 1 {
+                    let reason = format!("an object representing an expression must have exactly one field: {doc}");
+                    return Err(Error::location(15983, reason));
+                }
+                self.operator(first)
+            }
+            _ => self.object(doc),
+        }
+    }
+
+    /// Fields that are expressions.
+    pub(super) fn object(&mut self, doc: DocRef<'_>) -> Result<Node> {
+        let mut fields: Vec<(BString, Node)> = Vec::new();
+        for element in doc.elements() {
+            check_field_name(element.name)?;
+            if fields.iter().any(|(name, _)| name == element.name) {
+                let reason = format!("duplicate field name specified in object literal: {doc}");
+                return Err(Error::location(16406, reason));
+            }
+            fields.push((element.name.to_owned(), self.operand(element.value)?));
+        }
+        Ok(Node::Object(fields))
+    }
+
+    fn operator(&mut self, element: Element<'_>) -> Result<Node> {
+        let entry = std::str::from_utf8(element.name).ok().and_then(registry::find);
+        match entry {
+            Some(registry::Entry::Call(function)) => self.call(function, element.value),
+            Some(registry::Entry::Named(function)) => self.named(function, element),
+            Some(registry::Entry::Special(parse)) => parse(self, element),
+            None => {
+                let reason = format!("Unrecognized expression '{}'", element.name);
+                Err(Error::new(ErrorCode::InvalidPipelineOperator, reason))
+            }
+        }
+    }
+
+    fn call(&mut self, function: Function, value: Value<'_>) -> Result<Node> {
+        let operands = self.operands(value)?;
+        function.arity.check(function.name, operands.len())?;
+        Ok(Node::Call { function, operands })
+    }
+
+    /// The operands of an operator: an array of them, or the only one.
+    pub(super) fn operands(&mut self, value: Value<'_>) -> Result<Vec<Node>> {
+        match value {
+            Value::Array(array) => array.values().map(|value| self.operand(value)).collect(),
+            value => Ok(vec![self.operand(value)?]),
+        }
+    }
+
+    pub(super) fn named(&mut self, function: NamedFunction, element: Element<'_>) -> Result<Node> {
+        let NamedFunction { name, arguments, .. } = function;
+        let Value::Document(doc) = element.value else {
+            let reason =
+                format!("{name} only supports an object as an argument, found: {}", element.value.value_type());
+            return Err(Error::location(function.not_object, reason));
+        };
+        let mut operands: Vec<Option<Node>> = vec![None; arguments.len()];
+        for field in doc.elements() {
+            let place = arguments.iter().position(|argument| field.name == argument.name);
+            let Some(place) = place.and_then(|place| operands.get_mut(place)) else {
+                let reason = format!("{name} found an unknown argument: {}", field.name);
+                return Err(Error::location(function.unknown, reason));
+            };
+            *place = Some(self.operand(field.value)?);
+        }
+        for (argument, operand) in arguments.iter().zip(&operands) {
+            if let (Some(code), None) = (argument.required, operand) {
+                let reason = format!("{name} requires '{}' to be specified", argument.name);
+                return Err(Error::location(code, reason));
+            }
+        }
+        Ok(Node::Named { function, operands })
+    }
+
+    /// `$a.b` or `$$variable.a.b`.
+    fn path(&mut self, text: &BStr) -> Result<Node> {
+        if text.len() == 1 {
+            return Err(Error::location(16872, "'$' by itself is not a valid FieldPath"));
+        }
+        let Some(name) = text.strip_prefix(b"$$") else {
+            let path = FieldPath::parse(text.get(1..).unwrap_or_default())?;
+            return Ok(self.within_variable(b"CURRENT", Some(path)));
+        };
+        let (name, rest) = match name.find_byte(b'.') {
+            Some(dot) => (&name[..dot], name.get(dot + 1..)),
+            None => (name, None),
+        };
+        check_readable_variable(name)?;
+        let path = rest.map(FieldPath::parse).transpose()?;
+        self.variable(BStr::new(name), path)
+    }
+
+    /// The path in a bound variable, or in the document if none of this name is bound.
+    fn within_variable(&self, name: &[u8], path: Option<FieldPath>) -> Node {
+        let slot = self.bound.iter().rev().find(|(bound, _)| bound == name).map(|(_, slot)| *slot);
+        Node::Path { variable: slot.map_or(Variable::Root, Variable::Slot), path }
+    }
+
+    fn variable(&self, name: &BStr, path: Option<FieldPath>) -> Result<Node> {
+        let is_bound = self.bound.iter().any(|(bound, _)| bound == name);
+        if is_bound || name == "CURRENT" {
+            return Ok(self.within_variable(name, path));
+        }
+        let constant = match &**name {
+            b"ROOT" => return Ok(Node::Path { variable: Variable::Root, path }),
+            b"REMOVE" => None,
+            b"NOW" => Some(OwnedValue::DateTime(self.context.now)),
+            b"CLUSTER_TIME" => Some(OwnedValue::Timestamp(
+                self.context
+                    .cluster_time
+                    .ok_or_else(|| Error::location(51144, "Builtin variable '$$CLUSTER_TIME' is not available"))?,
+            )),
+            b"USER_ROLES" => match &self.context.user_roles {
+                Some(roles) => Some(OwnedValue::Array(roles.clone())),
+                None => return Err(undefined(name)),
+            },
+            b"DESCEND" => Some(OwnedValue::from("descend")),
+            b"PRUNE" => Some(OwnedValue::from("prune")),
+            b"KEEP" => Some(OwnedValue::from("keep")),
+            _ => match self.context.variables.get(name) {
+                Some(value) => Some(value.to_shared(&self.context.variables)),
+                None => return Err(undefined(name)),
+            },
+        };
+        Ok(match path {
+            None => Node::Constant(constant),
+            Some(path) => {
+                let operand = constant.map_or(super::Operand::Missing, super::Operand::Owned);
+                Node::Constant(super::path::in_operand(&operand, &path).into_value())
+            }
+        })
+    }
+}
+
+fn undefined(name: &BStr) -> Error {
+    Error::location(17276, format!("Use of undefined variable: {name}"))
+}
+
+fn check_field_name(name: &BStr) -> Result<()> {
+    if name.is_empty() {
+        return Ok(());
+    }
+    if name.starts_with(b"$") {
+        let reason = "FieldPath field names may not start with '$'. Consider using $getField or $setField.";
+        return Err(Error::location(16410, reason));
+    }
+    if name.contains(&b'.') {
+        let reason = "FieldPath field names may not contain '.'. Consider using $getField or $setField.";
+        return Err(Error::location(16412, reason));
+    }
+    Ok(())
+}
+
+/// Operators whose operands are parsed in a way of their own.
+pub(super) type ParseSpecial = fn(&mut Parser<'_>, Element<'_>) -> Result<Node>;

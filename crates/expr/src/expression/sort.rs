@@ -1,0 +1,98 @@
+//! The order of values by a pattern such as `{a: 1, "b.c": -1}`, or by `1` or `-1` as a whole: `$sortArray`, `$push` with
+//! `$sort`, `$top` and `$bottom`.
+//!
+//! Documents are compared by what the paths lead to: of an array the least value ascending, the greatest descending. An empty
+//! array sorts below null, what is missing as null.
+
+use pando_base::{Error, ErrorCode, Result};
+use pando_doc::{CompareOptions, DocRef, FieldPath, LeafArrays, PathOptions, Value, compare_with, visit_path};
+use std::cmp::Ordering;
+use std::ops::ControlFlow;
+
+/// An order.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Pattern {
+    /// Of whole values; true if descending.
+    Whole(bool),
+    /// By paths, each with true if descending.
+    Fields(Vec<(FieldPath, bool)>),
+}
+
+impl Pattern {
+    pub(crate) fn parse(value: Value<'_>) -> Result<Pattern> {
+        match value {
+            Value::Document(doc) => Pattern::parse_fields(doc),
+            value => match value.to_i64_exact() {
+                Some(1) => Ok(Pattern::Whole(false)),
+                Some(-1) => Ok(Pattern::Whole(true)),
+                _ => Err(Error::bad_value("The $sort element value must be either 1 or -1")),
+            },
+        }
+    }
+
+    pub(crate) fn parse_fields(doc: DocRef<'_>) -> Result<Pattern> {
+        if doc.is_empty() {
+            return Err(Error::bad_value("The $sort pattern is empty when it should be a set of fields."));
+        }
+        let mut fields = Vec::new();
+        for element in doc.elements() {
+            let is_descending = match element.value.to_i64_exact() {
+                Some(1) => false,
+                Some(-1) => true,
+                _ => return Err(Error::bad_value("The $sort element value must be either 1 or -1")),
+            };
+            if element.name.is_empty() {
+                return Err(Error::bad_value("The $sort field cannot be empty"));
+            }
+            let path = FieldPath::lenient(element.name)?;
+            if path.parts().any(|part| part.is_empty()) {
+                let reason = format!("The $sort field is a dotted field but has an empty part: {path}");
+                return Err(Error::new(ErrorCode::BadValue, reason));
+            }
+            fields.push((path, is_descending));
+        }
+        Ok(Pattern::Fields(fields))
+    }
+
+    pub(crate) fn compare(&self, left: Value<'_>, right: Value<'_>, options: &CompareOptions<'_>) -> Ordering {
+        match self {
+            Pattern::Whole(is_descending) => directed(compare_with(left, right, options), *is_descending),
+            Pattern::Fields(fields) => fields
+                .iter()
+                .map(|(path, is_descending)| {
+                    let left = key(left, path, *is_descending, options);
+                    let right = key(right, path, *is_descending, options);
+                    directed(compare_with(left, right, options), *is_descending)
+                })
+                .find(|order| order.is_ne())
+                .unwrap_or(Ordering::Equal),
+        }
+    }
+}
+
+fn directed(order: Ordering, is_descending: bool) -> Ordering {
+    if is_descending { order.reverse() } else { order }
+}
+
+/// What a value is sorted by.
+pub(crate) fn key<'a>(
+    value: Value<'a>,
+    path: &FieldPath,
+    is_descending: bool,
+    options: &CompareOptions<'_>,
+) -> Value<'a> {
+    let Value::Document(doc) = value else { return Value::Null };
+    let mut best: Option<Value<'a>> = None;
+    let arrays = PathOptions { leaf: LeafArrays::TraverseOmitArray, ..PathOptions::default() };
+    let walk = visit_path(doc, path, arrays, &mut |visit| {
+        let candidate = visit.value.unwrap_or(Value::Null);
+        let is_better = best.is_none_or(|best| directed(compare_with(candidate, best, options), is_descending).is_lt());
+        if is_better {
+            best = Some(candidate);
+        }
+        ControlFlow::<()>::Continue(())
+    });
+    debug_assert!(walk.is_continue(), "the walk goes to the end");
+    // An empty array has the place of undefined, below null.
+    best.unwrap_or(Value::Undefined)
+}

@@ -1,0 +1,79 @@
+//! Strings in strings: `$indexOfBytes`, `$indexOfCP`, `$replaceOne`, `$replaceAll`.
+
+use super::array::index_bound;
+use super::{Environment, Operand, text};
+use bstr::{BStr, ByteSlice};
+use pando_base::{Error, Result};
+use pando_doc::Value;
+
+/// The two texts of `$indexOf…`; none if the first is null.
+fn texts<'o>(operands: &'o [Operand<'_>], name: &str, codes: (i32, i32)) -> Result<Option<(&'o BStr, &'o BStr)>> {
+    let (Some(source), Some(token)) = (operands.first(), operands.get(1)) else { return Ok(None) };
+    if source.is_nullish() {
+        return Ok(None);
+    }
+    let Some(Value::String(source)) = source.view() else {
+        let reason = format!("{name} requires a string as the first argument, found: {}", source.type_name());
+        return Err(Error::location(codes.0, reason));
+    };
+    let Some(Value::String(token)) = token.view() else {
+        let reason = format!("{name} requires a string as the second argument, found: {}", token.type_name());
+        return Err(Error::location(codes.1, reason));
+    };
+    Ok(Some((source, token)))
+}
+
+pub(super) fn index_of_bytes<'a>(operands: &[Operand<'a>], _: &Environment<'_>) -> Result<Operand<'a>> {
+    let name = "$indexOfBytes";
+    let Some((source, token)) = texts(operands, name, (40091, 40092))? else { return Ok(Operand::NULL) };
+    let start = operands.get(2).map_or(Ok(0), |bound| index_bound(bound, name, "starting"))?;
+    let end = operands.get(3).map_or(Ok(source.len()), |bound| index_bound(bound, name, "ending"))?.min(source.len());
+    let part = source.get(start..end);
+    let found = part.and_then(|part| part.find(token)).map_or(-1, |place| (place + start) as i32);
+    Ok(Operand::from(found))
+}
+
+pub(super) fn index_of_cp<'a>(operands: &[Operand<'a>], _: &Environment<'_>) -> Result<Operand<'a>> {
+    let name = "$indexOfCP";
+    let Some((source, token)) = texts(operands, name, (40093, 40094))? else { return Ok(Operand::NULL) };
+    let start = operands.get(2).map_or(Ok(0), |bound| index_bound(bound, name, "starting"))?;
+    let end = operands.get(3).map_or(Ok(usize::MAX), |bound| index_bound(bound, name, "ending"))?;
+    if start > end || start > text::count(source) {
+        return Ok(Operand::from(-1));
+    }
+    let (from, to) = (text::offset(source, start), text::offset(source, end));
+    let found = source.get(from..to).and_then(|part| part.find(token));
+    Ok(Operand::from(found.map_or(-1, |place| text::number_at(source, place + from) as i32)))
+}
+
+/// `input`, `find`, `replacement`: texts, or none if one is null.
+fn replaced<'a>(operands: &[Option<Operand<'_>>], name: &str, limit: usize) -> Result<Operand<'a>> {
+    let mut texts = [BStr::new(""); 3];
+    let mut has_null = false;
+    let codes = [51746, 51745, 51744];
+    for (((text, operand), code), argument) in
+        texts.iter_mut().zip(operands).zip(codes).zip(["input", "find", "replacement"])
+    {
+        match operand.as_ref().map_or(Value::Null, Operand::or_null) {
+            Value::String(given) => *text = given,
+            value if value.is_nullish() => has_null = true,
+            value => {
+                let reason = format!("{name} requires that '{argument}' be a string, found: {value}");
+                return Err(Error::location(code, reason));
+            }
+        }
+    }
+    if has_null {
+        return Ok(Operand::NULL);
+    }
+    let [input, find, replacement] = texts;
+    Ok(Operand::string(input.replacen(find, replacement, limit)))
+}
+
+pub(super) fn replace_one<'a>(operands: &[Option<Operand<'a>>], _: &Environment<'_>) -> Result<Operand<'a>> {
+    replaced(operands, "$replaceOne", 1)
+}
+
+pub(super) fn replace_all<'a>(operands: &[Option<Operand<'a>>], _: &Environment<'_>) -> Result<Operand<'a>> {
+    replaced(operands, "$replaceAll", usize::MAX)
+}

@@ -1,0 +1,42 @@
+//! What the golden tables cannot say: paths, what is folded, variables of the caller, how expressions are shown.
+
+use super::*;
+use pando_doc::{Doc, doc};
+
+fn parse(expression: &Doc) -> Expression {
+    Expression::parse(Value::Document(expression.view()), &ParseContext::default()).unwrap()
+}
+
+#[test]
+fn u6_constants_are_folded() {
+    let folded = parse(&doc! { "$add": ["$a", { "$multiply": [2, 3] }] }).optimize().unwrap();
+    assert_eq!(folded.to_value().to_string(), r#"{ $add: [ "$a", { $const: 6 } ] }"#);
+    let whole = parse(&doc! { "$concat": ["x", "y"] }).optimize().unwrap();
+    assert_eq!(whole.as_constant(), Some(Some(OwnedValue::from("xy").view())));
+    assert!(parse(&doc! { "$divide": [1, 0] }).optimize().is_err());
+    let chosen = parse(&doc! { "$cond": [true, "$a", "$b"] }).optimize().unwrap();
+    assert_eq!(chosen.as_field().map(ToString::to_string).as_deref(), Some("a"));
+}
+
+#[test]
+fn u6_paths_are_told() {
+    let paths = |expression: Doc| {
+        parse(&expression).paths().map(|paths| paths.iter().map(ToString::to_string).collect::<Vec<_>>())
+    };
+    let some = |paths: &[&str]| Some(paths.iter().map(ToString::to_string).collect::<Vec<_>>());
+    assert_eq!(paths(doc! { "$add": ["$a.b", "$c", "$a.b"] }), some(&["a.b", "c"]));
+    assert_eq!(paths(doc! { "$map": { "input": "$x", "in": { "$add": ["$$this", "$y"] } } }), some(&["x", "y"]));
+    assert_eq!(paths(doc! { "x": "$$ROOT" }), None);
+    assert_eq!(paths(doc! { "$getField": "a" }), None);
+}
+
+#[test]
+fn u6_variables_of_the_caller() {
+    let context = ParseContext { variables: doc! { "limit": 5 }, ..ParseContext::default() };
+    let expression = doc! { "$add": ["$$limit", "$$outer", "$a"] };
+    let parsed = Expression::parse_with_variables(Value::Document(expression.view()), &["outer"], &context).unwrap();
+    let root = doc! { "a": 1 };
+    let mut scope = Scope::new(root.view(), &parsed);
+    scope.set(0, Operand::from(10));
+    assert_eq!(parsed.evaluate(&mut scope).unwrap().into_value(), Some(OwnedValue::Int32(16)));
+}

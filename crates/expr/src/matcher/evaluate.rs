@@ -1,0 +1,166 @@
+//! The walk of a filter over a document. The hottest code of this crate.
+
+use super::comparison::regex_matches;
+use super::{Leaf, MatchDetails, Modulo, Node, Predicate};
+use crate::expression::Scope;
+use bstr::BStr;
+use pando_base::{Error, Result};
+use pando_doc::{DocRef, LeafArrays, Number, PathOptions, StringComparator, Value, visit_path};
+use std::ops::ControlFlow;
+
+/// One walk.
+pub(crate) struct Evaluation<'e> {
+    strings: Option<&'e dyn StringComparator>,
+    details: Option<MatchDetails>,
+    error: Option<Error>,
+}
+
+impl<'e> Evaluation<'e> {
+    pub(crate) fn new(strings: Option<&'e dyn StringComparator>) -> Evaluation<'e> {
+        Evaluation { strings, details: None, error: None }
+    }
+
+    pub(crate) fn with_details(strings: Option<&'e dyn StringComparator>) -> Evaluation<'e> {
+        Evaluation { strings, details: Some(MatchDetails::default()), error: None }
+    }
+
+    pub(crate) fn take_details(&mut self) -> MatchDetails {
+        self.details.take().unwrap_or_default()
+    }
+
+    pub(crate) fn finish(self, is_match: bool) -> Result<bool> {
+        self.error.map_or(Ok(is_match), Err)
+    }
+
+    pub(crate) fn node(&mut self, node: &Node, doc: DocRef<'_>) -> bool {
+        match node {
+            Node::Leaf(leaf) => self.leaf(leaf, doc),
+            Node::And(children) => children.iter().all(|child| self.node(child, doc)),
+            Node::Or(children) => children.iter().any(|child| self.node(child, doc)),
+            Node::Nor(children) => !self.quietly(|walk| children.iter().any(|child| walk.node(child, doc))),
+            Node::Not(child) => !self.quietly(|walk| walk.node(child, doc)),
+            Node::AlwaysTrue => true,
+            Node::AlwaysFalse => false,
+            Node::Expr(expression) => self.expr(expression, doc),
+        }
+    }
+
+    /// What a negation finds is no detail of the match.
+    fn quietly(&mut self, walk: impl FnOnce(&mut Self) -> bool) -> bool {
+        let details = self.details.take();
+        let is_match = walk(self);
+        self.details = details;
+        is_match
+    }
+
+    fn expr(&mut self, expression: &crate::Expression, doc: DocRef<'_>) -> bool {
+        match expression.evaluate(&mut Scope::new(doc, expression)) {
+            Ok(value) => value.is_true(),
+            Err(error) => {
+                self.error.get_or_insert(error);
+                false
+            }
+        }
+    }
+
+    #[inline]
+    fn leaf(&mut self, leaf: &Leaf, doc: DocRef<'_>) -> bool {
+        if leaf.path.part_count() > 1 {
+            return self.deep_leaf(leaf, doc);
+        }
+        match doc.get(leaf.path.text()) {
+            Some(Value::Array(array)) if leaf.predicate.expands_arrays() => {
+                for element in array.as_doc().elements() {
+                    if self.predicate(&leaf.predicate, Some(element.value)) {
+                        self.found_at(element.name);
+                        return true;
+                    }
+                }
+                self.predicate(&leaf.predicate, Some(Value::Array(array)))
+            }
+            value => self.predicate(&leaf.predicate, value),
+        }
+    }
+
+    fn deep_leaf(&mut self, leaf: &Leaf, doc: DocRef<'_>) -> bool {
+        let arrays = if leaf.predicate.expands_arrays() { LeafArrays::Traverse } else { LeafArrays::NoTraversal };
+        let options = PathOptions { leaf: arrays, ..PathOptions::default() };
+        let found = visit_path(doc, &leaf.path, options, &mut |visit| {
+            if !self.predicate(&leaf.predicate, visit.value) {
+                return ControlFlow::Continue(());
+            }
+            if let Some(index) = visit.array_index {
+                self.found_at(index);
+            }
+            ControlFlow::Break(())
+        });
+        found.is_break()
+    }
+
+    fn found_at(&mut self, index: &BStr) {
+        if let Some(details) = &mut self.details {
+            details.set(index);
+        }
+    }
+
+    #[inline]
+    pub(crate) fn predicate(&mut self, predicate: &Predicate, value: Option<Value<'_>>) -> bool {
+        match predicate {
+            Predicate::Comparison(comparison) => comparison.matches(value, self.strings),
+            Predicate::In(list) => list.matches(value, self.strings),
+            Predicate::Exists => value.is_some(),
+            Predicate::Type(types) => value.is_some_and(|value| types.contains(value.value_type())),
+            Predicate::Size(size) => matches!(value, Some(Value::Array(array)) if array.len() == *size as usize),
+            Predicate::Mod(modulo) => value.is_some_and(|value| modulo.matches(value)),
+            Predicate::Regex(regex) => value.is_some_and(|value| regex_matches(regex, value)),
+            Predicate::Bits(bits) => value.is_some_and(|value| bits.matches(value)),
+            Predicate::ElemMatchObject(child) => self.some_document(child, value),
+            Predicate::ElemMatchValue(child) => self.some_value(child, value),
+            Predicate::Not(child) => !self.quietly(|walk| walk.predicate(child, value)),
+            Predicate::And(children) => children.iter().all(|child| self.predicate(child, value)),
+            Predicate::Never => false,
+        }
+    }
+
+    fn some_document(&mut self, child: &Node, value: Option<Value<'_>>) -> bool {
+        let Some(Value::Array(array)) = value else { return false };
+        for element in array.as_doc().elements() {
+            let Some(nested) = element.value.as_nested() else { continue };
+            if self.quietly(|walk| walk.node(child, nested)) {
+                self.found_at(element.name);
+                return true;
+            }
+        }
+        false
+    }
+
+    fn some_value(&mut self, child: &Predicate, value: Option<Value<'_>>) -> bool {
+        let Some(Value::Array(array)) = value else { return false };
+        for element in array.as_doc().elements() {
+            if self.quietly(|walk| walk.predicate(child, Some(element.value))) {
+                self.found_at(element.name);
+                return true;
+            }
+        }
+        false
+    }
+}
+
+impl Modulo {
+    /// True if the number leaves the remainder; fractions are cut off, and what is no int64 does not match.
+    pub fn matches(&self, value: Value<'_>) -> bool {
+        const BOUND: f64 = 9_223_372_036_854_775_808.0;
+        let number = match value.as_number() {
+            Some(Number::Double(number)) if !(-BOUND..BOUND).contains(&number) => return false,
+            Some(Number::Decimal(number)) => {
+                match number.round_to_whole(pando_doc::Rounding::TowardZero).to_i64_exact() {
+                    Some(whole) => whole,
+                    None => return false,
+                }
+            }
+            Some(number) => number.truncated_i64(),
+            None => return false,
+        };
+        number.wrapping_rem(self.divisor) == self.remainder
+    }
+}

@@ -1,0 +1,120 @@
+//! The tree of a filter.
+
+use super::{Bits, Comparison, InList, TypeSet};
+use crate::{Expression, Regex};
+use pando_doc::FieldPath;
+
+/// A part of a filter that is true or false of a document.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Node {
+    /// All of these; true without any.
+    And(Vec<Node>),
+    /// One of these at least.
+    Or(Vec<Node>),
+    /// None of these.
+    Nor(Vec<Node>),
+    /// Not this.
+    Not(Box<Node>),
+    /// `$alwaysTrue`.
+    AlwaysTrue,
+    /// `$alwaysFalse`.
+    AlwaysFalse,
+    /// What a path leads to fulfils a condition.
+    Leaf(Leaf),
+    /// `$expr`.
+    Expr(Box<Expression>),
+}
+
+/// A condition on what a path leads to.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Leaf {
+    /// The path.
+    pub path: FieldPath,
+    /// The condition.
+    pub predicate: Predicate,
+}
+
+/// A condition on one value, or on its absence.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Predicate {
+    /// `$eq`, `$lt`, `$lte`, `$gt`, `$gte`.
+    Comparison(Comparison),
+    /// `$in`.
+    In(InList),
+    /// `$exists: true`.
+    Exists,
+    /// `$type`.
+    Type(TypeSet),
+    /// `$size`.
+    Size(i32),
+    /// `$mod`.
+    Mod(Modulo),
+    /// `$regex`, or a regular expression in place of a value.
+    Regex(Regex),
+    /// `$bitsAllSet` and its kin.
+    Bits(Bits),
+    /// `$elemMatch` with a filter: some document of the array matches it.
+    ElemMatchObject(Box<Node>),
+    /// `$elemMatch` with operators: some value of the array fulfils them all.
+    ElemMatchValue(Box<Predicate>),
+    /// Not this; only inside `$elemMatch`.
+    Not(Box<Predicate>),
+    /// All of these; only inside `$elemMatch`.
+    And(Vec<Predicate>),
+    /// Never; only inside `$elemMatch`.
+    Never,
+}
+
+/// The numbers of a `$mod`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Modulo {
+    /// Never zero.
+    pub divisor: i64,
+    /// What the division has to leave.
+    pub remainder: i64,
+}
+
+impl Node {
+    /// A condition on a path.
+    pub fn leaf(path: FieldPath, predicate: Predicate) -> Node {
+        Node::Leaf(Leaf { path, predicate })
+    }
+
+    /// The negation.
+    pub fn negate(node: Node) -> Node {
+        Node::Not(Box::new(node))
+    }
+
+    /// The nodes right below, if it is a tree of nodes.
+    pub fn children(&self) -> &[Node] {
+        match self {
+            Node::And(children) | Node::Or(children) | Node::Nor(children) => children,
+            Node::Not(child) => std::slice::from_ref(child),
+            _ => &[],
+        }
+    }
+
+    /// The path, if it is a leaf.
+    pub fn path(&self) -> Option<&FieldPath> {
+        match self {
+            Node::Leaf(leaf) => Some(&leaf.path),
+            _ => None,
+        }
+    }
+
+    /// True if it is true of everything.
+    pub fn is_trivially_true(&self) -> bool {
+        match self {
+            Node::AlwaysTrue => true,
+            Node::And(children) => children.is_empty(),
+            _ => false,
+        }
+    }
+}
+
+impl Predicate {
+    /// True if an array at the end of the path is looked at value by value before it is looked at as a whole.
+    pub fn expands_arrays(&self) -> bool {
+        !matches!(self, Predicate::Size(_) | Predicate::ElemMatchObject(_) | Predicate::ElemMatchValue(_))
+    }
+}

@@ -1,0 +1,88 @@
+//! Operators on the whole document: `$and`, `$or`, `$nor`, `$expr`, `$comment` and the constants.
+
+use super::{Level, Parser, not_built};
+use crate::Expression;
+use crate::matcher::Node;
+use pando_base::{Error, ErrorCode, Result};
+use pando_doc::{Element, FieldPath, Value};
+
+impl Parser<'_> {
+    /// None for operators without effect.
+    pub(super) fn operator_on_document(&self, element: Element<'_>, level: Level) -> Result<Option<Node>> {
+        let name = std::str::from_utf8(element.name).unwrap_or_default();
+        Ok(Some(match name {
+            "$and" => Node::And(self.branches(element, level)?),
+            "$or" => Node::Or(self.branches(element, level)?),
+            "$nor" => Node::Nor(self.branches(element, level)?),
+            "$comment" => return Ok(None),
+            "$expr" => self.expr(element, level)?,
+            "$alwaysTrue" => constant(element, Node::AlwaysTrue)?,
+            "$alwaysFalse" => constant(element, Node::AlwaysFalse)?,
+            // The fields of a reference are fields like others.
+            "$ref" | "$id" | "$db" => {
+                let path = FieldPath::lenient(element.name)?;
+                super::comparison(&path, crate::matcher::ComparisonOperator::Equal, element.value)?
+            }
+            "$text" => return Err(self.special(level, self.context.features.text, "$text")),
+            "$where" => return Err(self.special(level, self.context.features.javascript, "$where")),
+            "$jsonSchema" => return Err(self.json_schema(element)),
+            "$sampleRate" => return Err(not_built("$sampleRate")),
+            _ => {
+                let hint =
+                    "If you have a field name that starts with a '$' symbol, consider using $getField or $setField.";
+                let reason = format!("unknown top level operator: {}. {hint}", element.name);
+                return Err(Error::bad_value(reason));
+            }
+        }))
+    }
+
+    fn branches(&self, element: Element<'_>, level: Level) -> Result<Vec<Node>> {
+        let Value::Array(array) = element.value else {
+            return Err(Error::bad_value(format!("{} must be an array", element.name)));
+        };
+        if array.is_empty() {
+            return Err(Error::bad_value("$and/$or/$nor must be a nonempty array"));
+        }
+        let branch = |value: Value<'_>| match value {
+            Value::Document(filter) => self.document(filter, level),
+            _ => Err(Error::bad_value("$or/$and/$nor entries need to be full objects")),
+        };
+        array.values().map(branch).collect()
+    }
+
+    fn expr(&self, element: Element<'_>, level: Level) -> Result<Node> {
+        if level == Level::Nested {
+            return Err(Error::bad_value("$expr can only be applied to the top-level document"));
+        }
+        if !self.context.features.expr {
+            let reason = "$expr is not allowed in this context";
+            return Err(Error::new(ErrorCode::QueryFeatureNotAllowed, reason));
+        }
+        Ok(Node::Expr(Box::new(Expression::parse(element.value, self.context)?)))
+    }
+
+    fn special(&self, level: Level, is_allowed: bool, name: &str) -> Error {
+        if level == Level::Nested {
+            return Error::bad_value(format!("{name} can only be applied to the top-level document"));
+        }
+        if is_allowed { not_built(name) } else { Error::bad_value(format!("{name} is not allowed in this context")) }
+    }
+
+    fn json_schema(&self, element: Element<'_>) -> Error {
+        if !self.context.features.json_schema {
+            let reason = "$jsonSchema is not allowed in this context";
+            return Error::new(ErrorCode::QueryFeatureNotAllowed, reason);
+        }
+        match element.value {
+            Value::Document(_) => not_built("$jsonSchema"),
+            _ => Error::type_mismatch("$jsonSchema must be an object"),
+        }
+    }
+}
+
+fn constant(element: Element<'_>, node: Node) -> Result<Node> {
+    if element.parse_i64()? == 1 {
+        return Ok(node);
+    }
+    Err(Error::failed_to_parse(format!("{} must be an integer value of 1", element.name)))
+}

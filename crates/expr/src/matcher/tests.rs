@@ -1,0 +1,108 @@
+//! What the golden tables cannot say: details of matches, paths, equality, and that optimising changes nothing.
+
+use super::*;
+use pando_doc::{OwnedValue, doc};
+use proptest::prelude::*;
+
+fn parse(filter: &Doc) -> MatchExpression {
+    MatchExpression::parse(filter.view(), &ParseContext::default()).unwrap()
+}
+
+fn index_of(filter: Doc, doc: Doc) -> Option<String> {
+    let details = parse(&filter).matches_with_details(doc.view()).unwrap()?;
+    Some(details.array_index().map_or("-".to_owned(), ToString::to_string))
+}
+
+#[test]
+fn u4_details_name_the_place_that_matched() {
+    let at = |place: &str| Some(place.to_owned());
+    assert_eq!(index_of(doc! { "a": 2 }, doc! { "a": [1, 2] }), at("1"));
+    assert_eq!(index_of(doc! { "a": 2 }, doc! { "a": 2 }), at("-"));
+    assert_eq!(index_of(doc! { "a.b": 2 }, doc! { "a": [{ "b": 1 }, { "b": [5, 2] }] }), at("1"));
+    assert_eq!(index_of(doc! { "a": { "$elemMatch": { "b": 2 } } }, doc! { "a": [{ "b": 1 }, { "b": 2 }] }), at("1"));
+    // The last condition wins; what a negation finds does not count.
+    assert_eq!(index_of(doc! { "a": 1, "b": 7 }, doc! { "a": [1], "b": [5, 6, 7] }), at("2"));
+    assert_eq!(index_of(doc! { "a": 1, "b": { "$ne": 9 } }, doc! { "a": [0, 1], "b": [5] }), at("1"));
+    assert_eq!(index_of(doc! { "a": 3 }, doc! { "a": [1] }), None);
+}
+
+#[test]
+fn u4_regex_operators_are_shown_with_options() {
+    let filter = parse(&doc! { "a": { "$regex": "x", "$options": "im" }, "b": { "$options": "s", "$regex": "y" } });
+    assert_eq!(
+        filter.optimize().to_document().to_string(),
+        r#"{ $and: [ { a: { $regex: "x", $options: "im" } }, { b: { $regex: "y", $options: "s" } } ] }"#
+    );
+}
+
+#[test]
+fn u4_paths_are_told_once() {
+    let filter = parse(&doc! {
+        "a": 1, "b.c": { "$gt": 1, "$lt": 5 }, "d": { "$elemMatch": { "e": 1 } }, "$expr": { "$eq": ["$x", "$a"] }
+    });
+    let paths: Vec<String> = filter.paths().unwrap().iter().map(ToString::to_string).collect();
+    assert_eq!(paths, ["a", "b.c", "d.e", "d", "x"]);
+    assert_eq!(parse(&doc! { "$expr": "$$ROOT" }).paths(), None);
+}
+
+#[test]
+fn u4_equal_filters_are_equal() {
+    let left = parse(&doc! { "b": 1, "a": { "$in": [2, 1, 2] } }).optimize();
+    let right = parse(&doc! { "$and": [{ "a": { "$in": [1, 2] } }, { "b": 1 }] }).optimize();
+    assert_eq!(left, right);
+    assert_ne!(left, parse(&doc! { "b": 1 }).optimize());
+}
+
+fn value() -> impl Strategy<Value = OwnedValue> {
+    let scalar = prop_oneof![
+        (-2..3_i32).prop_map(OwnedValue::Int32),
+        (-2..3_i32).prop_map(|number| OwnedValue::Double(f64::from(number) / 2.0)),
+        Just(OwnedValue::Null),
+        "[ab]{0,2}".prop_map(OwnedValue::from),
+    ];
+    scalar.prop_recursive(2, 8, 3, |inner| {
+        prop_oneof![
+            prop::collection::vec(inner.clone(), 0..3).prop_map(|values| OwnedValue::Array(values.iter().collect())),
+            document(inner).prop_map(OwnedValue::Document),
+        ]
+    })
+}
+
+fn document(value: impl Strategy<Value = OwnedValue>) -> impl Strategy<Value = Doc> {
+    prop::collection::btree_map(prop::sample::select(vec!["a", "b", "c"]), value, 0..3)
+        .prop_map(|fields| fields.into_iter().collect())
+}
+
+fn filter() -> impl Strategy<Value = Doc> {
+    let path = prop::sample::select(vec!["a", "b", "a.b", "b.0", "c.a"]);
+    let operator = prop::sample::select(vec!["$eq", "$gt", "$lte", "$ne"]);
+    let leaf = prop_oneof![
+        (path.clone(), operator, value()).prop_map(|(path, operator, value)| doc! { (path): { (operator): value } }),
+        (path.clone(), prop::collection::vec(value(), 0..3)).prop_map(|(path, values)| {
+            doc! { (path): { "$in": values.iter().collect::<pando_doc::Array>() } }
+        }),
+        path.prop_map(|path| doc! { (path): { "$exists": false } }),
+    ];
+    leaf.prop_recursive(3, 12, 3, |inner| {
+        let list = prop::collection::vec(inner.clone(), 1..4);
+        prop_oneof![
+            (prop::sample::select(vec!["$and", "$or", "$nor"]), list)
+                .prop_map(|(name, filters)| doc! { (name): filters.iter().collect::<pando_doc::Array>() }),
+            inner.prop_map(|filter| doc! { "c": { "$elemMatch": filter } }),
+        ]
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 512, ..ProptestConfig::default() })]
+
+    #[test]
+    fn u4_optimising_keeps_the_meaning(filter in filter(), doc in document(value())) {
+        let plain = parse(&filter);
+        let optimized = plain.clone().optimize();
+        prop_assert_eq!(plain.matches(doc.view()), optimized.matches(doc.view()));
+        // What explain shows is a filter that means the same.
+        let shown = optimized.to_document();
+        prop_assert_eq!(parse(&shown).matches(doc.view()), optimized.matches(doc.view()), "{}", shown);
+    }
+}

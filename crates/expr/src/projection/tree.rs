@@ -1,0 +1,125 @@
+//! The names of a projection as a tree.
+
+use super::Slice;
+use crate::{Expression, MatchExpression};
+use bstr::{BStr, BString};
+use pando_base::{Error, Result};
+use pando_doc::FieldPath;
+
+/// What becomes of a field.
+#[derive(Clone, Debug)]
+pub enum Child {
+    /// It is kept.
+    Include,
+    /// It is dropped.
+    Exclude,
+    /// It is computed.
+    Computed(Expression),
+    /// A part of an array is kept.
+    Slice(Slice),
+    /// The first value of an array that matches is kept.
+    ElemMatch(Box<MatchExpression>),
+    /// Its own fields are projected.
+    Nested(Branch),
+}
+
+impl Child {
+    /// True if the value is made, not taken from the document as it is.
+    pub fn is_computed(&self) -> bool {
+        matches!(self, Child::Computed(_) | Child::Slice(_) | Child::ElemMatch(_))
+    }
+}
+
+/// The fields named on one level, in the order of the specification.
+#[derive(Clone, Debug, Default)]
+pub struct Branch {
+    children: Vec<(BString, Child)>,
+}
+
+impl Branch {
+    /// True without names.
+    pub fn is_empty(&self) -> bool {
+        self.children.is_empty()
+    }
+
+    /// The names and what becomes of them.
+    pub fn children(&self) -> &[(BString, Child)] {
+        &self.children
+    }
+
+    /// What becomes of the field with this name.
+    #[inline]
+    pub fn get(&self, name: &BStr) -> Option<&Child> {
+        self.children.iter().find(|(child, _)| child == name).map(|(_, child)| child)
+    }
+
+    /// True if something below is computed.
+    pub fn has_computed(&self) -> bool {
+        self.children.iter().any(|(_, child)| match child {
+            Child::Nested(branch) => branch.has_computed(),
+            child => child.is_computed(),
+        })
+    }
+
+    pub(super) fn is_simple(&self) -> bool {
+        self.children.iter().all(|(name, child)| match child {
+            Child::Include => true,
+            Child::Exclude => name == "_id",
+            Child::Nested(branch) => branch.is_simple(),
+            _ => false,
+        })
+    }
+
+    /// Adds a path from this part on; two paths must not overlap.
+    pub(super) fn insert(&mut self, path: &FieldPath, part: usize, child: Child) -> Result<()> {
+        let name = path.part(part);
+        let is_last = part + 1 >= path.part_count();
+        let place = self.children.iter().position(|(other, _)| other == name);
+        let place = place.and_then(|place| self.children.get_mut(place));
+        match place {
+            Some((_, Child::Nested(branch))) if !is_last => branch.insert(path, part + 1, child),
+            Some((_, Child::Nested(_))) => Err(Error::location(31250, format!("Path collision at {path}"))),
+            Some(_) if is_last => Err(Error::location(31250, format!("Path collision at {path}"))),
+            Some(_) => {
+                let rest: Vec<&BStr> = path.parts().skip(part + 1).collect();
+                let rest = BString::from(bstr::join(".", rest));
+                Err(Error::location(31249, format!("Path collision at {path} remaining portion {rest}")))
+            }
+            None if is_last => {
+                self.children.push((name.to_owned(), child));
+                Ok(())
+            }
+            None => {
+                let mut branch = Branch::default();
+                branch.insert(path, part + 1, child)?;
+                self.children.push((name.to_owned(), Child::Nested(branch)));
+                Ok(())
+            }
+        }
+    }
+
+    /// Collects what is looked at; false if it is the whole document.
+    pub(super) fn collect_paths(&self, prefix: Option<&FieldPath>, found: &mut Vec<FieldPath>) -> bool {
+        for (name, child) in &self.children {
+            let Ok(own) = FieldPath::lenient(name) else { return false };
+            let Ok(path) = prefix.map_or(Ok(own.clone()), |prefix| prefix.join(&own)) else { return false };
+            match child {
+                Child::Exclude => {}
+                Child::Include | Child::Slice(_) | Child::ElemMatch(_) => found.push(path),
+                Child::Computed(expression) => match expression.paths() {
+                    Some(paths) => found.extend(paths),
+                    None => return false,
+                },
+                Child::Nested(branch) => {
+                    if branch.has_computed() {
+                        found.push(path.clone());
+                    }
+                    if !branch.collect_paths(Some(&path), found) {
+                        return false;
+                    }
+                }
+            }
+        }
+        true
+    }
+}

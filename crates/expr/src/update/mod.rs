@@ -1,0 +1,151 @@
+//! Updates: what becomes of a document.
+//!
+//! An update is a replacement document, a document of operators (`$set`, `$push`, …), or a pipeline. Operators are parsed into a tree by
+//! path (`node`), in which two of them must not overlap; `apply` walks the tree and the document together. The document is taken
+//! apart lazily (`mutable`): what no path leads to stays the bytes that it was.
+//!
+//! Invariants: operators on one level are applied in the order of their names, numbers by value, so that new fields have the
+//! order that MongoDB gives them; an `_id` never changes; an update that changes nothing says so.
+//!
+//! Time and object ids are handed in. What an update does to an index or the oplog is not known here: the outcome names the
+//! paths that changed.
+
+mod apply;
+mod apply_array;
+mod array_filter;
+mod bit;
+mod mutable;
+mod node;
+mod operation;
+mod parse;
+mod path;
+mod pipeline;
+mod pull;
+mod push;
+mod replacement;
+mod upsert;
+
+#[cfg(test)]
+mod tests;
+
+use crate::ParseContext;
+use crate::context::SharedCollator;
+use array_filter::ArrayFilter;
+use bstr::BStr;
+use pando_base::{Error, Result, Timestamp};
+use pando_doc::{Doc, DocRef, FieldPath, Value};
+
+/// How large a document may become.
+const SIZE_BYTES_MAX: usize = pando_doc::USER_SIZE_BYTES_MAX;
+
+/// A parsed update.
+#[derive(Clone, Debug)]
+pub struct Update {
+    form: Form,
+}
+
+#[derive(Clone, Debug)]
+enum Form {
+    Replacement(Doc),
+    Operators(Box<Operators>),
+    Pipeline(Vec<pipeline::Step>),
+}
+
+#[derive(Clone)]
+struct Operators {
+    root: node::Object,
+    filters: Vec<ArrayFilter>,
+    collator: Option<SharedCollator>,
+    needs_match_details: bool,
+}
+
+impl std::fmt::Debug for Operators {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.root.fmt(f)
+    }
+}
+
+/// What applying an update needs to know beside the document.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct UpdateContext<'u> {
+    /// The present, in milliseconds since 1970: what `$currentDate` sets.
+    pub now: i64,
+    /// The present as a timestamp.
+    pub timestamp: Timestamp,
+    /// True if the document is new: `$setOnInsert` counts.
+    pub is_insert: bool,
+    /// The place in an array that the filter matched: what `$` stands for.
+    pub array_index: Option<&'u BStr>,
+    /// Fields that must not change beside `_id`, such as a shard key.
+    pub immutable_paths: &'u [FieldPath],
+}
+
+/// What became of a document.
+#[derive(Clone, Debug)]
+pub struct UpdateOutcome {
+    /// The new document.
+    pub doc: Doc,
+    /// True if it is the old one.
+    pub is_noop: bool,
+    /// The paths that changed; empty for replacements and pipelines, where every path may have.
+    pub changed_paths: Vec<FieldPath>,
+}
+
+impl Update {
+    /// Reads an update: a document or, for a pipeline, an array.
+    pub fn parse(spec: Value<'_>, array_filters: &[DocRef<'_>], context: &ParseContext) -> Result<Update> {
+        let refused = |form: &str| {
+            let reason = format!("arrayFilters may not be specified for {form} updates");
+            Err(Error::failed_to_parse(reason))
+        };
+        let form = match spec {
+            Value::Array(_) if !array_filters.is_empty() => return refused("pipeline-syle"),
+            Value::Array(stages) => Form::Pipeline(pipeline::parse(stages, context)?),
+            Value::Document(doc) if is_operators(doc) => {
+                Form::Operators(Box::new(parse::parse(doc, array_filters, context)?))
+            }
+            Value::Document(_) if !array_filters.is_empty() => return refused("replacement-style"),
+            Value::Document(doc) => Form::Replacement(replacement::parse(doc)?),
+            _ => return Err(Error::failed_to_parse("Update argument must be either an object or an array")),
+        };
+        Ok(Update { form })
+    }
+
+    /// True if it replaces the whole document.
+    pub fn is_replacement(&self) -> bool {
+        matches!(self.form, Form::Replacement(_))
+    }
+
+    /// True if it is a pipeline.
+    pub fn is_pipeline(&self) -> bool {
+        matches!(self.form, Form::Pipeline(_))
+    }
+
+    /// True if it has a positional `$`, so that the place the filter matched must be known.
+    pub fn needs_match_details(&self) -> bool {
+        matches!(&self.form, Form::Operators(operators) if operators.needs_match_details)
+    }
+
+    /// The document as updated.
+    pub fn apply(&self, doc: DocRef<'_>, context: &UpdateContext<'_>) -> Result<UpdateOutcome> {
+        let (updated, changed_paths) = match &self.form {
+            Form::Replacement(replacement) => (replacement::apply(replacement, doc), Vec::new()),
+            Form::Operators(operators) => apply::apply(operators, doc, context)?,
+            Form::Pipeline(steps) => (pipeline::apply(steps, doc)?, Vec::new()),
+        };
+        if updated.bytes() == doc.bytes() {
+            return Ok(UpdateOutcome { doc: updated, is_noop: true, changed_paths: Vec::new() });
+        }
+        replacement::check_immutable(doc, updated.view(), context.immutable_paths, self.is_replacement())?;
+        if updated.size_bytes() > SIZE_BYTES_MAX {
+            let reason = format!("Resulting document after update is larger than {SIZE_BYTES_MAX}");
+            return Err(Error::location(17419, reason));
+        }
+        pando_doc::check_user_depth(updated.view())?;
+        Ok(UpdateOutcome { doc: updated, is_noop: false, changed_paths })
+    }
+}
+
+fn is_operators(doc: DocRef<'_>) -> bool {
+    doc.raw_elements().next().is_some_and(|first| first.name.starts_with(b"$"))
+}

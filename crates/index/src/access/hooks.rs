@@ -1,0 +1,66 @@
+//! What indexes need from the layers above, as traits that those implement.
+
+use crate::{Key, SharedCollator};
+use pando_base::{RecordId, Result};
+use pando_catalog::{Collection, Index, IndexDescriptor, MultikeyComponents};
+use pando_doc::DocRef;
+use pando_operation::Operation;
+use std::sync::Arc;
+
+/// Decides which documents a partial index has keys of.
+pub trait DocumentFilter: Send + Sync {
+    /// True if the document has keys.
+    fn matches(&self, document: DocRef<'_>) -> bool;
+}
+
+/// What happens to keys that an index build is not ready for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum SideWrite {
+    /// They are to be inserted.
+    Insert,
+    /// They are to be removed.
+    Remove,
+}
+
+/// Takes the keys of writes that go on during an index build, to apply them when its first pass is done.
+pub trait IndexInterceptor: Send + Sync {
+    /// Keeps the keys, in the operation's unit of work. Returns how many were kept.
+    fn side_write(
+        &self,
+        operation: &mut Operation,
+        index: &Index,
+        kind: SideWrite,
+        keys: &mut dyn Iterator<Item = Key<'_>>,
+        record_id: &RecordId,
+        paths: &[MultikeyComponents],
+    ) -> Result<u64>;
+}
+
+/// What only the layers above can do for an index.
+pub trait IndexHooks: Send + Sync {
+    /// Reads the filter of a partial index; strings in it are compared by the index's collation.
+    fn filter(
+        &self,
+        descriptor: &IndexDescriptor,
+        expression: DocRef<'_>,
+        collator: Option<&SharedCollator>,
+    ) -> Result<Arc<dyn DocumentFilter>>;
+
+    /// Makes the collation of an index.
+    fn collator(&self, collation: DocRef<'_>) -> Result<SharedCollator>;
+
+    /// Writes down that the index is multikey through these paths: `Catalog::set_multikey`, or on a secondary a note for the
+    /// start of the batch. Called in the operation's unit of work, only if the index's state does not say so yet.
+    fn set_multikey(
+        &self,
+        operation: &mut Operation,
+        collection: &Collection,
+        index: &Index,
+        paths: &[MultikeyComponents],
+    ) -> Result<()>;
+
+    /// Who takes the keys of an index that is being built; nobody if they go into the index as it is.
+    fn interceptor(&self, _index: &Index) -> Option<Arc<dyn IndexInterceptor>> {
+        None
+    }
+}

@@ -1,0 +1,72 @@
+//! What is made of an index's descriptor once and used for every document: its key generator and its filter.
+
+use super::hooks::{DocumentFilter, IndexHooks};
+use crate::{KeyGenerator, KeySet, Purpose, SharedCollator};
+use bstr::{BString, ByteSlice};
+use pando_base::Result;
+use pando_catalog::IndexDescriptor;
+use pando_doc::DocRef;
+use std::sync::Arc;
+
+/// An index's way from documents to keys.
+pub struct IndexAccess {
+    generator: KeyGenerator,
+    filter: Option<Arc<dyn DocumentFilter>>,
+    collator: Option<SharedCollator>,
+    /// The top-level fields that its keys are made from.
+    roots: Box<[BString]>,
+}
+
+impl IndexAccess {
+    /// Makes it; fails for a kind of index that there is not, and for a filter that does not parse.
+    pub fn new(descriptor: &IndexDescriptor, hooks: &dyn IndexHooks) -> Result<IndexAccess> {
+        let pattern = descriptor.key_pattern.view();
+        let collator = descriptor.collation.as_ref().map(|collation| hooks.collator(collation.view())).transpose()?;
+        let filter = descriptor.partial_filter.as_ref();
+        let filter = filter.map(|filter| hooks.filter(descriptor, filter.view(), collator.as_ref())).transpose()?;
+        let generator = KeyGenerator::new(pattern, descriptor.sparse, collator.clone())?;
+        let root = |path: &[u8]| BString::from(path.split_once_str(".").map_or(path, |(root, _)| root));
+        let roots = pattern.elements().map(|field| root(field.name)).collect();
+        Ok(IndexAccess { generator, filter, collator, roots })
+    }
+
+    /// Makes keys, whatever the filter says.
+    pub fn generator(&self) -> &KeyGenerator {
+        &self.generator
+    }
+
+    /// How its strings are compared; none for bytes.
+    pub fn collator(&self) -> Option<&SharedCollator> {
+        self.collator.as_ref()
+    }
+
+    /// True if the filter, where there is one, lets the document in.
+    pub fn includes(&self, document: DocRef<'_>) -> bool {
+        self.filter.as_ref().is_none_or(|filter| filter.matches(document))
+    }
+
+    /// The keys that the index has of a document.
+    pub fn keys(&self, document: DocRef<'_>, keys: &mut KeySet) -> Result<()> {
+        self.keys_for(document, Purpose::Adding, keys)
+    }
+
+    /// The same, saying why.
+    pub fn keys_for(&self, document: DocRef<'_>, purpose: Purpose, keys: &mut KeySet) -> Result<()> {
+        if !self.includes(document) {
+            keys.clear();
+            return Ok(());
+        }
+        self.generator.keys_for(document, purpose, keys)
+    }
+
+    /// False if the keys of both versions of a document are surely the same: the fields that they are made from are equal,
+    /// byte for byte. A filter may look at any field.
+    pub fn may_differ(&self, old: DocRef<'_>, new: DocRef<'_>) -> bool {
+        let same = |root: &BString| match (old.get_raw(root), new.get_raw(root)) {
+            (Some(old), Some(new)) => old.bytes == new.bytes,
+            (None, None) => true,
+            _ => false,
+        };
+        self.filter.is_some() || !self.roots.iter().all(same)
+    }
+}

@@ -1,0 +1,106 @@
+//! From a document to the keys of an index.
+//!
+//! Pure: no storage, no catalog. A [`KeyGenerator`] is made once for an index and shared; it writes into a [`KeySet`] that
+//! the caller uses again, so that a document without arrays costs no allocation.
+//!
+//! Kinds of index that are not built yet have a row in [`KeyGenerator::new`] and an error that names them; a new kind is a
+//! variant here and a file beside `btree.rs`.
+
+mod btree;
+mod expand;
+mod hash;
+mod hashed;
+mod key_set;
+#[cfg(test)]
+mod tests;
+
+pub use hash::{HASH_SEED, hash_element, hash_null};
+pub use key_set::{Key, KeySet};
+
+use btree::BtreeKeys;
+use hashed::HashedKeys;
+use pando_base::{ErrorCode, Result, bail};
+use pando_catalog::IndexKind;
+use pando_doc::{Collator, DocRef};
+use pando_keystring::KeyOrdering;
+use std::sync::Arc;
+
+/// A collation that indexes share.
+pub type SharedCollator = Arc<dyn Collator + Send>;
+
+/// Why keys are made. Removing is more lenient, so that what should never have been indexed can go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Purpose {
+    /// They are going to be written, or compared with what was.
+    #[default]
+    Adding,
+    /// They are going to be removed.
+    Removing,
+}
+
+/// Makes the keys of one index.
+#[derive(Clone)]
+pub struct KeyGenerator {
+    kind: Kind,
+    field_count: usize,
+}
+
+#[derive(Clone)]
+enum Kind {
+    Btree(BtreeKeys),
+    Hashed(HashedKeys),
+}
+
+impl KeyGenerator {
+    /// The generator for a key pattern. Strings are compared by the collation, if there is one.
+    pub fn new(pattern: DocRef<'_>, sparse: bool, collator: Option<SharedCollator>) -> Result<KeyGenerator> {
+        let kind = match IndexKind::of_key_pattern(pattern) {
+            Some(IndexKind::Btree) => Kind::Btree(BtreeKeys::new(pattern, sparse, collator)?),
+            Some(IndexKind::Hashed) => Kind::Hashed(HashedKeys::new(pattern, sparse, collator)?),
+            Some(
+                kind @ (IndexKind::Text
+                | IndexKind::TwoD
+                | IndexKind::TwoDSphere
+                | IndexKind::TwoDSphereBucket
+                | IndexKind::Wildcard),
+            ) => bail!(
+                ErrorCode::CannotCreateIndex,
+                "Index type '{}' is not built yet, in the key pattern {pattern}",
+                kind.plugin_name()
+            ),
+            None => bail!(ErrorCode::CannotCreateIndex, "Unknown index plugin in the key pattern {pattern}"),
+        };
+        Ok(KeyGenerator { kind, field_count: pattern.field_count() })
+    }
+
+    /// Puts the document's keys into the set, whatever it held before. On an error the set is empty.
+    pub fn keys(&self, doc: DocRef<'_>, keys: &mut KeySet) -> Result<()> {
+        self.keys_for(doc, Purpose::Adding, keys)
+    }
+
+    /// The same, saying why.
+    pub fn keys_for(&self, doc: DocRef<'_>, purpose: Purpose, keys: &mut KeySet) -> Result<()> {
+        keys.clear();
+        let outcome = match &self.kind {
+            Kind::Btree(generator) => generator.keys(doc, keys),
+            Kind::Hashed(generator) => generator.keys(doc, purpose, keys),
+        };
+        if outcome.is_err() {
+            keys.clear();
+        }
+        outcome
+    }
+
+    /// The directions of the key's components.
+    pub fn ordering(&self) -> KeyOrdering {
+        match &self.kind {
+            Kind::Btree(generator) => generator.ordering,
+            Kind::Hashed(generator) => generator.ordering(),
+        }
+    }
+
+    /// How many components a key has.
+    pub fn field_count(&self) -> usize {
+        self.field_count
+    }
+}

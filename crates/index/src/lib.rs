@@ -1,0 +1,22 @@
+//! Indexes: which keys a document has, and keeping them in step with it.
+//!
+//! * [`KeyGenerator`], [`KeySet`]: from a document to keys. Pure.
+//! * [`Indexing`]: writing those keys, in the unit of work that writes the document; duplicates, multikey, partial
+//!   indexes, indexes being built.
+//! * [`hash_element`]: the hash of hashed indexes and shard keys.
+//!
+//! This crate must not know the query language (a partial index's filter is a [`DocumentFilter`]), collations' data (a
+//! collation is a `Collator`), replication or commands: see [`IndexHooks`]. Index builds will lie here too; their side
+//! tables plug in as an [`IndexInterceptor`].
+//!
+//! Invariant: in every snapshot an index that is ready has exactly the keys of the documents that its filter lets in, each
+//! with its record id; and its multikey state covers all of them.
+
+mod access;
+mod keys;
+
+pub use access::{
+    Constraints, DocumentFilter, Duplicates, IndexAccess, IndexHooks, IndexInterceptor, Indexing, KeyCounts,
+    KeyScratch, SideWrite, duplicate_cluster_key_error, duplicate_key_error,
+};
+pub use keys::{HASH_SEED, Key, KeyGenerator, KeySet, Purpose, SharedCollator, hash_element, hash_null};

@@ -1,0 +1,28 @@
+//! What one operation carries through the server, and what all operations of a node share.
+//!
+//! - [`Operation`]: the context (who asks, how long, stopped or not), the recovery unit, the locker, the environment.
+//! - [`UnitOfWork`]: a group of writes of an operation that commit or roll back together, with its locks.
+//! - [`Services`]: the handles of the whole node from which operations are made. Layers above have their own structs beside
+//!   it.
+//! - [`write_conflict_retry`]: tries a body again when storage has rolled it back for contention or for want of memory.
+//!
+//! This crate knows neither collections nor BSON nor replication; it only puts together what lies below.
+
+mod extensions;
+mod operation;
+mod parameters;
+mod retry;
+mod services;
+#[cfg(test)]
+mod tests;
+mod unit_of_work;
+
+pub use extensions::Extensions;
+pub use operation::{ContextInterruption, Operation};
+pub use parameters::{
+    PARAMETERS, TEMPORARILY_UNAVAILABLE_BACKOFF_BASE_MS, TEMPORARILY_UNAVAILABLE_MAX_RETRIES,
+    TRANSACTION_TOO_LARGE_FOR_CACHE_THRESHOLD,
+};
+pub use retry::{storage_error, write_conflict_retry, write_conflict_retry_blocking};
+pub use services::Services;
+pub use unit_of_work::UnitOfWork;

@@ -1,0 +1,115 @@
+//! Trying an operation's body again when storage has rolled it back.
+//!
+//! What to do about an error is decided by storage's `Retry`; here is the waiting around it, which gives way to kills and
+//! deadlines. Between attempts the snapshot is let go of. A body that runs inside a unit of work is run once: only the
+//! outermost loop can let go.
+
+use crate::Operation;
+use pando_base::{Error, ErrorCode, Namespace, Result};
+use pando_storage::{Retry, RetryDecision, StorageError};
+use std::time::Duration;
+
+/// Runs `body` until it succeeds or fails for good. `what` and the namespace are named if it does not.
+pub async fn write_conflict_retry<T>(
+    operation: &mut Operation,
+    what: &str,
+    namespace: &Namespace,
+    mut body: impl FnMut(&mut Operation) -> Result<T>,
+) -> Result<T> {
+    let mut attempts = Attempts::new(operation);
+    loop {
+        operation.context.check()?;
+        let epoch = operation.recovery_unit.engine().prepare_epoch();
+        let error = match body(operation) {
+            Ok(value) => return Ok(value),
+            Err(error) => error,
+        };
+        match attempts.decide(operation, error, what, namespace)? {
+            Pause::For(pause) if pause.is_zero() => {}
+            Pause::For(pause) => {
+                let sleep = operation.env.clock().sleep(pause);
+                operation.context.interruptible(sleep).await?;
+            }
+            Pause::UntilPreparedEnds => {
+                let wait = operation.recovery_unit.engine().prepare_wait(epoch);
+                operation.context.interruptible(wait).await??;
+            }
+        }
+    }
+}
+
+/// The same for callers that may block their thread: start-up, oplog application, side units.
+pub fn write_conflict_retry_blocking<T>(
+    operation: &mut Operation,
+    what: &str,
+    namespace: &Namespace,
+    mut body: impl FnMut(&mut Operation) -> Result<T>,
+) -> Result<T> {
+    let mut attempts = Attempts::new(operation);
+    loop {
+        operation.context.check()?;
+        let epoch = operation.recovery_unit.engine().prepare_epoch();
+        let error = match body(operation) {
+            Ok(value) => return Ok(value),
+            Err(error) => error,
+        };
+        match attempts.decide(operation, error, what, namespace)? {
+            Pause::For(pause) if pause.is_zero() => {}
+            Pause::For(pause) => operation.env.clock().pause(pause),
+            Pause::UntilPreparedEnds => operation.recovery_unit.engine().prepare_wait(epoch).block()?,
+        }
+    }
+}
+
+/// The storage error that an error of the server was made from, where retries care about the difference.
+pub fn storage_error(error: &Error) -> Option<StorageError> {
+    let reason = || error.reason().to_owned();
+    match error.code() {
+        // Both conflicts have one code, since clients know only one; the text tells them apart.
+        ErrorCode::WriteConflict if error.reason().ends_with(&StorageError::PrepareConflict.to_string()) => {
+            Some(StorageError::PrepareConflict)
+        }
+        ErrorCode::WriteConflict => Some(StorageError::WriteConflict),
+        ErrorCode::TemporarilyUnavailable => Some(StorageError::TemporarilyUnavailable(reason())),
+        ErrorCode::TransactionTooLargeForCache => Some(StorageError::TransactionTooLargeForCache(reason())),
+        _ => None,
+    }
+}
+
+/// What to wait for before the next attempt.
+enum Pause {
+    For(Duration),
+    UntilPreparedEnds,
+}
+
+/// The attempts of one body.
+struct Attempts {
+    retry: Retry,
+    /// Inside a unit of work that is not a transaction's there is one attempt.
+    single: bool,
+}
+
+impl Attempts {
+    fn new(operation: &Operation) -> Attempts {
+        let single = operation.recovery_unit.in_unit_of_work() && !operation.retry_policy.multi_document;
+        Attempts { retry: Retry::new(operation.retry_policy), single }
+    }
+
+    fn decide(&mut self, operation: &mut Operation, error: Error, what: &str, namespace: &Namespace) -> Result<Pause> {
+        let Some(cause) = storage_error(&error).filter(|_| !self.single) else { return Err(error) };
+        let decision = self.retry.decide(cause.clone(), &operation.retry_counters);
+        match decision {
+            RetryDecision::Fail(told) if told == cause => Err(error),
+            RetryDecision::Fail(told) => Err(Error::from(told).context(format!("{what} on {namespace}"))),
+            RetryDecision::Again(pause) => {
+                operation.context.statistics().write_conflicts.add(1);
+                operation.recovery_unit.abandon_snapshot()?;
+                Ok(Pause::For(pause))
+            }
+            RetryDecision::AfterPrepared => {
+                operation.recovery_unit.abandon_snapshot()?;
+                Ok(Pause::UntilPreparedEnds)
+            }
+        }
+    }
+}
