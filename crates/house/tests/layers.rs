@@ -40,6 +40,15 @@ const LAYERS: &[(&str, &[&str])] = &[
         "pando-expr",
         &["pando-env", "pando-keystring", "pando-wire", "pando-oplog", "pando-storage", "pando-locks", "pando-engine"],
     ),
+    ("pando-query", &["pando-wire", "pando-engine-log", "pando-engine-runs", "pando-engine"]),
+    (
+        "pando-session",
+        &["pando-wire", "pando-expr", "pando-query", "pando-engine-log", "pando-engine-runs", "pando-engine"],
+    ),
+    (
+        "pando-repl",
+        &["pando-wire", "pando-expr", "pando-query", "pando-engine-log", "pando-engine-runs", "pando-engine"],
+    ),
     ("pando-commands", &["pando-engine-log", "pando-engine-runs", "pando-engine", "pando-engine-model"]),
     ("pando-net", &["pando-commands", "pando-storage", "pando-engine-log", "pando-engine-runs", "pando-engine"]),
     ("pando-server", &["pando-engine-log", "pando-engine-runs", "pando-engine-model"]),

@@ -128,6 +128,17 @@ impl Command {
         self.message.slice(self.body.clone())
     }
 
+    /// A part of this message, such as one of its documents, as bytes that outlive this value.
+    pub fn share(&self, part: &[u8]) -> Bytes {
+        let start = (part.as_ptr() as usize).wrapping_sub(self.message.as_ptr() as usize);
+        let end = start.checked_add(part.len());
+        debug_assert!(end.is_some_and(|end| end <= self.message.len()), "not a part of this message");
+        match end {
+            Some(end) if end <= self.message.len() => self.message.slice(start..end),
+            _ => Bytes::copy_from_slice(part),
+        }
+    }
+
     /// The command's name: the first field of the body. Empty if there is none.
     pub fn name(&self) -> &BStr {
         self.body().raw_elements().next().map_or(b"".as_bstr(), |element| element.name)

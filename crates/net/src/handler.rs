@@ -1,0 +1,71 @@
+//! Who answers: the trait through which requests leave this crate.
+
+use pando_doc::Doc;
+use pando_env::BoxedFuture;
+use pando_wire::{Command, Refusal};
+use std::net::SocketAddr;
+
+/// The two ends of a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Peer {
+    /// The connection's number, from 1 up.
+    pub connection_id: i64,
+    /// The client's address.
+    pub remote: SocketAddr,
+    /// The address that the client reached.
+    pub local: SocketAddr,
+}
+
+/// A request, and what its reply is built with.
+#[derive(Debug)]
+pub struct Request {
+    /// What was asked.
+    pub command: Command,
+    /// A buffer for the reply; what is in it is of no interest.
+    pub buffer: Vec<u8>,
+    /// The number that the reply gets.
+    pub reply_id: i32,
+}
+
+/// What to send, and what to do then.
+#[derive(Debug)]
+pub struct Response {
+    /// The whole message; none if the request wanted no reply.
+    pub message: Option<Vec<u8>>,
+    /// How long the message was before it was compressed.
+    pub logical_bytes: usize,
+    /// What comes next.
+    pub next: Next,
+}
+
+/// What a connection does after a reply.
+#[derive(Debug, PartialEq)]
+pub enum Next {
+    /// It waits for a request.
+    Read,
+    /// The reply announced another one: this command is run as if the client had sent it in answer to the reply.
+    Again(Doc),
+    /// It closes.
+    Close,
+}
+
+/// Answers requests.
+pub trait RequestHandler: Send + Sync + 'static {
+    /// What the handler keeps of a connection.
+    type Connection: Send + Sync + 'static;
+
+    /// A connection was accepted.
+    fn connected(&self, peer: Peer) -> Self::Connection;
+
+    /// Answers a request. Boxed, so that a waiting connection does not carry the room for one.
+    fn handle<'a>(&'a self, connection: &'a Self::Connection, request: Request) -> BoxedFuture<'a, Response>;
+
+    /// A message cannot be served, but wants an error in reply.
+    fn refused(&self, connection: &Self::Connection, refusal: &Refusal, buffer: Vec<u8>, reply_id: i32) -> Response;
+
+    /// The client went away while its request is being served; [`handle`](RequestHandler::handle) goes on all the same.
+    fn abandoned(&self, connection: &Self::Connection);
+
+    /// The connection is closed.
+    fn closed(&self, connection: &Self::Connection);
+}

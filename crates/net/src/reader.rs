@@ -1,0 +1,100 @@
+//! Cutting a connection's bytes into messages, without owning a buffer while nothing comes.
+//!
+//! Bytes are read into the stack of whoever polls. If they are one whole message, as nearly always, they become that
+//! message with one copy into a block of its size. If not, they are collected until the message is whole; what belongs to
+//! the next one stays.
+
+use bytes::Bytes;
+use pando_base::{Error, ErrorCode, Result};
+use pando_env::Connection;
+use pando_wire::limits::HEADER_SIZE_BYTES;
+use pando_wire::next_length;
+use std::mem::MaybeUninit;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+use tokio::io::ReadBuf;
+
+/// What one call to the system can bring.
+const READ_BYTES: usize = 32 * 1024;
+/// How much is taken in while the request before is still being served: enough to notice that the client went away.
+const AHEAD_BYTES_MAX: usize = 64 * 1024;
+
+/// What was read and not given out.
+#[derive(Default)]
+pub(crate) struct MessageReader {
+    pending: Vec<u8>,
+    ended: bool,
+}
+
+impl MessageReader {
+    /// The next whole message; none when the client has closed between two messages. After an error the connection
+    /// cannot go on.
+    pub(crate) fn poll_message(
+        &mut self,
+        stream: &mut dyn Connection,
+        context: &mut Context<'_>,
+    ) -> Poll<Result<Option<Bytes>>> {
+        loop {
+            if let Some(message) = self.take_message()? {
+                return Poll::Ready(Ok(Some(message)));
+            }
+            if self.ended {
+                return Poll::Ready(if self.pending.is_empty() { Ok(None) } else { Err(cut_off()) });
+            }
+            if let Some(message) = ready!(self.poll_fill(stream, context))? {
+                return Poll::Ready(Ok(Some(message)));
+            }
+        }
+    }
+
+    /// True once the client has closed.
+    pub(crate) fn is_at_end(&self) -> bool {
+        self.ended
+    }
+
+    /// Ready if the client went away. Reads ahead a little, because that is the only way to know.
+    pub(crate) fn poll_gone(&mut self, stream: &mut dyn Connection, context: &mut Context<'_>) -> Poll<()> {
+        while self.pending.len() < AHEAD_BYTES_MAX && !self.ended {
+            match ready!(self.poll_fill(stream, context)) {
+                Ok(None) => {}
+                Ok(Some(message)) => self.pending = message.into(),
+                Err(_) => self.ended = true,
+            }
+        }
+        if self.ended { Poll::Ready(()) } else { Poll::Pending }
+    }
+
+    /// Reads once. A whole message that nothing waits before is given back at once.
+    fn poll_fill(&mut self, stream: &mut dyn Connection, context: &mut Context<'_>) -> Poll<Result<Option<Bytes>>> {
+        let mut space = [const { MaybeUninit::<u8>::uninit() }; READ_BYTES];
+        let mut buffer = ReadBuf::uninit(&mut space);
+        if let Err(error) = ready!(Pin::new(stream).poll_read(context, &mut buffer)) {
+            return Poll::Ready(Err(Error::new(ErrorCode::HostUnreachable, error.to_string())));
+        }
+        let bytes = buffer.filled();
+        self.ended = bytes.is_empty();
+        if self.pending.is_empty() && announced(bytes)? == Some(bytes.len()) {
+            return Poll::Ready(Ok(Some(Bytes::from(bytes.to_vec()))));
+        }
+        self.pending.extend_from_slice(bytes);
+        Poll::Ready(Ok(None))
+    }
+
+    /// The message at the start of what was collected, if it is whole.
+    fn take_message(&mut self) -> Result<Option<Bytes>> {
+        let Some(length) = announced(&self.pending)?.filter(|length| *length <= self.pending.len()) else {
+            return Ok(None);
+        };
+        let rest = self.pending.split_off(length);
+        Ok(Some(Bytes::from(std::mem::replace(&mut self.pending, rest))))
+    }
+}
+
+/// The length of the message that begins these bytes, if its header is there.
+fn announced(bytes: &[u8]) -> Result<Option<usize>> {
+    bytes.first_chunk::<HEADER_SIZE_BYTES>().map(next_length).transpose()
+}
+
+fn cut_off() -> Error {
+    Error::new(ErrorCode::ProtocolError, "The connection ended inside a message")
+}

@@ -1,0 +1,199 @@
+//! A query that was read and checked, ready to be planned.
+//!
+//! The filter is in its smallest form with its children in canonical order, so that queries of one shape plan alike.
+
+use crate::request::{FindRequest, Hint, SortPattern, natural_direction};
+use pando_base::{Error, Namespace, Result};
+use pando_doc::{Doc, DocRef, OwnedValue, Value};
+use pando_expr::matcher::{ComparisonOperator, Node, Predicate};
+use pando_expr::{MatchExpression, ParseContext, Projection, ProjectionPolicies, SharedCollator};
+use pando_storage::Direction;
+use std::sync::Arc;
+
+/// A query that was read and checked.
+#[derive(Clone)]
+pub struct CanonicalQuery {
+    /// Where.
+    pub namespace: Namespace,
+    /// Which documents.
+    pub filter: Arc<MatchExpression>,
+    /// In which order.
+    pub sort: Option<SortPattern>,
+    /// In the order of the records, this way.
+    pub natural: Option<Direction>,
+    /// Which fields.
+    pub projection: Option<Arc<Projection>>,
+    /// The projection as it was written.
+    pub projection_document: Doc,
+    /// How many are left out first.
+    pub skip: u64,
+    /// How many there may be.
+    pub limit: Option<u64>,
+    /// Which index.
+    pub hint: Hint,
+    /// From which key on.
+    pub min: Doc,
+    /// Up to which key.
+    pub max: Doc,
+    /// Keys in place of documents.
+    pub return_key: bool,
+    /// Adds `$recordId`.
+    pub show_record_id: bool,
+    /// Stays open at the end.
+    pub tailable: bool,
+    /// Only how many there are matters: documents need not be read.
+    pub is_count: bool,
+    /// The collation, if it is not the plain one, as it is compared with those of indexes.
+    pub collation: Option<Doc>,
+    /// The collation at work.
+    pub collator: Option<SharedCollator>,
+}
+
+impl CanonicalQuery {
+    /// Reads a find. The context has the collation at work and the variables.
+    pub fn of_find(request: &FindRequest, context: &ParseContext) -> Result<CanonicalQuery> {
+        request.validate()?;
+        let natural = match request.sort.get("$natural") {
+            Some(direction) => Some(natural_direction(direction)?),
+            None => request.hint.natural(),
+        };
+        let sort = match request.sort.get("$natural") {
+            Some(_) => None,
+            None => SortPattern::parse(request.sort.view())?,
+        };
+        let mut query = CanonicalQuery::of_filter(&request.namespace, request.filter.view(), context)?;
+        query.sort = sort;
+        query.natural = natural;
+        query.projection = parse_projection(&request.projection, context)?;
+        query.projection_document = request.projection.clone();
+        query.skip = request.skip.map_or(0, |skip| skip.unsigned_abs());
+        query.limit = request.limit.filter(|limit| *limit != 0).map(i64::unsigned_abs);
+        query.hint = request.hint.clone();
+        (query.min, query.max) = (request.min.clone(), request.max.clone());
+        (query.return_key, query.show_record_id) = (request.return_key, request.show_record_id);
+        query.tailable = request.tailable;
+        query.collation = normal_collation(&request.collation);
+        Ok(query)
+    }
+
+    /// All documents that a filter matches.
+    pub fn of_filter(namespace: &Namespace, filter: DocRef<'_>, context: &ParseContext) -> Result<CanonicalQuery> {
+        let filter = MatchExpression::parse(filter, context)?.optimize();
+        Ok(CanonicalQuery::of_expression(namespace, Arc::new(filter)))
+    }
+
+    /// All documents that an expression matches.
+    pub fn of_expression(namespace: &Namespace, filter: Arc<MatchExpression>) -> CanonicalQuery {
+        CanonicalQuery {
+            namespace: namespace.clone(),
+            collator: filter.collator().cloned(),
+            filter,
+            sort: None,
+            natural: None,
+            projection: None,
+            projection_document: Doc::new(),
+            skip: 0,
+            limit: None,
+            hint: Hint::None,
+            min: Doc::new(),
+            max: Doc::new(),
+            return_key: false,
+            show_record_id: false,
+            tailable: false,
+            is_count: false,
+            collation: None,
+        }
+    }
+
+    /// True if documents are wanted as they are, all of those that match.
+    pub fn is_plain(&self) -> bool {
+        self.sort.is_none()
+            && self.natural.is_none()
+            && self.hint.is_none()
+            && self.min.is_empty()
+            && self.max.is_empty()
+            && !self.return_key
+            && !self.tailable
+    }
+
+    /// As an error of the planner names it.
+    pub fn refused(&self, reason: &str) -> Error {
+        let text = format!(
+            "error processing query: ns={} Tree: {}Sort: {}\nProj: {}\n planner returned error :: caused by :: {reason}",
+            self.namespace,
+            self.filter.to_document(),
+            self.sort.as_ref().map_or_else(Doc::new, SortPattern::to_doc),
+            self.projection_document,
+        );
+        Error::bad_value(text)
+    }
+}
+
+/// The collation without what says nothing: none for the plain order of bytes.
+pub(crate) fn normal_collation(collation: &Doc) -> Option<Doc> {
+    let is_plain = collation.get("locale").is_none_or(|locale| locale.as_str() == Some("simple"));
+    (!is_plain).then(|| collation.clone())
+}
+
+fn parse_projection(projection: &Doc, context: &ParseContext) -> Result<Option<Arc<Projection>>> {
+    if projection.is_empty() {
+        return Ok(None);
+    }
+    Projection::parse(projection.view(), ProjectionPolicies::FIND, context).map(|parsed| Some(Arc::new(parsed)))
+}
+
+/// The `_id` that a filter asks for and nothing else, of a filter that was read.
+pub(crate) fn id_of_root(root: &Node) -> Option<&OwnedValue> {
+    let Node::Leaf(leaf) = root else { return None };
+    let Predicate::Comparison(comparison) = &leaf.predicate else { return None };
+    if leaf.path.text() != "_id" || comparison.operator != ComparisonOperator::Equal {
+        return None;
+    }
+    is_exact(comparison.value.view()).then_some(&comparison.value)
+}
+
+fn is_exact(id: Value<'_>) -> bool {
+    !matches!(id, Value::Regex { .. } | Value::Array(_) | Value::Undefined | Value::Null)
+}
+
+/// The `_id` that a filter asks for and nothing else, if it can be looked up at once. Operators, patterns and arrays, which
+/// mean more than they say, cannot.
+pub fn id_of(filter: DocRef<'_>) -> Option<Value<'_>> {
+    let mut elements = filter.elements();
+    let only = elements.next().filter(|element| element.name == "_id")?;
+    if elements.next().is_some() {
+        return None;
+    }
+    let value = match only.value {
+        Value::Document(doc) => match doc.first() {
+            Some(first) if first.name == "$eq" && doc.field_count() == 1 => first.value,
+            Some(first) if first.name.starts_with(b"$") => return None,
+            _ => only.value,
+        },
+        value => value,
+    };
+    is_exact(value).then_some(value)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pando_doc::doc;
+
+    #[test]
+    fn an_id_is_looked_up_at_once_where_it_means_what_it_says() {
+        assert_eq!(id_of(doc! { "_id": 5 }.view()), Some(Value::Int32(5)));
+        assert_eq!(id_of(doc! { "_id": { "$eq": 5 } }.view()), Some(Value::Int32(5)));
+        assert!(id_of(doc! { "_id": { "a": 1 } }.view()).is_some());
+        for filter in [
+            doc! {},
+            doc! { "_id": { "$gt": 5 } },
+            doc! { "_id": [1] },
+            doc! { "_id": null },
+            doc! { "_id": 1, "a": 1 },
+            doc! { "a": 1 },
+        ] {
+            assert_eq!(id_of(filter.view()), None, "{filter}");
+        }
+    }
+}

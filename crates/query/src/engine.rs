@@ -1,0 +1,318 @@
+//! The query engine of a node: from requests to executors.
+
+use crate::CanonicalQuery;
+use crate::canonical::{id_of, id_of_root, normal_collation};
+use crate::executor::{Collections, Executor, SORT_MEMORY_BYTES_MAX, TRIAL_WORKS_MAX, YieldPolicy};
+use crate::plan_cache::{PlanCache, indexes_of};
+use crate::planner::{PlanNode, ProjectionKind, plans};
+use crate::request::FindRequest;
+use crate::shape::{plan_signature, shape};
+use crate::stage::{BuildContext, Candidate, EofStage, MultiPlanStage, StageNode, build, find_by_id};
+use crate::write::ObjectIds;
+use bstr::BStr;
+use pando_base::{Error, ErrorCode, Namespace, ParameterSet, Result};
+use pando_catalog::Collection;
+use pando_collection::WritePath;
+use pando_doc::{Collator, Doc, StringComparator};
+use pando_env::Env;
+use pando_expr::matcher::Node;
+use pando_expr::{MatchExpression, ParseContext, Projection, ProjectionPolicies, SharedCollator};
+use pando_operation::{Operation, storage_error};
+use std::cmp::Ordering;
+use std::sync::Arc;
+use std::sync::atomic::AtomicU32;
+
+/// The least part of a collection that plans are tried on.
+const TRIAL_COLLECTION_FRACTION: f64 = 0.3;
+
+/// Runs queries.
+#[derive(Clone)]
+pub struct QueryEngine {
+    /// Finds collections.
+    pub collections: Arc<dyn Collections>,
+    /// Writes documents.
+    pub write_path: Arc<WritePath>,
+    /// Remembers plans.
+    pub plan_cache: PlanCache,
+    /// The server's parameters.
+    pub parameters: Arc<ParameterSet>,
+    /// New object ids.
+    pub object_ids: Arc<ObjectIds>,
+    /// How often the present was asked for as a timestamp, so that each time is another.
+    pub(crate) timestamps_given: Arc<AtomicU32>,
+    /// When executors yield, if not as the parameters say.
+    pub(crate) yield_override: Option<YieldPolicy>,
+}
+
+/// What a find turned out to be.
+pub enum FindPlan {
+    /// It can be run.
+    Executor(Box<Executor>),
+    /// The name is a view's: the aggregation to run in its place is made by `views`.
+    View(Box<pando_catalog::ResolvedView>),
+}
+
+impl QueryEngine {
+    /// An engine over a node's collections.
+    pub fn new(
+        env: &Env,
+        collections: Arc<dyn Collections>,
+        write_path: Arc<WritePath>,
+        parameters: Arc<ParameterSet>,
+    ) -> QueryEngine {
+        QueryEngine {
+            collections,
+            write_path,
+            plan_cache: PlanCache::new(),
+            parameters,
+            object_ids: Arc::new(ObjectIds::new(env)),
+            timestamps_given: Arc::default(),
+            yield_override: None,
+        }
+    }
+
+    /// When executors yield.
+    pub fn yield_policy(&self) -> YieldPolicy {
+        self.yield_override.unwrap_or_else(|| YieldPolicy::of(&self.parameters))
+    }
+
+    /// The surroundings of a request's expressions. Without a collation of its own it has the collection's.
+    pub fn parse_context(
+        &self,
+        operation: &Operation,
+        collation: &Doc,
+        variables: &Doc,
+        collection: Option<&Collection>,
+    ) -> Result<(ParseContext, Option<Doc>)> {
+        let default = collection.and_then(|collection| collection.options.collation.as_ref());
+        let chosen = if collation.is_empty() { default } else { Some(collation) };
+        let collation = chosen.and_then(normal_collation);
+        let now_ms = i64::try_from(operation.env.clock().wall_ms()).unwrap_or(i64::MAX);
+        let mut context = ParseContext::new(now_ms);
+        context.variables = variables.clone();
+        context.collator = match &collation {
+            Some(collation) => Some(self.collator(collation)?),
+            None => None,
+        };
+        Ok((context, collation))
+    }
+
+    /// A collation at work.
+    pub fn collator(&self, collation: &Doc) -> Result<SharedCollator> {
+        let made = self.write_path.indexing().hooks().collator(collation.view())?;
+        Ok(Arc::new(IndexCollator(made)))
+    }
+
+    /// Plans a find. Opens the operation's snapshot.
+    pub fn find(&self, operation: &mut Operation, request: &FindRequest) -> Result<FindPlan> {
+        let collection = self.collections.open(operation, &request.namespace)?;
+        if collection.is_none()
+            && let Some(view) = self.collections.view(&request.namespace)?
+        {
+            return Ok(FindPlan::View(Box::new(view)));
+        }
+        let executor = self.find_in(operation, request, collection)?;
+        Ok(FindPlan::Executor(Box::new(executor)))
+    }
+
+    /// The document of a find by `_id` and nothing else, without a plan: what most reads are. None if the request is something
+    /// else, or met a conflict; then it has to be planned.
+    pub fn find_at_once(&self, operation: &mut Operation, request: &FindRequest) -> Result<Option<Option<Doc>>> {
+        let Some(id) = id_of(request.filter.view()).filter(|_| request.is_id_only()) else { return Ok(None) };
+        let Some(collection) = self.collections.open(operation, &request.namespace)? else { return Ok(None) };
+        if collection.options.collation.is_some() || !(collection.is_clustered() || collection.id_index().is_some()) {
+            return Ok(None);
+        }
+        let found = match find_by_id(operation, &collection, id) {
+            Ok(found) => found,
+            Err(error) if storage_error(&error).is_some() => return Ok(None),
+            Err(error) => return Err(error),
+        };
+        if found.is_some() {
+            operation.context.statistics().keys_examined.add(1);
+            operation.context.statistics().documents_examined.add(1);
+        }
+        Ok(Some(found.map(|(_, document)| document)))
+    }
+
+    /// Plans a find in a collection that was opened.
+    pub fn find_in(
+        &self,
+        operation: &mut Operation,
+        request: &FindRequest,
+        collection: Option<Arc<Collection>>,
+    ) -> Result<Executor> {
+        if let Some(collection) = &collection
+            && let Some(plan) = self.id_plan(request, collection)?
+        {
+            let context = self.build_context(collection, &Arc::new(matches_all()), None);
+            return self.executor(build(&plan, &context)?, &request.namespace, Some(collection), &plan);
+        }
+        let (context, collation) =
+            self.parse_context(operation, &request.collation, &request.variables, collection.as_deref())?;
+        let mut query = CanonicalQuery::of_find(request, &context)?;
+        query.collation = collation;
+        self.run(&Arc::new(query), collection.as_ref(), |root, _| Ok(root))
+    }
+
+    /// The plan of a find by `_id` and nothing else, without reading the filter in full.
+    fn id_plan(&self, request: &FindRequest, collection: &Collection) -> Result<Option<PlanNode>> {
+        let is_plain = request.is_plain() && collection.options.collation.is_none();
+        let has_index = collection.is_clustered() || collection.id_index().is_some();
+        let Some(id) = id_of(request.filter.view()).filter(|_| is_plain && has_index) else { return Ok(None) };
+        request.validate()?;
+        let node = PlanNode::IdHack { id: id.to_shared(&request.filter) };
+        if request.projection.is_empty() {
+            return Ok(Some(node));
+        }
+        let projection =
+            Projection::parse(request.projection.view(), ProjectionPolicies::FIND, &ParseContext::default())?;
+        if projection.needs_match_details() {
+            return Ok(None);
+        }
+        Ok(Some(PlanNode::Projection {
+            child: Box::new(node),
+            projection: Arc::new(projection),
+            kind: ProjectionKind::Default,
+            specification: request.projection.clone(),
+        }))
+    }
+
+    /// Plans a query and makes an executor of it. `wrap` puts a root on the stages that find, e.g. one that updates.
+    pub(crate) fn run(
+        &self,
+        query: &Arc<CanonicalQuery>,
+        collection: Option<&Arc<Collection>>,
+        wrap: impl FnOnce(StageNode, &Arc<Collection>) -> Result<StageNode>,
+    ) -> Result<Executor> {
+        let Some(collection) = collection else {
+            let root = StageNode::new(EofStage);
+            return self.executor(root, &query.namespace, None, &PlanNode::Eof);
+        };
+        let (root, plan) = self.stages(query, collection)?;
+        let root = wrap(root, collection)?;
+        let executor = self.executor(root, &query.namespace, Some(collection), &plan)?;
+        Ok(executor.showing_record_ids(query.show_record_id))
+    }
+
+    fn executor(
+        &self,
+        root: StageNode,
+        namespace: &Namespace,
+        collection: Option<&Arc<Collection>>,
+        plan: &PlanNode,
+    ) -> Result<Executor> {
+        let policy = self.yield_policy();
+        Ok(Executor::new(root, namespace.clone(), collection.cloned(), policy, plan.summary()))
+    }
+
+    pub(crate) fn build_context(
+        &self,
+        collection: &Arc<Collection>,
+        filter: &Arc<MatchExpression>,
+        collator: Option<SharedCollator>,
+    ) -> BuildContext {
+        let sort_memory_bytes_max = u64::try_from(self.parameters.get(&SORT_MEMORY_BYTES_MAX)).unwrap_or(0);
+        BuildContext { collection: Arc::clone(collection), filter: Arc::clone(filter), collator, sort_memory_bytes_max }
+    }
+
+    /// The stages that find what the query asks for, and the plan or one of those tried.
+    pub(crate) fn stages(
+        &self,
+        query: &Arc<CanonicalQuery>,
+        collection: &Arc<Collection>,
+    ) -> Result<(StageNode, PlanNode)> {
+        let context = self.build_context(collection, &query.filter, query.collator.clone());
+        let mut candidates = self.plans(query, collection)?;
+        if candidates.len() == 1 {
+            let plan = candidates.swap_remove(0);
+            return Ok((build(&plan, &context)?, plan));
+        }
+        let shape = shape(query);
+        let works_max = self.trial_works_max(collection);
+        let signatures: Vec<String> = candidates.iter().map(plan_signature).collect();
+        let cached = self.plan_cache.get(collection, &shape);
+        let on_chosen = self.remember(collection, shape, &signatures);
+        let known = cached.and_then(|cached| {
+            let place = signatures.iter().position(|signature| *signature == cached.signature)?;
+            Some((place, cached.works))
+        });
+        let stage = match known {
+            None => {
+                let roots = candidates.iter().map(|plan| build(plan, &context).map(Candidate::new));
+                MultiPlanStage::trial(roots.collect::<Result<_>>()?, works_max, Some(on_chosen))
+            }
+            Some((place, works)) => {
+                candidates.swap(0, place);
+                let first = candidates.first().map(|plan| build(plan, &context).map(Candidate::new));
+                let candidate = first.ok_or_else(|| Error::internal("a cached plan is among the candidates"))??;
+                let (all, again) = (candidates.clone(), context.clone());
+                let replan = Box::new(move || all.iter().map(|plan| build(plan, &again).map(Candidate::new)).collect());
+                MultiPlanStage::cached(candidate, works, works_max, replan, Some(on_chosen))
+            }
+        };
+        let plan = candidates.swap_remove(0);
+        Ok((StageNode::new(stage), plan))
+    }
+
+    /// Plans of a query; a look-up by `_id` if that is all it asks for.
+    pub(crate) fn plans(&self, query: &CanonicalQuery, collection: &Collection) -> Result<Vec<PlanNode>> {
+        let has_index = collection.is_clustered() || collection.id_index().is_some();
+        let is_plain = query.is_plain() && query.skip == 0 && query.collation.is_none() && !query.is_count;
+        let is_id_only = is_plain && has_index && collection.options.collation.is_none() && query.projection.is_none();
+        if let Some(id) = id_of_root(query.filter.root()).filter(|_| is_id_only) {
+            return Ok(vec![PlanNode::IdHack { id: id.clone() }]);
+        }
+        plans(query, collection)
+    }
+
+    fn trial_works_max(&self, collection: &Collection) -> u64 {
+        let least = u64::try_from(self.parameters.get(&TRIAL_WORKS_MAX)).unwrap_or(1);
+        let records = collection.records.num_records().unwrap_or(0).max(0) as f64;
+        least.max((records * TRIAL_COLLECTION_FRACTION) as u64)
+    }
+
+    fn remember(
+        &self,
+        collection: &Collection,
+        shape: String,
+        signatures: &[String],
+    ) -> Box<dyn FnMut(usize, u64) + Send> {
+        let (cache, uuid, indexes) = (self.plan_cache.clone(), collection.uuid, indexes_of(collection));
+        let signatures = signatures.to_vec();
+        Box::new(move |chosen, works| {
+            if let Some(signature) = signatures.get(chosen) {
+                cache.put(uuid, indexes, &shape, signature.clone(), works);
+            }
+        })
+    }
+}
+
+/// The filter that leaves nothing out.
+pub(crate) fn matches_all() -> MatchExpression {
+    MatchExpression::from_node(Node::And(Vec::new()), None)
+}
+
+/// The error for a request on a collection that has to be there.
+pub(crate) fn namespace_not_found(namespace: &Namespace) -> Error {
+    Error::new(ErrorCode::NamespaceNotFound, format!("Collection {namespace} doesn't exist"))
+}
+
+/// An index's collation, where expressions want one.
+struct IndexCollator(pando_index::SharedCollator);
+
+impl StringComparator for IndexCollator {
+    fn compare(&self, left: &BStr, right: &BStr) -> Ordering {
+        self.0.compare(left, right)
+    }
+
+    fn equality_key(&self, text: &BStr) -> Vec<u8> {
+        self.0.equality_key(text)
+    }
+}
+
+impl Collator for IndexCollator {
+    fn sort_key(&self, text: &BStr) -> Vec<u8> {
+        self.0.sort_key(text)
+    }
+}

@@ -1,0 +1,103 @@
+//! The asynchronous shell around an executor: it lets others run when a batch yields.
+
+use super::{BatchOutcome, BatchSource, Collections, DocumentSink, YieldCause};
+use pando_base::{OperationContext, Result};
+use pando_env::Env;
+use pando_operation::Operation;
+use std::future::Future;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+/// The longest pause after a write conflict.
+const CONFLICT_PAUSE_MS_MAX: u64 = 100;
+
+/// Lets other tasks run once.
+pub async fn yield_now() {
+    YieldNow(false).await;
+}
+
+struct YieldNow(bool);
+
+impl Future for YieldNow {
+    type Output = ();
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
+        if self.0 {
+            return Poll::Ready(());
+        }
+        self.0 = true;
+        context.waker().wake_by_ref();
+        Poll::Pending
+    }
+}
+
+/// Fills a batch, yielding as often as needed; true if there is nothing more, for now at least.
+pub async fn drive(
+    executor: &mut dyn BatchSource,
+    operation: &mut Operation,
+    collections: &dyn Collections,
+    sink: &mut (dyn DocumentSink + Send),
+) -> Result<bool> {
+    let mut conflicts = 0;
+    loop {
+        let epoch = operation.recovery_unit.engine().prepare_epoch();
+        match executor.next_batch(operation, sink)? {
+            BatchOutcome::Full => return Ok(false),
+            BatchOutcome::Exhausted => return Ok(true),
+            BatchOutcome::Yield(cause) => {
+                conflicts = if cause == YieldCause::Time { 0 } else { conflicts + 1 };
+                executor.save();
+                give_way(operation, cause, conflicts, epoch).await?;
+                executor.restore(operation, collections)?;
+            }
+        }
+    }
+}
+
+/// Runs a plan to its end for what it does.
+pub async fn drive_to_end(
+    executor: &mut dyn BatchSource,
+    operation: &mut Operation,
+    collections: &dyn Collections,
+) -> Result<u64> {
+    let mut sink = super::batch::CountingSink::default();
+    while !drive(executor, operation, collections, &mut sink).await? {}
+    Ok(sink.0)
+}
+
+/// Gives up snapshot, locks and ticket, lets others run, and takes the locks again.
+async fn give_way(operation: &mut Operation, cause: YieldCause, conflicts: u32, epoch: u64) -> Result<()> {
+    operation.context.check()?;
+    operation.context.statistics().yields.add(1);
+    operation.recovery_unit.abandon_snapshot()?;
+    let saved = operation.locker.save_and_unlock();
+    match cause {
+        YieldCause::Time => yield_now().await,
+        YieldCause::PrepareConflict => {
+            operation.context.statistics().prepare_conflicts.add(1);
+            let wait = operation.recovery_unit.engine().prepare_wait(epoch);
+            operation.context.interruptible(wait).await??;
+        }
+        YieldCause::WriteConflict | YieldCause::TemporarilyUnavailable => {
+            operation.context.statistics().write_conflicts.add(1);
+            pause_after_conflict(&operation.context, &operation.env, conflicts).await?;
+        }
+    }
+    if let Some(saved) = saved {
+        let interruption = operation.interruption();
+        operation.locker.restore(&saved, &interruption.wait()).await?;
+    }
+    Ok(())
+}
+
+/// The first conflicts are tried again at once, later ones after growing pauses.
+async fn pause_after_conflict(context: &OperationContext, env: &Env, conflicts: u32) -> Result<()> {
+    if conflicts <= 4 {
+        yield_now().await;
+        return Ok(());
+    }
+    let pause_ms = u64::from(conflicts / 4).min(CONFLICT_PAUSE_MS_MAX);
+    let sleep = env.clock().sleep(Duration::from_millis(pause_ms));
+    context.interruptible(sleep).await
+}

@@ -1,0 +1,268 @@
+//! Running a plan: pulling its stages, batch by batch, with yields in between.
+//!
+//! Everything here is synchronous and bounded: [`Executor::next_batch`] ends when a batch is full, when there is nothing more, or
+//! when it is time to yield. The asynchronous caller then saves the executor, lets others run, and restores it under a new
+//! snapshot ([`drive`] does that). A conflict in storage is a reason to yield, not an error: stages can repeat the work that
+//! failed. Inside a transaction nothing may yield; there a conflict is an error, and time only a reason to look whether the
+//! operation was stopped.
+//!
+//! Invariants: a document that was taken from the stages is returned exactly once; an executor whose collection was dropped or
+//! renamed ends with `QueryPlanKilled`.
+
+mod batch;
+mod collections;
+mod drive;
+mod yielding;
+
+pub use batch::{BATCH_BYTES_MAX, BatchLimits, BatchSink, CountingSink, DocumentSink, FIRST_BATCH_COUNT};
+pub use collections::{CatalogCollections, Collections};
+pub use drive::{drive, drive_to_end, yield_now};
+pub use yielding::{PARAMETERS, YieldCause, YieldPolicy};
+pub(crate) use yielding::{SORT_MEMORY_BYTES_MAX, TRIAL_WORKS_MAX};
+
+use crate::stage::{Examined, Member, StageNode, Step, plan_killed};
+use pando_base::{Namespace, Result, Uuid};
+use pando_catalog::Collection;
+use pando_doc::{Doc, DocBuilder};
+use pando_operation::Operation;
+use std::sync::Arc;
+use yielding::YieldClock;
+
+/// How a batch ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BatchOutcome {
+    /// It is full; there may be more.
+    Full,
+    /// There is nothing more, for now at least.
+    Exhausted,
+    /// Others are to run first; then it goes on.
+    Yield(YieldCause),
+}
+
+/// What comes next.
+#[derive(Debug)]
+pub enum Next {
+    /// A result.
+    Result(Member),
+    /// Nothing more, for now at least.
+    Exhausted,
+    /// Others are to run first.
+    Yield(YieldCause),
+}
+
+/// Something that gives documents batch by batch, and can be left and taken up again: what a client's cursor stands on.
+pub trait BatchSource: Send {
+    /// Appends results until the batch is full.
+    fn next_batch(&mut self, operation: &mut Operation, sink: &mut dyn DocumentSink) -> Result<BatchOutcome>;
+
+    /// Lets go of the snapshot; the place is kept.
+    fn save(&mut self);
+
+    /// Goes on under the operation's present snapshot.
+    fn restore(&mut self, operation: &mut Operation, collections: &dyn Collections) -> Result<()>;
+
+    /// The plan in few words.
+    fn plan_summary(&self) -> &str;
+}
+
+impl BatchSource for Executor {
+    fn next_batch(&mut self, operation: &mut Operation, sink: &mut dyn DocumentSink) -> Result<BatchOutcome> {
+        Executor::next_batch(self, operation, sink)
+    }
+
+    fn save(&mut self) {
+        Executor::save(self);
+    }
+
+    fn restore(&mut self, operation: &mut Operation, collections: &dyn Collections) -> Result<()> {
+        Executor::restore(self, operation, collections)
+    }
+
+    fn plan_summary(&self) -> &str {
+        Executor::plan_summary(self)
+    }
+}
+
+/// A plan being run.
+pub struct Executor {
+    root: StageNode,
+    namespace: Namespace,
+    /// The collection that is read; none if it was not there.
+    collection: Option<(Uuid, Arc<Collection>)>,
+    /// A result that did not fit into the last batch.
+    stashed: Option<Doc>,
+    show_record_id: bool,
+    clock: YieldClock,
+    /// What was reported to the operation's statistics so far.
+    reported: Examined,
+    returned: u64,
+    summary: String,
+    is_saved: bool,
+}
+
+impl Executor {
+    /// Stages that have done nothing yet.
+    pub fn new(
+        root: StageNode,
+        namespace: Namespace,
+        collection: Option<Arc<Collection>>,
+        policy: YieldPolicy,
+        summary: String,
+    ) -> Executor {
+        Executor {
+            root,
+            namespace,
+            collection: collection.map(|collection| (collection.uuid, collection)),
+            stashed: None,
+            show_record_id: false,
+            clock: YieldClock::new(policy),
+            reported: Examined::default(),
+            returned: 0,
+            summary,
+            is_saved: false,
+        }
+    }
+
+    /// Adds `$recordId` to every document.
+    #[must_use]
+    pub fn showing_record_ids(mut self, show: bool) -> Executor {
+        self.show_record_id = show;
+        self
+    }
+
+    /// Its stages.
+    pub fn root(&self) -> &StageNode {
+        &self.root
+    }
+
+    /// Where it reads.
+    pub fn namespace(&self) -> &Namespace {
+        &self.namespace
+    }
+
+    /// The collection that it reads.
+    pub fn collection(&self) -> Option<&Arc<Collection>> {
+        self.collection.as_ref().map(|(_, collection)| collection)
+    }
+
+    /// The plan in few words.
+    pub fn plan_summary(&self) -> &str {
+        &self.summary
+    }
+
+    /// How many documents it returned.
+    pub fn returned(&self) -> u64 {
+        self.returned
+    }
+
+    /// Does a single piece of work, without a look at the time.
+    pub(crate) fn work_once(&mut self, operation: &mut Operation) -> Result<Step> {
+        self.root.work(operation)
+    }
+
+    /// Does pieces of work until there is a result, or nothing more, or it is time to yield.
+    pub fn next(&mut self, operation: &mut Operation) -> Result<Next> {
+        debug_assert!(!self.is_saved, "a saved executor is restored before it goes on");
+        loop {
+            let step = match self.root.work(operation) {
+                Ok(step) => step,
+                Err(error) => match yielding::cause_of(operation, &error) {
+                    Some(cause) => return Ok(Next::Yield(cause)),
+                    None => return Err(error),
+                },
+            };
+            match step {
+                Step::Advanced(member) => return Ok(Next::Result(member)),
+                Step::Finished => return Ok(Next::Exhausted),
+                Step::NeedTime => {}
+            }
+            if self.clock.is_time(operation)? {
+                return Ok(Next::Yield(YieldCause::Time));
+            }
+        }
+    }
+
+    /// Appends results until the batch is full.
+    pub fn next_batch(&mut self, operation: &mut Operation, sink: &mut dyn DocumentSink) -> Result<BatchOutcome> {
+        let outcome = self.fill(operation, sink);
+        self.report(operation);
+        outcome
+    }
+
+    fn fill(&mut self, operation: &mut Operation, sink: &mut dyn DocumentSink) -> Result<BatchOutcome> {
+        if let Some(document) = self.stashed.take()
+            && !sink.offer(&document)
+        {
+            self.stashed = Some(document);
+            return Ok(BatchOutcome::Full);
+        }
+        while !sink.is_full() {
+            let member = match self.next(operation)? {
+                Next::Result(member) => member,
+                Next::Exhausted => return Ok(BatchOutcome::Exhausted),
+                Next::Yield(cause) => return Ok(BatchOutcome::Yield(cause)),
+            };
+            let document = self.finished_document(member);
+            self.returned += 1;
+            if !sink.offer(&document) {
+                self.stashed = Some(document);
+                return Ok(BatchOutcome::Full);
+            }
+            if self.clock.is_time(operation)? {
+                return Ok(BatchOutcome::Yield(YieldCause::Time));
+            }
+        }
+        Ok(BatchOutcome::Full)
+    }
+
+    fn finished_document(&self, member: Member) -> Doc {
+        let document = member.document.unwrap_or_default();
+        if !self.show_record_id {
+            return document;
+        }
+        let mut builder = DocBuilder::with_capacity(document.size_bytes() + 24);
+        builder.append_all(document.view());
+        match &member.record_id {
+            Some(pando_base::RecordId::Long(number)) => builder.append("$recordId", *number),
+            Some(pando_base::RecordId::Bytes(bytes)) => {
+                builder.append("$recordId", pando_doc::Value::Binary { subtype: 0, bytes });
+            }
+            None => {}
+        }
+        builder.finish()
+    }
+
+    /// Adds what was looked at since the last report to the operation's counters.
+    pub fn report(&mut self, operation: &Operation) {
+        let examined = self.root.examined();
+        let statistics = operation.context.statistics();
+        statistics.keys_examined.add(examined.keys.saturating_sub(self.reported.keys));
+        statistics.documents_examined.add(examined.documents.saturating_sub(self.reported.documents));
+        self.reported = examined;
+    }
+
+    /// Lets go of the snapshot; the place is kept.
+    pub fn save(&mut self) {
+        if !self.is_saved {
+            self.root.save();
+            self.is_saved = true;
+        }
+    }
+
+    /// Goes on under the operation's present snapshot, which is opened if it is not. The collection has to be there still.
+    pub fn restore(&mut self, operation: &mut Operation, collections: &dyn Collections) -> Result<()> {
+        self.is_saved = false;
+        self.clock.restart(operation);
+        let Some((uuid, _)) = &self.collection else { return Ok(()) };
+        let uuid = *uuid;
+        let found = collections.reopen(operation, &self.namespace, &uuid)?;
+        let Some(found) = found else { return Err(plan_killed(format!("collection dropped. UUID {uuid}"))) };
+        if found.namespace != self.namespace {
+            let reason = format!("collection renamed from '{}' to '{}'. UUID {uuid}", self.namespace, found.namespace);
+            return Err(plan_killed(reason));
+        }
+        self.root.restore(operation, &found)?;
+        self.collection = Some((uuid, found));
+        Ok(())
+    }
+}

@@ -1,0 +1,124 @@
+//! When to yield, and why.
+
+use pando_base::{AnyParameter, Error, Parameter, ParameterSet, Result};
+use pando_operation::{Operation, storage_error};
+use pando_storage::StorageError;
+
+/// After so many pieces of work a query yields.
+pub static YIELD_ITERATIONS: Parameter<i32> = Parameter::new(
+    "internalQueryExecYieldIterations",
+    1000,
+    "After how many pieces of work a query looks whether it is time to yield; negative for never.",
+);
+
+/// After so long a query yields.
+pub static YIELD_PERIOD_MS: Parameter<i32> =
+    Parameter::new("internalQueryExecYieldPeriodMS", 10, "After how many milliseconds a query lets others run.")
+        .at_least(0);
+
+/// How much memory a sort may take.
+pub static SORT_MEMORY_BYTES_MAX: Parameter<i64> = Parameter::new(
+    "internalQueryMaxBlockingSortMemoryUsageBytes",
+    100 * 1024 * 1024,
+    "How many bytes a sort in memory may take.",
+)
+.at_least(0);
+
+/// How long plans are tried.
+pub static TRIAL_WORKS_MAX: Parameter<i32> = Parameter::new(
+    "internalQueryPlanEvaluationWorks",
+    10_000,
+    "How many pieces of work each candidate plan may do in a trial.",
+)
+.at_least(1);
+
+/// All of them.
+pub static PARAMETERS: &[&dyn AnyParameter] =
+    &[&YIELD_ITERATIONS, &YIELD_PERIOD_MS, &SORT_MEMORY_BYTES_MAX, &TRIAL_WORKS_MAX];
+
+/// Reading the clock costs more than most pieces of work.
+const CLOCK_READ_INTERVAL: u32 = 128;
+
+/// Why to yield.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum YieldCause {
+    /// It ran for long enough.
+    Time,
+    /// Somebody else wrote the same; after a pause it is tried again.
+    WriteConflict,
+    /// Somebody's transaction is prepared; its end has to be waited for.
+    PrepareConflict,
+    /// The engine is short of memory.
+    TemporarilyUnavailable,
+}
+
+/// When to yield.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct YieldPolicy {
+    /// After so many pieces of work.
+    pub iterations: u32,
+    /// After so long.
+    pub period_ns: u64,
+}
+
+impl YieldPolicy {
+    /// As the parameters say.
+    pub fn of(parameters: &ParameterSet) -> YieldPolicy {
+        let iterations = u32::try_from(parameters.get(&YIELD_ITERATIONS)).unwrap_or(u32::MAX);
+        let period_ms = u64::try_from(parameters.get(&YIELD_PERIOD_MS)).unwrap_or(0);
+        YieldPolicy { iterations, period_ns: period_ms * 1_000_000 }
+    }
+}
+
+/// Why a piece of work failed, if that is no reason to fail as a whole. Inside a unit of work it is.
+pub(super) fn cause_of(operation: &Operation, error: &Error) -> Option<YieldCause> {
+    if operation.recovery_unit.in_unit_of_work() {
+        return None;
+    }
+    match storage_error(error)? {
+        StorageError::WriteConflict => Some(YieldCause::WriteConflict),
+        StorageError::PrepareConflict => Some(YieldCause::PrepareConflict),
+        StorageError::TemporarilyUnavailable(_) => Some(YieldCause::TemporarilyUnavailable),
+        _ => None,
+    }
+}
+
+/// Watches work and time since the last yield.
+#[derive(Debug)]
+pub(super) struct YieldClock {
+    policy: YieldPolicy,
+    works: u32,
+    started_ns: Option<u64>,
+}
+
+impl YieldClock {
+    pub(super) fn new(policy: YieldPolicy) -> YieldClock {
+        YieldClock { policy, works: 0, started_ns: None }
+    }
+
+    pub(super) fn restart(&mut self, operation: &Operation) {
+        self.works = 0;
+        self.started_ns = Some(operation.env.clock().monotonic_ns());
+    }
+
+    /// Counts a piece of work; true if it is time to yield. Fails if the operation was told to stop.
+    #[inline]
+    pub(super) fn is_time(&mut self, operation: &Operation) -> Result<bool> {
+        self.works = self.works.wrapping_add(1);
+        if !self.works.is_multiple_of(CLOCK_READ_INTERVAL) && self.works < self.policy.iterations {
+            return Ok(false);
+        }
+        operation.context.check()?;
+        let now_ns = operation.env.clock().monotonic_ns();
+        let started_ns = *self.started_ns.get_or_insert(now_ns);
+        let is_time =
+            self.works >= self.policy.iterations || now_ns.saturating_sub(started_ns) >= self.policy.period_ns;
+        if is_time && operation.recovery_unit.in_unit_of_work() {
+            // Nothing may yield here; it was enough to look whether it was stopped.
+            self.works = 0;
+            self.started_ns = Some(now_ns);
+            return Ok(false);
+        }
+        Ok(is_time)
+    }
+}

@@ -1,0 +1,131 @@
+//! Stages as documents.
+
+use super::Verbosity;
+use crate::executor::Executor;
+use crate::stage::{MultiPlanStage, StageNode};
+use pando_base::Namespace;
+use pando_doc::{Doc, DocBuilder};
+
+/// What is told of a query beside its plans.
+pub(super) struct Shown<'s> {
+    pub(super) namespace: &'s Namespace,
+    pub(super) parsed_query: Doc,
+    pub(super) query_hash: String,
+    pub(super) plan_cache_key: String,
+    /// A stage that is told on top of the plan, e.g. `COUNT`.
+    pub(super) on_top: Option<&'static str>,
+}
+
+/// The plans of a query.
+pub fn query_planner(executor: &Executor, namespace: &Namespace, parsed_query: Doc) -> Doc {
+    let shown =
+        Shown { namespace, parsed_query, query_hash: String::new(), plan_cache_key: String::new(), on_top: None };
+    planner_section(executor, &shown)
+}
+
+pub(super) fn planner_section(executor: &Executor, shown: &Shown<'_>) -> Doc {
+    let mut out = DocBuilder::new();
+    out.append("namespace", shown.namespace.as_str());
+    out.append("indexFilterSet", false);
+    out.append("parsedQuery", &shown.parsed_query);
+    if !shown.query_hash.is_empty() {
+        out.append("queryHash", shown.query_hash.as_str());
+        out.append("planCacheKey", shown.plan_cache_key.as_str());
+    }
+    out.append("maxIndexedOrSolutionsReached", false);
+    out.append("maxIndexedAndSolutionsReached", false);
+    out.append("maxScansToExplodeReached", false);
+    let plan = stage_document(executor.root(), false);
+    match shown.on_top {
+        Some(name) => out.document("winningPlan", |top| {
+            top.append("stage", name);
+            top.append("inputStage", plan);
+        }),
+        None => out.append("winningPlan", plan),
+    }
+    out.array("rejectedPlans", |rejected| {
+        for root in trials(executor).into_iter().skip(1) {
+            rejected.push(stage_document(root, false));
+        }
+    });
+    out.finish()
+}
+
+/// What running a plan cost.
+pub fn execution_stats(executor: &Executor, duration_ms: u64, verbosity: Verbosity) -> Doc {
+    let examined = executor.root().examined();
+    let mut out = DocBuilder::new();
+    out.append("executionSuccess", true);
+    out.append("nReturned", int(visible(executor.root()).counts().advanced));
+    out.append("executionTimeMillis", int(duration_ms));
+    out.append("totalKeysExamined", int(examined.keys));
+    out.append("totalDocsExamined", int(examined.documents));
+    out.append("executionStages", stage_document(executor.root(), true));
+    if verbosity >= Verbosity::AllPlansExecution {
+        out.array("allPlansExecution", |all| {
+            let roots = trials(executor);
+            for root in roots.iter().filter(|_| roots.len() > 1) {
+                let examined = root.examined();
+                all.document(|plan| {
+                    plan.append("nReturned", int(root.counts().advanced));
+                    plan.append("executionTimeMillisEstimate", 0_i32);
+                    plan.append("totalKeysExamined", int(examined.keys));
+                    plan.append("totalDocsExamined", int(examined.documents));
+                    plan.append("executionStages", stage_document(root, true));
+                });
+            }
+        });
+    }
+    out.finish()
+}
+
+/// The plans that were tried, the chosen one first.
+fn trials(executor: &Executor) -> Vec<&StageNode> {
+    executor.root().find::<MultiPlanStage>().map(MultiPlanStage::ranked).unwrap_or_default()
+}
+
+/// The stage that counts where several plans were tried: the chosen one.
+fn visible(node: &StageNode) -> &StageNode {
+    match (node.name(), node.children()) {
+        ("MULTI_PLAN", [chosen]) => visible(chosen),
+        _ => node,
+    }
+}
+
+pub(super) fn stage_document(node: &StageNode, with_run: bool) -> Doc {
+    let node = visible(node);
+    let mut out = DocBuilder::new();
+    out.append("stage", node.name());
+    if with_run {
+        append_counts(node, &mut out);
+    }
+    node.stage().describe(&mut out);
+    if with_run {
+        node.stage().describe_run(&mut out);
+    }
+    match node.children() {
+        [] => {}
+        [only] => out.append("inputStage", stage_document(only, with_run)),
+        several => out.array("inputStages", |array| {
+            several.iter().for_each(|child| array.push(stage_document(child, with_run)));
+        }),
+    }
+    out.finish()
+}
+
+fn append_counts(node: &StageNode, out: &mut DocBuilder) {
+    let counts = node.counts();
+    out.append("nReturned", int(counts.advanced));
+    out.append("executionTimeMillisEstimate", 0_i32);
+    out.append("works", int(counts.works));
+    out.append("advanced", int(counts.advanced));
+    out.append("needTime", int(counts.need_time));
+    out.append("needYield", int(counts.need_yield));
+    out.append("saveState", int(counts.saves));
+    out.append("restoreState", int(counts.restores));
+    out.append("isEOF", i32::from(counts.is_finished));
+}
+
+fn int(count: u64) -> i32 {
+    i32::try_from(count).unwrap_or(i32::MAX)
+}

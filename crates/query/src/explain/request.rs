@@ -1,0 +1,236 @@
+//! Explaining each kind of request.
+
+use super::Verbosity;
+use super::render::{Shown, execution_stats, planner_section};
+use crate::executor::{CountingSink, Executor, drive};
+use crate::pipeline::{PipelineExecutor, StageProvider};
+use crate::plan_cache::indexes_of;
+use crate::request::{AggregateRequest, CountRequest, DeleteRequest, FindRequest, UpdateRequest};
+use crate::shape::{plan_cache_key, query_hash, shape};
+use crate::stage::{MultiPlanStage, ReturnedImage, Step};
+use crate::{CanonicalQuery, FindPlan, QueryEngine};
+use pando_base::{Namespace, Result};
+use pando_catalog::Collection;
+use pando_doc::{ArrayBuilder, Doc, DocBuilder, doc};
+use pando_expr::{MatchExpression, ParseContext};
+use pando_operation::Operation;
+use std::sync::Arc;
+
+impl QueryEngine {
+    /// Explains a find; on a view, the aggregation that it is.
+    pub async fn explain_find(
+        &self,
+        operation: &mut Operation,
+        request: &FindRequest,
+        verbosity: Verbosity,
+    ) -> Result<Doc> {
+        let mut executor = match self.find(operation, request)? {
+            FindPlan::Executor(executor) => executor,
+            FindPlan::View(_) => {
+                let aggregate = crate::pipeline::find_as_pipeline(request)?;
+                return self.explain_aggregate(operation, &aggregate, None, verbosity).await;
+            }
+        };
+        let collection = executor.collection().cloned();
+        let (context, _) =
+            self.parse_context(operation, &request.collation, &request.variables, collection.as_deref())?;
+        let query = CanonicalQuery::of_find(request, &context)?;
+        let shown = shown(&request.namespace, &query, collection.as_deref(), None);
+        self.explain(operation, &mut executor, &shown, verbosity).await
+    }
+
+    /// Explains a count.
+    pub async fn explain_count(
+        &self,
+        operation: &mut Operation,
+        request: &CountRequest,
+        verbosity: Verbosity,
+    ) -> Result<Doc> {
+        request.validate()?;
+        let collection = self.collections.open(operation, &request.namespace)?;
+        if collection.is_some() && self.known_count(operation, request, collection.as_deref())?.is_some() {
+            return Ok(fast_count(&request.namespace, verbosity));
+        }
+        let mut executor = self.count_executor(operation, request, collection.as_ref())?;
+        let query = self.filter_query(&request.namespace, &request.filter, operation, &request.collation)?;
+        let shown = shown(&request.namespace, &query, collection.as_deref(), Some("COUNT"));
+        self.explain(operation, &mut executor, &shown, verbosity).await
+    }
+
+    /// Explains an update; nothing is written.
+    pub async fn explain_update(
+        &self,
+        operation: &mut Operation,
+        request: &UpdateRequest,
+        verbosity: Verbosity,
+    ) -> Result<Doc> {
+        request.validate()?;
+        let collection = self.collections.open(operation, &request.namespace)?;
+        let known = collection.as_deref();
+        let parsed = self.parse_update(operation, request, known, ReturnedImage::Nothing, None)?;
+        let mut executor = self.update_executor(request, &parsed, collection.as_ref(), true)?;
+        let query = self.filter_query(&request.namespace, &request.filter, operation, &request.collation)?;
+        let shown = shown(&request.namespace, &query, known, None);
+        self.explain(operation, &mut executor, &shown, verbosity).await
+    }
+
+    /// Explains a delete; nothing is written.
+    pub async fn explain_delete(
+        &self,
+        operation: &mut Operation,
+        request: &DeleteRequest,
+        verbosity: Verbosity,
+    ) -> Result<Doc> {
+        let collection = self.collections.open(operation, &request.namespace)?;
+        let mut executor = self.delete_executor(operation, request, collection.as_ref(), false, None, true)?;
+        let query = self.filter_query(&request.namespace, &request.filter, operation, &request.collation)?;
+        let shown = shown(&request.namespace, &query, collection.as_deref(), None);
+        self.explain(operation, &mut executor, &shown, verbosity).await
+    }
+
+    /// Explains an aggregation: a plan if the planner does all of it, else the plan and the stages behind it.
+    pub async fn explain_aggregate(
+        &self,
+        operation: &mut Operation,
+        request: &AggregateRequest,
+        provider: Option<Arc<dyn StageProvider>>,
+        verbosity: Verbosity,
+    ) -> Result<Doc> {
+        let mut aggregation = self.aggregate(operation, request, provider)?;
+        let started_ns = operation.env.clock().monotonic_ns();
+        if verbosity >= Verbosity::ExecutionStats && aggregation.output.is_none() {
+            let mut sink = CountingSink::default();
+            drive(&mut aggregation.executor, operation, &*self.collections, &mut sink).await?;
+        }
+        let duration_ms = (operation.env.clock().monotonic_ns() - started_ns) / 1_000_000;
+        Ok(pipeline_document(&aggregation.executor, request, duration_ms, verbosity))
+    }
+
+    fn filter_query(
+        &self,
+        namespace: &Namespace,
+        filter: &Doc,
+        operation: &Operation,
+        collation: &Doc,
+    ) -> Result<CanonicalQuery> {
+        let (context, _) = self.parse_context(operation, collation, &Doc::new(), None)?;
+        CanonicalQuery::of_filter(namespace, filter.view(), &context)
+    }
+
+    async fn explain(
+        &self,
+        operation: &mut Operation,
+        executor: &mut Executor,
+        shown: &Shown<'_>,
+        verbosity: Verbosity,
+    ) -> Result<Doc> {
+        let started_ns = operation.env.clock().monotonic_ns();
+        if verbosity >= Verbosity::ExecutionStats {
+            let mut sink = CountingSink::default();
+            drive(executor, operation, &*self.collections, &mut sink).await?;
+        } else {
+            executor.choose_plan(operation)?;
+        }
+        let duration_ms = (operation.env.clock().monotonic_ns() - started_ns) / 1_000_000;
+        let mut out = DocBuilder::new();
+        out.append("explainVersion", "1");
+        out.append("queryPlanner", planner_section(executor, shown));
+        if verbosity >= Verbosity::ExecutionStats {
+            out.append("executionStats", execution_stats(executor, duration_ms, verbosity));
+        }
+        Ok(out.finish())
+    }
+}
+
+impl Executor {
+    /// Tries plans until one is chosen, if several are to be tried.
+    pub(crate) fn choose_plan(&mut self, operation: &mut Operation) -> Result<()> {
+        let is_open = |executor: &Executor| {
+            executor.root().find::<MultiPlanStage>().is_some_and(|stage| stage.chosen().is_none())
+        };
+        while is_open(self) {
+            match self.work_once(operation)? {
+                Step::NeedTime => {}
+                Step::Advanced(_) | Step::Finished => break,
+            }
+        }
+        Ok(())
+    }
+}
+
+fn shown<'s>(
+    namespace: &'s Namespace,
+    query: &CanonicalQuery,
+    collection: Option<&Collection>,
+    on_top: Option<&'static str>,
+) -> Shown<'s> {
+    let shape = shape(query);
+    Shown {
+        namespace,
+        parsed_query: query.filter.to_document(),
+        query_hash: query_hash(&shape),
+        plan_cache_key: plan_cache_key(&shape, collection.map_or(0, indexes_of)),
+        on_top,
+    }
+}
+
+fn fast_count(namespace: &Namespace, verbosity: Verbosity) -> Doc {
+    let plan = doc! { "stage": "RECORD_STORE_FAST_COUNT" };
+    let mut out = DocBuilder::new();
+    out.append("explainVersion", "1");
+    out.document("queryPlanner", |planner| {
+        planner.append("namespace", namespace.as_str());
+        planner.append("indexFilterSet", false);
+        planner.append("winningPlan", &plan);
+        planner.append("rejectedPlans", pando_doc::ArrayRef::EMPTY);
+    });
+    if verbosity >= Verbosity::ExecutionStats {
+        out.document("executionStats", |stats| {
+            stats.append("executionSuccess", true);
+            stats.append("nReturned", 0_i32);
+            stats.append("executionTimeMillis", 0_i32);
+            stats.append("totalKeysExamined", 0_i32);
+            stats.append("totalDocsExamined", 0_i32);
+            stats.append("executionStages", &plan);
+        });
+    }
+    out.finish()
+}
+
+fn pipeline_document(
+    pipeline: &PipelineExecutor,
+    request: &AggregateRequest,
+    duration_ms: u64,
+    verbosity: Verbosity,
+) -> Doc {
+    let mut out = DocBuilder::new();
+    out.append("explainVersion", "1");
+    let cursor = pipeline.executor().map(|executor| {
+        let parsed = first_filter(request);
+        let mut cursor = DocBuilder::new();
+        cursor.append("queryPlanner", super::query_planner(executor, executor.namespace(), parsed));
+        if verbosity >= Verbosity::ExecutionStats {
+            cursor.append("executionStats", execution_stats(executor, duration_ms, verbosity));
+        }
+        cursor.finish()
+    });
+    match (cursor, pipeline.stages()) {
+        (Some(cursor), []) => out.append_all(cursor.view()),
+        (cursor, stages) => {
+            let mut shown = ArrayBuilder::new();
+            if let Some(cursor) = cursor {
+                shown.push(doc! { "$cursor": cursor });
+            }
+            stages.iter().for_each(|stage| shown.push(stage.to_doc()));
+            out.append("stages", shown.finish());
+        }
+    }
+    out.finish()
+}
+
+/// The filter that a pipeline begins with, as it is shown.
+fn first_filter(request: &AggregateRequest) -> Doc {
+    let filter = request.pipeline.first().and_then(|stage| stage.get("$match")).and_then(|value| value.as_document());
+    let parsed = filter.and_then(|filter| MatchExpression::parse(filter, &ParseContext::default()).ok());
+    parsed.map_or_else(Doc::new, |parsed| parsed.optimize().to_document())
+}

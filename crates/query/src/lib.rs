@@ -1,0 +1,38 @@
+//! Queries: what clients ask for, how it is found, and how it is brought to them.
+//!
+//! A request ([`request`]) is read and checked ([`CanonicalQuery`]), planned ([`planner`]), and run ([`stage`], [`executor`]).
+//! Plans are tried against each other and remembered ([`PlanCache`]). Writes ([`write`]) are plans whose root changes what they
+//! find; aggregations ([`pipeline`]) are stages behind a plan. What a client takes in several batches is kept by the
+//! [`cursor::CursorManager`]. [`explain`] tells what all of this does.
+//!
+//! Everything is synchronous in bounded pieces; only [`executor::drive`] and what is built on it wait. Documents are shared bytes
+//! from storage to reply.
+//!
+//! Invariants: reads take no locks; an operation's snapshot and the version of the catalog belong together; every plan of a query
+//! has the same results.
+//!
+//! This crate must not know the wire protocol, command documents, sessions or replication.
+
+mod canonical;
+pub mod cursor;
+mod engine;
+pub mod executor;
+pub mod explain;
+mod hooks;
+pub mod pipeline;
+mod plan_cache;
+pub mod planner;
+mod read;
+pub mod request;
+mod shape;
+pub mod stage;
+pub mod write;
+
+#[cfg(test)]
+mod tests;
+
+pub use canonical::{CanonicalQuery, id_of};
+pub use engine::{FindPlan, QueryEngine};
+pub use hooks::{MatchValidator, QueryIndexHooks};
+pub use plan_cache::{CachedPlan, PlanCache};
+pub use shape::{plan_cache_key, query_hash, shape};

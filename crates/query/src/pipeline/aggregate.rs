@@ -1,0 +1,237 @@
+//! Planning and running whole pipelines.
+
+use super::parse::chain;
+use super::{
+    DocumentSource, ExecutorSource, ListSource, PipelineContext, PipelineParser, Pulled, Pushdown, SharedStage,
+    StageProvider, parse_pipeline, with_view,
+};
+use crate::executor::{BatchOutcome, BatchSource, Collections, DocumentSink, SORT_MEMORY_BYTES_MAX, YieldPolicy};
+use crate::request::{AggregateRequest, Hint};
+use crate::{CanonicalQuery, QueryEngine, engine};
+use pando_base::{Namespace, Result};
+use pando_catalog::Collection;
+use pando_doc::Doc;
+use pando_expr::MatchExpression;
+use pando_expr::matcher::Node;
+use pando_operation::Operation;
+use std::sync::Arc;
+
+/// Where the results of a pipeline go.
+#[derive(Clone, Debug)]
+pub enum OutputStage {
+    /// They replace a collection.
+    Out(Namespace),
+    /// They are merged into one.
+    Merge {
+        /// Which.
+        namespace: Namespace,
+        /// `on`, `whenMatched`, `whenNotMatched`, `let` as written.
+        specification: Doc,
+    },
+}
+
+/// A pipeline that was planned.
+pub struct Aggregation {
+    /// What runs.
+    pub executor: PipelineExecutor,
+    /// Where the results go, if not to the client. The caller writes them.
+    pub output: Option<OutputStage>,
+}
+
+/// A pipeline split into what the planner does and what is left.
+pub struct PlannedPipeline {
+    /// What the planner does.
+    pub query: CanonicalQuery,
+    /// How many stages that were.
+    pub pushed: usize,
+}
+
+/// A pipeline being run.
+pub struct PipelineExecutor {
+    source: Box<dyn DocumentSource>,
+    engine: QueryEngine,
+    stages: Vec<SharedStage>,
+    pushed: usize,
+    stashed: Option<Doc>,
+    summary: String,
+}
+
+impl PipelineExecutor {
+    /// The stages behind the query.
+    pub fn stages(&self) -> &[SharedStage] {
+        self.stages.get(self.pushed..).unwrap_or_default()
+    }
+
+    /// The query at its start.
+    pub fn executor(&self) -> Option<&crate::executor::Executor> {
+        self.source.executor()
+    }
+}
+
+impl BatchSource for PipelineExecutor {
+    fn next_batch(&mut self, operation: &mut Operation, sink: &mut dyn DocumentSink) -> Result<BatchOutcome> {
+        if let Some(document) = self.stashed.take()
+            && !sink.offer(&document)
+        {
+            self.stashed = Some(document);
+            return Ok(BatchOutcome::Full);
+        }
+        let mut context = PipelineContext { operation, engine: &self.engine };
+        while !sink.is_full() {
+            match self.source.next(&mut context)? {
+                Pulled::Document(document) => {
+                    if !sink.offer(&document) {
+                        self.stashed = Some(document);
+                        return Ok(BatchOutcome::Full);
+                    }
+                }
+                Pulled::Exhausted => return Ok(BatchOutcome::Exhausted),
+                Pulled::Yield(cause) => return Ok(BatchOutcome::Yield(cause)),
+            }
+        }
+        Ok(BatchOutcome::Full)
+    }
+
+    fn save(&mut self) {
+        self.source.save();
+    }
+
+    fn restore(&mut self, operation: &mut Operation, collections: &dyn Collections) -> Result<()> {
+        self.source.restore(operation, collections)
+    }
+
+    fn plan_summary(&self) -> &str {
+        &self.summary
+    }
+}
+
+impl QueryEngine {
+    /// Plans an aggregation. Opens the operation's snapshot; views are followed.
+    pub fn aggregate(
+        &self,
+        operation: &mut Operation,
+        request: &AggregateRequest,
+        provider: Option<Arc<dyn StageProvider>>,
+    ) -> Result<Aggregation> {
+        let collection = self.collections.open(operation, &request.namespace)?;
+        if collection.is_none()
+            && let Some(view) = self.collections.view(&request.namespace)?
+        {
+            return self.aggregate(operation, &with_view(request, &view), provider);
+        }
+        let known = collection.as_deref();
+        let (context, collation) = self.parse_context(operation, &request.collation, &request.variables, known)?;
+        let parser = PipelineParser {
+            context,
+            namespace: request.namespace.clone(),
+            provider,
+            memory_bytes_max: self.stage_memory_bytes_max(),
+            is_nested: false,
+        };
+        let stages = parse_pipeline(&request.pipeline, &parser)?;
+        let output = stages.last().and_then(|stage| stage.output());
+        let mut planned = plan_pipeline(&request.namespace, &stages);
+        planned.query.hint = request.hint.clone();
+        planned.query.natural = request.hint.natural();
+        planned.query.collation = collation;
+        planned.query.collator = parser.context.collator.clone();
+        let pushed = planned.pushed;
+        let (source, summary) = self.start_pipeline(&stages, planned, collection.as_ref())?;
+        let engine = self.clone();
+        let executor = PipelineExecutor { source, engine, stages, pushed, stashed: None, summary };
+        Ok(Aggregation { executor, output })
+    }
+
+    fn stage_memory_bytes_max(&self) -> u64 {
+        u64::try_from(self.parameters.get(&SORT_MEMORY_BYTES_MAX)).unwrap_or(0)
+    }
+
+    /// The same engine for queries inside queries, which do not yield for time: the outer one does.
+    pub(crate) fn patient(&self) -> QueryEngine {
+        QueryEngine { yield_override: Some(YieldPolicy { iterations: u32::MAX, period_ns: u64::MAX }), ..self.clone() }
+    }
+
+    /// The documents that stages make of a collection or view, inside another pipeline.
+    pub(crate) fn pipeline_source(
+        &self,
+        operation: &mut Operation,
+        namespace: &Namespace,
+        stages: &[SharedStage],
+    ) -> Result<Box<dyn DocumentSource>> {
+        let collection = self.collections.open(operation, namespace)?;
+        if collection.is_none()
+            && let Some(view) = self.collections.view(namespace)?
+        {
+            let (context, _) = self.parse_context(operation, &Doc::new(), &Doc::new(), None)?;
+            let parser = PipelineParser {
+                context,
+                namespace: view.namespace.clone(),
+                provider: None,
+                memory_bytes_max: self.stage_memory_bytes_max(),
+                is_nested: true,
+            };
+            let below: Vec<Doc> = with_view(&AggregateRequest::new(namespace.clone(), Vec::new()), &view).pipeline;
+            let mut all = parse_pipeline(&below, &parser)?;
+            all.extend(stages.iter().cloned());
+            return self.pipeline_source(operation, &view.namespace, &all);
+        }
+        let planned = plan_pipeline(namespace, stages);
+        self.start_pipeline(stages, planned, collection.as_ref()).map(|(source, _)| source)
+    }
+
+    fn start_pipeline(
+        &self,
+        stages: &[SharedStage],
+        planned: PlannedPipeline,
+        collection: Option<&Arc<Collection>>,
+    ) -> Result<(Box<dyn DocumentSource>, String)> {
+        if stages.first().is_some_and(|first| first.is_initial()) {
+            let source = chain(stages, Box::new(ListSource::default()))?;
+            return Ok((source, String::new()));
+        }
+        let rest = stages.get(planned.pushed..).unwrap_or_default();
+        let executor = self.run(&Arc::new(planned.query), collection, |root, _| Ok(root))?;
+        let summary = executor.plan_summary().to_owned();
+        let source = chain(rest, Box::new(ExecutorSource(Box::new(executor))))?;
+        Ok((source, summary))
+    }
+}
+
+/// Gives the planner what it can do of the first stages: filters, then an order, then a limit.
+pub(super) fn plan_pipeline(namespace: &Namespace, stages: &[SharedStage]) -> PlannedPipeline {
+    let mut filters: Vec<Arc<MatchExpression>> = Vec::new();
+    let mut query = CanonicalQuery::of_expression(namespace, Arc::new(engine::matches_all()));
+    query.hint = Hint::None;
+    let mut pushed = 0;
+    for stage in stages {
+        match stage.pushdown() {
+            Pushdown::Match(filter) if query.sort.is_none() && query.limit.is_none() && query.skip == 0 => {
+                filters.push(Arc::clone(filter));
+            }
+            Pushdown::Sort(pattern) if query.sort.is_none() && query.limit.is_none() && query.skip == 0 => {
+                query.sort = Some(pattern.clone());
+            }
+            Pushdown::Skip(count) if query.limit.is_none() => query.skip = query.skip.saturating_add(count),
+            Pushdown::Limit(count) => query.limit = Some(query.limit.map_or(count, |limit| limit.min(count))),
+            _ => break,
+        }
+        pushed += 1;
+    }
+    if let Some(filter) = combined(&filters) {
+        query.collator = filter.collator().cloned();
+        query.filter = filter;
+    }
+    PlannedPipeline { query, pushed }
+}
+
+fn combined(filters: &[Arc<MatchExpression>]) -> Option<Arc<MatchExpression>> {
+    match filters {
+        [] => None,
+        [only] => Some(Arc::clone(only)),
+        several => {
+            let parts: Vec<Node> = several.iter().map(|filter| filter.root().clone()).collect();
+            let collator = several.first().and_then(|first| first.collator().cloned());
+            Some(Arc::new(MatchExpression::from_node(Node::And(parts), collator).optimize()))
+        }
+    }
+}

@@ -1,0 +1,92 @@
+//! Aggregation pipelines.
+//!
+//! Each stage has a description ([`StageSpec`]: parsed, shared, shown by `explain`) and a run ([`DocumentSource`]: pulled from the
+//! end, one document at a time). A pipeline is read with [`parse_pipeline`], whose table names every stage. What stands in front
+//! and the planner can do (`$match`, `$sort`, `$skip`, `$limit`) becomes part of the query that reads the collection.
+//!
+//! A source that has to wait passes that on as [`Pulled::Yield`] and has lost nothing; it goes on after `restore`.
+//!
+//! To add a stage: a file in `stages/`, a row in `parse.rs`.
+
+mod aggregate;
+mod parse;
+mod source;
+mod stages;
+mod views;
+
+pub use aggregate::{Aggregation, OutputStage, PipelineExecutor, PlannedPipeline};
+pub use parse::{PipelineParser, StageProvider, parse_pipeline};
+pub use source::{DocumentSource, ExecutorSource, ListSource, PipelineContext, Pulled};
+pub use views::{find_as_pipeline, with_view};
+
+use crate::request::SortPattern;
+use pando_base::Result;
+use pando_doc::Doc;
+use pando_expr::MatchExpression;
+use std::fmt::Debug;
+use std::sync::Arc;
+
+/// Where a stage runs in a sharded cluster.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ShardSplit {
+    /// On every shard.
+    OnShards,
+    /// Once, over what all shards give.
+    OnMerger,
+    /// On every shard, and again over what they give.
+    Both,
+}
+
+/// What the planner can do in place of a stage.
+pub enum Pushdown<'s> {
+    /// Nothing.
+    None,
+    /// A filter.
+    Match(&'s Arc<MatchExpression>),
+    /// An order.
+    Sort(&'s SortPattern),
+    /// All but the first.
+    Skip(u64),
+    /// The first.
+    Limit(u64),
+}
+
+/// A stage as it was read.
+pub trait StageSpec: Send + Sync + Debug {
+    /// As it is written.
+    fn name(&self) -> &'static str;
+
+    /// Runs it over a source.
+    fn start(&self, source: Box<dyn DocumentSource>) -> Result<Box<dyn DocumentSource>>;
+
+    /// The stage as `explain` shows it.
+    fn to_doc(&self) -> Doc;
+
+    /// What the planner can do in its place.
+    fn pushdown(&self) -> Pushdown<'_> {
+        Pushdown::None
+    }
+
+    /// Where it runs in a sharded cluster.
+    fn split(&self) -> ShardSplit {
+        ShardSplit::OnShards
+    }
+
+    /// True if it makes its documents itself and has to come first.
+    fn is_initial(&self) -> bool {
+        false
+    }
+
+    /// The same with a limit behind it, if it can use that: a sort.
+    fn with_limit(&self, _limit: u64) -> Option<SharedStage> {
+        None
+    }
+
+    /// The output that it is, if it is one.
+    fn output(&self) -> Option<OutputStage> {
+        None
+    }
+}
+
+/// A stage that pipelines share.
+pub type SharedStage = Arc<dyn StageSpec>;

@@ -1,0 +1,113 @@
+//! Reading pipelines: the table of stages.
+
+use super::stages::{
+    add_fields, count, documents, facet, group, limit, lookup, match_stage, output, project, redact, replace_root,
+    sample, skip, sort, sort_by_count, union_with, unset, unwind,
+};
+use super::{DocumentSource, SharedStage};
+use pando_base::{Error, ErrorCode, Namespace, Result};
+use pando_doc::{Doc, DocRef, Element};
+use pando_expr::ParseContext;
+use std::sync::Arc;
+
+/// Reads stages that only the layers above know, such as `$collStats` or `$currentOp`.
+pub trait StageProvider: Send + Sync {
+    /// The stage of this name, if it is known.
+    fn parse(&self, stage: Element<'_>, namespace: &Namespace) -> Option<Result<SharedStage>>;
+}
+
+/// What reading a pipeline needs to know.
+#[derive(Clone)]
+pub struct PipelineParser {
+    /// The surroundings of expressions.
+    pub context: ParseContext,
+    /// The collection that it reads.
+    pub namespace: Namespace,
+    /// Stages of the layers above.
+    pub provider: Option<Arc<dyn StageProvider>>,
+    /// How much memory a stage may take.
+    pub memory_bytes_max: u64,
+    /// It stands inside another pipeline.
+    pub is_nested: bool,
+}
+
+/// Reads a pipeline.
+pub fn parse_pipeline(stages: &[Doc], parser: &PipelineParser) -> Result<Vec<SharedStage>> {
+    let mut parsed: Vec<SharedStage> = Vec::with_capacity(stages.len());
+    for (place, stage) in stages.iter().enumerate() {
+        let read = parse_stage(stage.view(), parser)?;
+        for stage in read {
+            if stage.is_initial() && !parsed.is_empty() {
+                let reason = format!("{} is only valid as the first stage in a pipeline", stage.name());
+                return Err(Error::location(40602, reason));
+            }
+            if stage.output().is_some() && (place + 1 < stages.len() || parser.is_nested) {
+                let (code, reason) = match parser.is_nested {
+                    true => (51047, format!("{} is not allowed within a nested pipeline", stage.name())),
+                    false => (40601, format!("{} can only be the final stage in the pipeline", stage.name())),
+                };
+                return Err(Error::location(code, reason));
+            }
+            parsed.push(stage);
+        }
+    }
+    Ok(parsed)
+}
+
+fn parse_stage(stage: DocRef<'_>, parser: &PipelineParser) -> Result<Vec<SharedStage>> {
+    let only = stage.first().filter(|_| stage.field_count() == 1);
+    let Some(element) = only else {
+        let reason = "A pipeline stage specification object must contain exactly one field.";
+        return Err(Error::location(40323, reason));
+    };
+    let context = &parser.context;
+    let one = |stage: Result<SharedStage>| stage.map(|stage| vec![stage]);
+    match &**element.name {
+        b"$match" => one(match_stage::parse(element.value, context)),
+        b"$project" => one(project::parse(element.value, context)),
+        b"$addFields" => one(add_fields::parse("$addFields", element.value, context)),
+        b"$set" => one(add_fields::parse("$set", element.value, context)),
+        b"$unset" => one(unset::parse(element.value)),
+        b"$group" => one(group::parse(element.value, parser)),
+        b"$sort" => one(sort::parse(element.value, parser)),
+        b"$limit" => one(limit::parse(element.value)),
+        b"$skip" => one(skip::parse(element.value)),
+        b"$unwind" => one(unwind::parse(element.value)),
+        b"$count" => count::parse(element.value, parser),
+        b"$sortByCount" => sort_by_count::parse(element.value, parser),
+        b"$replaceRoot" => one(replace_root::parse_root(element.value, context)),
+        b"$replaceWith" => one(replace_root::parse_with(element.value, context)),
+        b"$lookup" => one(lookup::parse(element.value, parser)),
+        b"$facet" => one(facet::parse(element.value, parser)),
+        b"$sample" => one(sample::parse(element.value)),
+        b"$unionWith" => one(union_with::parse(element.value, parser)),
+        b"$documents" => one(documents::parse(element.value, context)),
+        b"$redact" => one(redact::parse(element.value, context)),
+        b"$out" => one(output::parse_out(element.value, parser)),
+        b"$merge" => one(output::parse_merge(element.value, parser)),
+        _ => match parser.provider.as_ref().and_then(|provider| provider.parse(element, &parser.namespace)) {
+            Some(stage) => one(stage),
+            None => {
+                let reason = format!("Unrecognized pipeline stage name: '{}'", element.name);
+                Err(Error::new(ErrorCode::location(40324), reason))
+            }
+        },
+    }
+}
+
+/// Runs stages one after the other over a source.
+pub(super) fn chain(stages: &[SharedStage], source: Box<dyn DocumentSource>) -> Result<Box<dyn DocumentSource>> {
+    let mut source = source;
+    let mut rest = stages.iter().peekable();
+    while let Some(stage) = rest.next() {
+        let limit = rest.peek().and_then(|next| match next.pushdown() {
+            super::Pushdown::Limit(limit) => Some(limit),
+            _ => None,
+        });
+        source = match limit.and_then(|limit| stage.with_limit(limit)) {
+            Some(limited) => limited.start(source)?,
+            None => stage.start(source)?,
+        };
+    }
+    Ok(source)
+}

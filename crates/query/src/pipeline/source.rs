@@ -1,0 +1,111 @@
+//! What pipelines pull documents from.
+
+use crate::QueryEngine;
+use crate::executor::{Collections, Executor, Next, YieldCause};
+use pando_base::Result;
+use pando_doc::Doc;
+use pando_operation::Operation;
+use std::collections::VecDeque;
+
+/// What came of a pull.
+#[derive(Debug)]
+pub enum Pulled {
+    /// A document.
+    Document(Doc),
+    /// There is nothing more.
+    Exhausted,
+    /// Others are to run first; nothing was lost.
+    Yield(YieldCause),
+}
+
+/// What a pull may use.
+pub struct PipelineContext<'a> {
+    /// The operation.
+    pub operation: &'a mut Operation,
+    /// Reads other collections.
+    pub engine: &'a QueryEngine,
+}
+
+/// Gives documents one by one.
+pub trait DocumentSource: Send {
+    /// The next document.
+    fn next(&mut self, context: &mut PipelineContext<'_>) -> Result<Pulled>;
+
+    /// Lets go of the snapshot.
+    fn save(&mut self);
+
+    /// Goes on under a new snapshot.
+    fn restore(&mut self, operation: &mut Operation, collections: &dyn Collections) -> Result<()>;
+
+    /// The query at the very start, for `explain` and counters.
+    fn executor(&self) -> Option<&Executor> {
+        None
+    }
+}
+
+/// What a query finds.
+pub struct ExecutorSource(pub Box<Executor>);
+
+impl DocumentSource for ExecutorSource {
+    fn next(&mut self, context: &mut PipelineContext<'_>) -> Result<Pulled> {
+        Ok(match self.0.next(context.operation)? {
+            Next::Result(member) => Pulled::Document(member.document.unwrap_or_default()),
+            Next::Exhausted => {
+                self.0.report(context.operation);
+                Pulled::Exhausted
+            }
+            Next::Yield(cause) => Pulled::Yield(cause),
+        })
+    }
+
+    fn save(&mut self) {
+        self.0.save();
+    }
+
+    fn restore(&mut self, operation: &mut Operation, collections: &dyn Collections) -> Result<()> {
+        self.0.restore(operation, collections)
+    }
+
+    fn executor(&self) -> Option<&Executor> {
+        Some(&self.0)
+    }
+}
+
+/// Documents that are there already.
+#[derive(Default)]
+pub struct ListSource(pub VecDeque<Doc>);
+
+impl DocumentSource for ListSource {
+    fn next(&mut self, _context: &mut PipelineContext<'_>) -> Result<Pulled> {
+        Ok(self.0.pop_front().map_or(Pulled::Exhausted, Pulled::Document))
+    }
+
+    fn save(&mut self) {}
+
+    fn restore(&mut self, _operation: &mut Operation, _collections: &dyn Collections) -> Result<()> {
+        Ok(())
+    }
+}
+
+/// Implements what a source passes on to the one before it.
+macro_rules! pass_on_to_source {
+    () => {
+        fn save(&mut self) {
+            self.source.save();
+        }
+
+        fn restore(
+            &mut self,
+            operation: &mut pando_operation::Operation,
+            collections: &dyn crate::executor::Collections,
+        ) -> pando_base::Result<()> {
+            self.source.restore(operation, collections)
+        }
+
+        fn executor(&self) -> Option<&crate::executor::Executor> {
+            self.source.executor()
+        }
+    };
+}
+
+pub(super) use pass_on_to_source;

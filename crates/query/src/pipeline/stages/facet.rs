@@ -1,0 +1,124 @@
+//! `$facet`: several pipelines over the same documents, their results side by side in one document.
+
+use crate::pipeline::parse::chain;
+use crate::pipeline::source::pass_on_to_source;
+use crate::pipeline::{
+    DocumentSource, ListSource, PipelineContext, PipelineParser, Pulled, ShardSplit, SharedStage, StageSpec,
+    parse_pipeline,
+};
+use pando_base::{Error, ErrorCode, Result};
+use pando_doc::{ArrayBuilder, Doc, DocBuilder, DocRef, Value, doc};
+use std::sync::Arc;
+
+#[derive(Clone, Debug)]
+struct FacetSpec {
+    facets: Arc<Vec<(String, Vec<SharedStage>)>>,
+    memory_bytes_max: u64,
+}
+
+/// Reads it.
+pub(in crate::pipeline) fn parse(value: Value<'_>, parser: &PipelineParser) -> Result<SharedStage> {
+    let refused = || Error::location(40169, "the $facet specification must be a non-empty object");
+    let Value::Document(facets) = value else { return Err(refused()) };
+    if facets.is_empty() {
+        return Err(refused());
+    }
+    let nested = PipelineParser { is_nested: true, ..parser.clone() };
+    let mut parsed = Vec::new();
+    for facet in facets.elements() {
+        let Value::Array(stages) = facet.value else {
+            let reason =
+                format!("arguments to $facet must be arrays, {} is type {}", facet.name, facet.value.value_type());
+            return Err(Error::location(40170, reason));
+        };
+        let stages: Vec<Doc> = stages.values().filter_map(|stage| stage.as_document()).map(DocRef::to_doc).collect();
+        let stages = parse_pipeline(&stages, &nested)?;
+        if let Some(stage) = stages.iter().find(|stage| stage.is_initial() || stage.name() == "$facet") {
+            let reason = format!("{} is not allowed to be used within a $facet stage", stage.name());
+            return Err(Error::location(40600, reason));
+        }
+        parsed.push((facet.name.to_string(), stages));
+    }
+    Ok(Arc::new(FacetSpec { facets: Arc::new(parsed), memory_bytes_max: parser.memory_bytes_max }))
+}
+
+struct FacetSource {
+    source: Box<dyn DocumentSource>,
+    spec: FacetSpec,
+    documents: Vec<Doc>,
+    size_bytes: u64,
+    is_over: bool,
+}
+
+impl FacetSource {
+    fn take_in(&mut self, document: Doc) -> Result<()> {
+        self.size_bytes += document.size_bytes() as u64;
+        self.documents.push(document);
+        if self.size_bytes > self.spec.memory_bytes_max {
+            let reason = "document constructed by $facet exceeds the memory limit";
+            return Err(Error::new(ErrorCode::location(4031700), reason));
+        }
+        Ok(())
+    }
+
+    fn results(&self, context: &mut PipelineContext<'_>) -> Result<Pulled> {
+        let mut builder = DocBuilder::new();
+        for (name, stages) in self.spec.facets.iter() {
+            let input = ListSource(self.documents.iter().cloned().collect());
+            let mut source = chain(stages, Box::new(input))?;
+            let mut results = ArrayBuilder::new();
+            loop {
+                match source.next(context)? {
+                    Pulled::Document(document) => results.push(document),
+                    Pulled::Exhausted => break,
+                    Pulled::Yield(cause) => return Ok(Pulled::Yield(cause)),
+                }
+            }
+            builder.append(name, results.finish());
+        }
+        Ok(Pulled::Document(builder.finish()))
+    }
+}
+
+impl DocumentSource for FacetSource {
+    fn next(&mut self, context: &mut PipelineContext<'_>) -> Result<Pulled> {
+        if self.is_over {
+            return Ok(Pulled::Exhausted);
+        }
+        loop {
+            match self.source.next(context)? {
+                Pulled::Document(document) => self.take_in(document)?,
+                Pulled::Exhausted => break,
+                Pulled::Yield(cause) => return Ok(Pulled::Yield(cause)),
+            }
+        }
+        let results = self.results(context)?;
+        self.is_over = matches!(results, Pulled::Document(_));
+        Ok(results)
+    }
+
+    pass_on_to_source!();
+}
+
+impl StageSpec for FacetSpec {
+    fn name(&self) -> &'static str {
+        "$facet"
+    }
+
+    fn start(&self, source: Box<dyn DocumentSource>) -> Result<Box<dyn DocumentSource>> {
+        let (documents, spec) = (Vec::new(), self.clone());
+        Ok(Box::new(FacetSource { source, spec, documents, size_bytes: 0, is_over: false }))
+    }
+
+    fn to_doc(&self) -> Doc {
+        let mut builder = DocBuilder::new();
+        for (name, stages) in self.facets.iter() {
+            builder.array(name, |array| stages.iter().for_each(|stage| array.push(stage.to_doc())));
+        }
+        doc! { "$facet": builder.finish() }
+    }
+
+    fn split(&self) -> ShardSplit {
+        ShardSplit::OnMerger
+    }
+}

@@ -1,0 +1,41 @@
+//! `$match`: the documents that fulfil a filter.
+
+use super::transform::transformed;
+use crate::pipeline::{DocumentSource, Pushdown, SharedStage, StageSpec};
+use pando_base::{Error, Result};
+use pando_doc::{Doc, Value, doc};
+use pando_expr::{MatchExpression, ParseContext};
+use std::sync::Arc;
+
+#[derive(Debug)]
+struct MatchSpec {
+    filter: Arc<MatchExpression>,
+}
+
+/// Reads it.
+pub(in crate::pipeline) fn parse(value: Value<'_>, context: &ParseContext) -> Result<SharedStage> {
+    let Value::Document(filter) = value else {
+        return Err(Error::location(15959, "the match filter must be an expression in an object"));
+    };
+    let filter = MatchExpression::parse(filter, context)?.optimize();
+    Ok(Arc::new(MatchSpec { filter: Arc::new(filter) }))
+}
+
+impl StageSpec for MatchSpec {
+    fn name(&self) -> &'static str {
+        "$match"
+    }
+
+    fn start(&self, source: Box<dyn DocumentSource>) -> Result<Box<dyn DocumentSource>> {
+        let filter = Arc::clone(&self.filter);
+        Ok(transformed(source, move |document| Ok(filter.try_matches(document.view())?.then_some(document))))
+    }
+
+    fn to_doc(&self) -> Doc {
+        doc! { "$match": self.filter.to_document() }
+    }
+
+    fn pushdown(&self) -> Pushdown<'_> {
+        Pushdown::Match(&self.filter)
+    }
+}

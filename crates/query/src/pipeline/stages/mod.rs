@@ -1,0 +1,22 @@
+//! The stages, one file each.
+
+pub(super) mod add_fields;
+pub(super) mod count;
+pub(super) mod documents;
+pub(super) mod facet;
+pub(super) mod group;
+pub(super) mod limit;
+pub(super) mod lookup;
+pub(super) mod match_stage;
+pub(super) mod output;
+pub(super) mod project;
+pub(super) mod redact;
+pub(super) mod replace_root;
+pub(super) mod sample;
+pub(super) mod skip;
+pub(super) mod sort;
+pub(super) mod sort_by_count;
+pub(super) mod transform;
+pub(super) mod union_with;
+pub(super) mod unset;
+pub(super) mod unwind;

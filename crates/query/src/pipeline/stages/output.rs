@@ -1,0 +1,85 @@
+//! `$out` and `$merge`: where results go. They are written by the caller; here they are only read.
+
+use crate::pipeline::{DocumentSource, OutputStage, PipelineParser, ShardSplit, SharedStage, StageSpec};
+use pando_base::{Error, Namespace, Result};
+use pando_doc::{Doc, Value, doc};
+use std::sync::Arc;
+
+#[derive(Debug)]
+struct OutputSpec {
+    name: &'static str,
+    output: OutputStage,
+}
+
+/// Reads `$out`.
+pub(in crate::pipeline) fn parse_out(value: Value<'_>, parser: &PipelineParser) -> Result<SharedStage> {
+    let namespace = match value {
+        Value::String(collection) => parser.namespace.sibling(&collection.to_string())?,
+        Value::Document(target) => {
+            let part = |name: &str| target.get(name).and_then(|value| value.as_str());
+            let missing = |name: &str| {
+                Error::location(40414, format!("BSON field '$out.{name}' is missing but a required field"))
+            };
+            let database = part("db").ok_or_else(|| missing("db"))?;
+            Namespace::of(database, part("coll").ok_or_else(|| missing("coll"))?)?
+        }
+        other => {
+            let reason = format!("$out only supports a string or object argument, but found {}", other.value_type());
+            return Err(Error::location(16990, reason));
+        }
+    };
+    Ok(Arc::new(OutputSpec { name: "$out", output: OutputStage::Out(namespace) }))
+}
+
+/// Reads `$merge`.
+pub(in crate::pipeline) fn parse_merge(value: Value<'_>, parser: &PipelineParser) -> Result<SharedStage> {
+    let specification = match value {
+        Value::String(collection) => doc! { "into": collection },
+        Value::Document(specification) => specification.to_doc(),
+        other => {
+            let reason = format!("$merge requires a string or object argument, but found {}", other.value_type());
+            return Err(Error::location(51182, reason));
+        }
+    };
+    let into = specification.get("into");
+    let namespace = match into {
+        Some(Value::String(collection)) => parser.namespace.sibling(&collection.to_string())?,
+        Some(Value::Document(target)) => {
+            let part = |name: &str| target.get(name).and_then(|value| value.as_str());
+            let database = part("db").unwrap_or(parser.namespace.database());
+            Namespace::of(database, part("coll").unwrap_or_default())?
+        }
+        _ => {
+            let reason = "BSON field '$merge.into' is missing but a required field";
+            return Err(Error::location(40414, reason));
+        }
+    };
+    Ok(Arc::new(OutputSpec { name: "$merge", output: OutputStage::Merge { namespace, specification } }))
+}
+
+impl StageSpec for OutputSpec {
+    fn name(&self) -> &'static str {
+        self.name
+    }
+
+    fn start(&self, source: Box<dyn DocumentSource>) -> Result<Box<dyn DocumentSource>> {
+        Ok(source)
+    }
+
+    fn to_doc(&self) -> Doc {
+        match &self.output {
+            OutputStage::Out(namespace) => {
+                doc! { "$out": { "coll": namespace.collection(), "db": namespace.database() } }
+            }
+            OutputStage::Merge { specification, .. } => doc! { "$merge": specification },
+        }
+    }
+
+    fn split(&self) -> ShardSplit {
+        ShardSplit::OnMerger
+    }
+
+    fn output(&self) -> Option<OutputStage> {
+        Some(self.output.clone())
+    }
+}

@@ -1,0 +1,117 @@
+//! `$unionWith`: the documents of another collection behind those of this one.
+
+use crate::executor::Collections;
+use crate::pipeline::{
+    DocumentSource, PipelineContext, PipelineParser, Pulled, ShardSplit, SharedStage, StageSpec, parse_pipeline,
+};
+use pando_base::{Error, ErrorCode, Namespace, Result};
+use pando_doc::{ArrayBuilder, Doc, DocRef, Value, doc};
+use pando_operation::Operation;
+use std::sync::Arc;
+
+#[derive(Clone, Debug)]
+struct UnionWithSpec {
+    namespace: Namespace,
+    stages: Arc<Vec<SharedStage>>,
+    stage_documents: Arc<Vec<Doc>>,
+}
+
+/// Reads it.
+pub(in crate::pipeline) fn parse(value: Value<'_>, parser: &PipelineParser) -> Result<SharedStage> {
+    let (collection, stages) = match value {
+        Value::String(name) => (name.to_string(), Vec::new()),
+        Value::Document(options) => parse_options(options)?,
+        other => {
+            let reason = format!(
+                "the $unionWith stage specification must be an object or string, but found {}",
+                other.value_type()
+            );
+            return Err(Error::new(ErrorCode::FailedToParse, reason));
+        }
+    };
+    let namespace = parser.namespace.sibling(&collection)?;
+    let nested = PipelineParser { is_nested: true, namespace: namespace.clone(), ..parser.clone() };
+    let parsed = parse_pipeline(&stages, &nested)?;
+    Ok(Arc::new(UnionWithSpec { namespace, stages: Arc::new(parsed), stage_documents: Arc::new(stages) }))
+}
+
+fn parse_options(options: DocRef<'_>) -> Result<(String, Vec<Doc>)> {
+    let (mut collection, mut stages) = (None, Vec::new());
+    for option in options.elements() {
+        match (&**option.name, option.value) {
+            (b"coll", Value::String(name)) => collection = Some(name.to_string()),
+            (b"pipeline", Value::Array(array)) => {
+                stages = array.values().filter_map(|stage| stage.as_document()).map(DocRef::to_doc).collect();
+            }
+            _ => {
+                let reason = format!("BSON field '$unionWith.{}' is an unknown field.", option.name);
+                return Err(Error::location(40415, reason));
+            }
+        }
+    }
+    let missing = || Error::location(40414, "BSON field '$unionWith.coll' is missing but a required field");
+    Ok((collection.ok_or_else(missing)?, stages))
+}
+
+struct UnionWithSource {
+    source: Box<dyn DocumentSource>,
+    spec: UnionWithSpec,
+    /// The other collection's documents, once it is their turn.
+    other: Option<Box<dyn DocumentSource>>,
+}
+
+impl DocumentSource for UnionWithSource {
+    fn next(&mut self, context: &mut PipelineContext<'_>) -> Result<Pulled> {
+        if self.other.is_none() {
+            match self.source.next(context)? {
+                Pulled::Exhausted => {}
+                other => return Ok(other),
+            }
+            let engine = context.engine;
+            let opened = engine.pipeline_source(context.operation, &self.spec.namespace, &self.spec.stages)?;
+            self.other = Some(opened);
+        }
+        match &mut self.other {
+            Some(other) => other.next(context),
+            None => Ok(Pulled::Exhausted),
+        }
+    }
+
+    fn save(&mut self) {
+        self.source.save();
+        if let Some(other) = &mut self.other {
+            other.save();
+        }
+    }
+
+    fn restore(&mut self, operation: &mut Operation, collections: &dyn Collections) -> Result<()> {
+        match &mut self.other {
+            Some(other) => other.restore(operation, collections),
+            None => self.source.restore(operation, collections),
+        }
+    }
+
+    fn executor(&self) -> Option<&crate::executor::Executor> {
+        self.source.executor()
+    }
+}
+
+impl StageSpec for UnionWithSpec {
+    fn name(&self) -> &'static str {
+        "$unionWith"
+    }
+
+    fn start(&self, source: Box<dyn DocumentSource>) -> Result<Box<dyn DocumentSource>> {
+        Ok(Box::new(UnionWithSource { source, spec: self.clone(), other: None }))
+    }
+
+    fn to_doc(&self) -> Doc {
+        let mut stages = ArrayBuilder::new();
+        self.stage_documents.iter().for_each(|stage| stages.push(stage));
+        doc! { "$unionWith": { "coll": self.namespace.collection(), "pipeline": stages.finish() } }
+    }
+
+    fn split(&self) -> ShardSplit {
+        ShardSplit::OnMerger
+    }
+}

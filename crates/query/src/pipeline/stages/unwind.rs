@@ -1,0 +1,176 @@
+//! `$unwind`: a document for each value of an array.
+
+use crate::pipeline::source::pass_on_to_source;
+use crate::pipeline::{DocumentSource, PipelineContext, Pulled, SharedStage, StageSpec};
+use pando_base::{Error, Result};
+use pando_doc::{Doc, DocBuilder, DocRef, FieldPath, Value, doc, get_path};
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+#[derive(Clone, Debug)]
+struct UnwindSpec {
+    path: FieldPath,
+    index_name: Option<FieldPath>,
+    keeps_empty: bool,
+}
+
+/// Reads it.
+pub(in crate::pipeline) fn parse(value: Value<'_>) -> Result<SharedStage> {
+    let (mut path, mut index_name, mut keeps_empty) = (None, None, false);
+    match value {
+        Value::String(_) => path = Some(value),
+        Value::Document(options) => {
+            for option in options.elements() {
+                match &**option.name {
+                    b"path" => path = Some(option.value),
+                    b"preserveNullAndEmptyArrays" => match option.value {
+                        Value::Bool(keeps) => keeps_empty = keeps,
+                        _ => {
+                            let reason =
+                                "expected a boolean for the preserveNullAndEmptyArrays option to $unwind stage";
+                            return Err(Error::location(28809, reason));
+                        }
+                    },
+                    b"includeArrayIndex" => index_name = Some(parse_index_name(option.value)?),
+                    _ => {
+                        let reason = format!("unrecognized option to $unwind stage: {}", option.name);
+                        return Err(Error::location(28811, reason));
+                    }
+                }
+            }
+        }
+        other => {
+            let reason = format!(
+                "expected either a string or an object as specification for $unwind stage, got {}",
+                other.value_type()
+            );
+            return Err(Error::location(15981, reason));
+        }
+    }
+    let path = path.ok_or_else(|| Error::location(28812, "no path specified to $unwind stage"))?;
+    let Value::String(text) = path else {
+        let reason = format!("expected a string as the path for $unwind stage, got {}", path.value_type());
+        return Err(Error::location(28808, reason));
+    };
+    let Some(name) = text.strip_prefix(b"$") else {
+        let reason = format!("path option to $unwind stage should be prefixed with a '$': {text}");
+        return Err(Error::location(28818, reason));
+    };
+    Ok(Arc::new(UnwindSpec { path: FieldPath::parse(name)?, index_name, keeps_empty }))
+}
+
+fn parse_index_name(value: Value<'_>) -> Result<FieldPath> {
+    match value.as_bytes().filter(|name| !name.is_empty()) {
+        Some(name) if !name.starts_with(b"$") => FieldPath::parse(name),
+        Some(name) => {
+            let reason = format!("includeArrayIndex option to $unwind stage should not be prefixed with a '$': {name}");
+            Err(Error::location(28822, reason))
+        }
+        None => Err(Error::location(
+            28810,
+            "expected a non-empty string for the includeArrayIndex  option to $unwind stage",
+        )),
+    }
+}
+
+struct UnwindSource {
+    source: Box<dyn DocumentSource>,
+    spec: UnwindSpec,
+    ready: VecDeque<Doc>,
+}
+
+impl UnwindSource {
+    fn unwind(&mut self, document: Doc) {
+        let view = document.view();
+        let found = get_path(view, &self.spec.path);
+        match found {
+            Some(Value::Array(array)) if !array.is_empty() => {
+                for (index, value) in array.values().enumerate() {
+                    self.ready.push_back(self.with(view, Some(value), Some(index as i64)));
+                }
+            }
+            Some(Value::Array(_)) if self.spec.keeps_empty => self.ready.push_back(self.with(view, None, None)),
+            None | Some(Value::Null | Value::Undefined) if self.spec.keeps_empty => {
+                let document = if self.spec.index_name.is_some() { self.with(view, found, None) } else { document };
+                self.ready.push_back(document);
+            }
+            None | Some(Value::Array(_) | Value::Null | Value::Undefined) => {}
+            Some(value) => self.ready.push_back(self.with(view, Some(value), None)),
+        }
+    }
+
+    fn with(&self, document: DocRef<'_>, value: Option<Value<'_>>, index: Option<i64>) -> Doc {
+        let parts: Vec<&[u8]> = self.spec.path.parts().map(|part| &**part).collect();
+        let mut builder = DocBuilder::with_capacity(document.size_bytes());
+        set(&mut builder, document, &parts, value);
+        let unwound = builder.finish();
+        let Some(name) = &self.spec.index_name else { return unwound };
+        let parts: Vec<&[u8]> = name.parts().map(|part| &**part).collect();
+        let mut builder = DocBuilder::with_capacity(unwound.size_bytes() + 32);
+        set(&mut builder, unwound.view(), &parts, Some(index.map_or(Value::Null, Value::Int64)));
+        builder.finish()
+    }
+}
+
+/// The document with a value at a path; without the field if there is none.
+pub(super) fn set(builder: &mut DocBuilder, document: DocRef<'_>, parts: &[&[u8]], value: Option<Value<'_>>) {
+    let Some((name, below)) = parts.split_first() else { return };
+    let mut is_set = false;
+    for element in document.elements() {
+        if is_set || **element.name != **name {
+            builder.append_element(element);
+            continue;
+        }
+        is_set = true;
+        append(builder, name, below, element.value.as_document().unwrap_or(DocRef::EMPTY), value);
+    }
+    if !is_set {
+        append(builder, name, below, DocRef::EMPTY, value);
+    }
+}
+
+fn append(builder: &mut DocBuilder, name: &[u8], below: &[&[u8]], inside: DocRef<'_>, value: Option<Value<'_>>) {
+    if !below.is_empty() {
+        builder.document(name, |nested| set(nested, inside, below, value));
+    } else if let Some(value) = value {
+        builder.append(name, value);
+    }
+}
+
+impl DocumentSource for UnwindSource {
+    fn next(&mut self, context: &mut PipelineContext<'_>) -> Result<Pulled> {
+        loop {
+            if let Some(document) = self.ready.pop_front() {
+                return Ok(Pulled::Document(document));
+            }
+            match self.source.next(context)? {
+                Pulled::Document(document) => self.unwind(document),
+                other => return Ok(other),
+            }
+        }
+    }
+
+    pass_on_to_source!();
+}
+
+impl StageSpec for UnwindSpec {
+    fn name(&self) -> &'static str {
+        "$unwind"
+    }
+
+    fn start(&self, source: Box<dyn DocumentSource>) -> Result<Box<dyn DocumentSource>> {
+        Ok(Box::new(UnwindSource { source, spec: self.clone(), ready: VecDeque::new() }))
+    }
+
+    fn to_doc(&self) -> Doc {
+        let mut options = DocBuilder::new();
+        options.append("path", format!("${}", self.path).as_str());
+        if self.keeps_empty {
+            options.append("preserveNullAndEmptyArrays", true);
+        }
+        if let Some(name) = &self.index_name {
+            options.append("includeArrayIndex", name.text());
+        }
+        doc! { "$unwind": options.finish() }
+    }
+}

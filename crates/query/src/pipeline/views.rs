@@ -1,0 +1,62 @@
+//! Views: a pipeline in front of the client's, on the collection below.
+
+use crate::request::{AggregateRequest, FindRequest};
+use pando_base::{Error, ErrorCode, Result};
+use pando_catalog::ResolvedView;
+use pando_doc::{Doc, DocRef, doc};
+
+/// The aggregation on the collection below a view.
+pub fn with_view(request: &AggregateRequest, view: &ResolvedView) -> AggregateRequest {
+    let stages = view.pipeline.values().filter_map(|stage| stage.as_document()).map(DocRef::to_doc);
+    AggregateRequest {
+        namespace: view.namespace.clone(),
+        pipeline: stages.chain(request.pipeline.iter().cloned()).collect(),
+        collation: view.collation.clone().unwrap_or_default(),
+        ..request.clone()
+    }
+}
+
+/// A find as an aggregation, for views.
+pub fn find_as_pipeline(request: &FindRequest) -> Result<AggregateRequest> {
+    let refused = |option: &str| {
+        let reason = format!("Option {option} not supported in aggregation.");
+        Err(Error::new(ErrorCode::InvalidPipelineOperator, reason))
+    };
+    if request.tailable {
+        return refused("tailable");
+    }
+    if request.return_key {
+        return refused("returnKey");
+    }
+    if request.show_record_id {
+        return refused("showRecordId");
+    }
+    if !request.min.is_empty() || !request.max.is_empty() {
+        return refused("min/max");
+    }
+    request.validate()?;
+    let mut pipeline: Vec<Doc> = Vec::new();
+    if !request.filter.is_empty() {
+        pipeline.push(doc! { "$match": &request.filter });
+    }
+    if !request.sort.is_empty() {
+        pipeline.push(doc! { "$sort": &request.sort });
+    }
+    if let Some(skip) = request.skip.filter(|skip| *skip > 0) {
+        pipeline.push(doc! { "$skip": skip });
+    }
+    if let Some(limit) = request.limit.filter(|limit| *limit > 0) {
+        pipeline.push(doc! { "$limit": limit });
+    }
+    if !request.projection.is_empty() {
+        pipeline.push(doc! { "$project": &request.projection });
+    }
+    Ok(AggregateRequest {
+        batch_size: request.batch_size,
+        hint: request.hint.clone(),
+        collation: request.collation.clone(),
+        variables: request.variables.clone(),
+        allow_disk_use: request.allow_disk_use,
+        ..AggregateRequest::new(request.namespace.clone(), pipeline)
+    })
+}

@@ -1,0 +1,165 @@
+//! From conditions to the bounds of one index.
+//!
+//! With single keys a document's key fulfils all conditions at once, so that their intervals intersect. With several keys each
+//! condition may be fulfilled by another key; then one condition may bound a field, and two fields that share an array in
+//! their paths may be bounded together only by conditions on the same element of it. Which condition comes first is a
+//! choice; all choices for the first field are returned.
+
+use super::condition::Condition;
+use super::predicate_bounds::{self, Target, Tightness};
+use super::{FieldBounds, IndexBounds, IndexInfo, IntervalList};
+use pando_doc::Collator;
+
+/// How an index can be used for a conjunction.
+#[derive(Clone, Debug)]
+pub struct Access {
+    /// What part of it is scanned.
+    pub bounds: IndexBounds,
+    /// Conjuncts that hold for every key inside the bounds.
+    pub exact_conjuncts: Vec<usize>,
+    /// How many fields are bounded.
+    pub bounded_fields: usize,
+}
+
+/// What the query's strings are compared by, in relation to an index.
+#[derive(Clone, Copy)]
+pub struct CollationMatch<'a> {
+    /// The index compares as the query does.
+    pub is_same: bool,
+    /// The collation of both, if it is the same.
+    pub collator: Option<&'a dyn Collator>,
+}
+
+/// All ways to use the index; none if its first field is not bounded.
+pub fn accesses(info: &IndexInfo, conditions: &[Condition<'_>], collation: CollationMatch<'_>) -> Vec<Access> {
+    let planner = AccessPlanner { info, conditions, collation };
+    let candidates = planner.candidates(0);
+    if candidates.is_empty() {
+        return Vec::new();
+    }
+    if !info.is_field_multikey(0) {
+        return vec![planner.build(&candidates, None)];
+    }
+    // Conditions of one element count as one choice.
+    let mut choices: Vec<usize> = Vec::new();
+    for &candidate in &candidates {
+        let is_known = choices.iter().any(|&chosen| planner.can_share_field(0, chosen, candidate));
+        if !is_known {
+            choices.push(candidate);
+        }
+    }
+    choices.into_iter().map(|first| planner.build(&candidates, Some(first))).collect()
+}
+
+struct AccessPlanner<'p> {
+    info: &'p IndexInfo,
+    conditions: &'p [Condition<'p>],
+    collation: CollationMatch<'p>,
+}
+
+impl AccessPlanner<'_> {
+    fn target(&self, field: usize) -> Target<'_> {
+        Target {
+            is_hashed: self.info.fields.get(field).is_some_and(|field| field.is_hashed),
+            is_sparse: self.info.index.descriptor.sparse,
+            is_single_field: self.info.fields.len() == 1,
+            is_multikey: self.info.is_field_multikey(field),
+            collator: self.collation.collator,
+        }
+    }
+
+    /// The conditions that can bound a field.
+    fn candidates(&self, field: usize) -> Vec<usize> {
+        (0..self.conditions.len()).filter(|condition| self.intervals(field, *condition).is_some()).collect()
+    }
+
+    fn intervals(&self, field: usize, condition: usize) -> Option<(IntervalList, Tightness)> {
+        let (info, condition) = (self.info.fields.get(field)?, self.conditions.get(condition)?);
+        if info.path != condition.path {
+            return None;
+        }
+        if !self.collation.is_same && predicate_bounds::compares_strings(condition.predicate) {
+            return None;
+        }
+        if self.info.index.descriptor.sparse && self.is_lost_by_sparse(condition, field) {
+            return None;
+        }
+        predicate_bounds::intervals(condition.predicate, condition.negated, self.target(field))
+    }
+
+    /// True if documents without keys may fulfil the condition.
+    fn is_lost_by_sparse(&self, condition: &Condition<'_>, field: usize) -> bool {
+        let accepts = predicate_bounds::accepts_missing(condition.predicate);
+        if condition.negated { !accepts || self.info.is_field_multikey(field) } else { accepts }
+    }
+
+    fn build(&self, first_candidates: &[usize], first: Option<usize>) -> Access {
+        let mut used: Vec<(usize, usize)> = Vec::new();
+        let mut fields = Vec::with_capacity(self.info.fields.len());
+        let mut tightness: Vec<(usize, Tightness)> = Vec::new();
+        for (field, info) in self.info.fields.iter().enumerate() {
+            let candidates = if field == 0 { in_front(first_candidates, first) } else { self.candidates(field) };
+            let mut list = IntervalList::everything();
+            for candidate in candidates {
+                if !self.fits(field, candidate, &used) {
+                    continue;
+                }
+                let Some((intervals, tight)) = self.intervals(field, candidate) else { continue };
+                list = list.intersect(&intervals);
+                used.push((field, candidate));
+                tightness.push((candidate, tight));
+            }
+            fields.push(FieldBounds { name: info.path.text().to_owned(), intervals: list });
+        }
+        let bounded_fields = fields.iter().filter(|field| !field.intervals.is_everything()).count();
+        Access { bounds: IndexBounds { fields }, exact_conjuncts: self.exact(&tightness), bounded_fields }
+    }
+
+    /// True if the condition may bound the field beside those that bound something already.
+    fn fits(&self, field: usize, candidate: usize, used: &[(usize, usize)]) -> bool {
+        used.iter().all(|&(other_field, other)| {
+            if other_field == field {
+                return !self.info.is_field_multikey(field) || self.can_share_field(field, other, candidate);
+            }
+            let shared = self.info.shared_multikey_prefix(field, other_field);
+            shared == 0 || self.same_element(other, candidate, shared)
+        })
+    }
+
+    /// Two conditions on one multikey field hold for one key only if they are about one element of its last array.
+    fn can_share_field(&self, field: usize, one: usize, two: usize) -> bool {
+        if one == two {
+            return true;
+        }
+        let Some(info) = self.info.fields.get(field) else { return false };
+        let last_array =
+            (0..info.path.part_count()).rev().find(|component| self.info.is_component_multikey(field, *component));
+        last_array.is_some_and(|component| self.same_element(one, two, component + 1))
+    }
+
+    /// True if both stand in one `$elemMatch` on the array whose path has so many components, and no array lies further in.
+    fn same_element(&self, one: usize, two: usize, part_count: usize) -> bool {
+        let scope = |condition: usize| self.conditions.get(condition).and_then(|condition| condition.scope);
+        match (scope(one), scope(two)) {
+            (Some(one), Some(two)) => one == two && one.part_count == part_count,
+            _ => false,
+        }
+    }
+
+    /// Conjuncts whose only condition bounds exactly.
+    fn exact(&self, tightness: &[(usize, Tightness)]) -> Vec<usize> {
+        let exact = |&&(_, tight): &&(usize, Tightness)| tight == Tightness::Exact;
+        tightness
+            .iter()
+            .filter(exact)
+            .filter_map(|(condition, _)| self.conditions.get(*condition))
+            .filter(|condition| condition.scope.is_none())
+            .map(|condition| condition.conjunct)
+            .collect()
+    }
+}
+
+fn in_front(candidates: &[usize], first: Option<usize>) -> Vec<usize> {
+    let rest = candidates.iter().copied().filter(|candidate| Some(*candidate) != first);
+    first.into_iter().chain(rest).collect()
+}

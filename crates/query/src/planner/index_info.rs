@@ -1,0 +1,116 @@
+//! What the planner has to know about an index.
+//!
+//! The multikey state is read when the plan is made, after the snapshot was opened: the state of an index covers every
+//! document that the snapshot sees.
+
+use pando_base::Result;
+use pando_catalog::{Index, IndexKind, MultikeyPaths};
+use pando_doc::{DocRef, FieldPath};
+use pando_expr::{Features, MatchExpression, ParseContext};
+use pando_keystring::{KeyOrdering, Version};
+use std::sync::Arc;
+
+/// One field of a key pattern.
+#[derive(Clone, Debug, PartialEq)]
+pub struct IndexField {
+    /// The path whose values are the keys.
+    pub path: FieldPath,
+    /// Greatest first.
+    pub is_descending: bool,
+    /// By hash.
+    pub is_hashed: bool,
+}
+
+/// An index as the planner sees it.
+#[derive(Clone, Debug)]
+pub struct IndexInfo {
+    /// The index.
+    pub index: Arc<Index>,
+    /// The fields of its key.
+    pub fields: Vec<IndexField>,
+    /// The directions of its fields.
+    pub ordering: KeyOrdering,
+    /// The format of its keys.
+    pub version: Version,
+    /// Documents outside have no keys.
+    pub partial_filter: Option<Arc<MatchExpression>>,
+    /// Some document had several keys.
+    pub is_multikey: bool,
+    /// Through which components of which fields; empty if not known.
+    pub multikey_paths: MultikeyPaths,
+}
+
+impl IndexInfo {
+    /// Reads an index; none if it is of a kind that plain conditions cannot use.
+    pub fn of(index: &Arc<Index>) -> Result<Option<IndexInfo>> {
+        let descriptor = &index.descriptor;
+        if !matches!(descriptor.kind, IndexKind::Btree | IndexKind::Hashed) {
+            return Ok(None);
+        }
+        let pattern = descriptor.key_pattern.view();
+        let Some(fields) = fields_of(pattern) else { return Ok(None) };
+        let context = ParseContext::default().with_features(Features::NONE);
+        let partial_filter = match &descriptor.partial_filter {
+            Some(filter) => Some(Arc::new(MatchExpression::parse(filter.view(), &context)?.optimize())),
+            None => None,
+        };
+        let is_multikey = index.multikey.is_multikey();
+        Ok(Some(IndexInfo {
+            index: Arc::clone(index),
+            fields,
+            ordering: KeyOrdering::from_pattern(pattern)
+                .map_err(|error| pando_base::Error::internal(error.to_string()))?,
+            version: if descriptor.version >= 2 { Version::V1 } else { Version::V0 },
+            partial_filter,
+            is_multikey,
+            multikey_paths: if is_multikey { index.multikey.paths() } else { MultikeyPaths::new() },
+        }))
+    }
+
+    /// Its name.
+    pub fn name(&self) -> &str {
+        self.index.name()
+    }
+
+    /// True if this component of this field's path may be an array.
+    pub fn is_component_multikey(&self, field: usize, component: usize) -> bool {
+        if !self.is_multikey {
+            return false;
+        }
+        // Without paths, any component may be one.
+        self.multikey_paths.is_empty()
+            || self.multikey_paths.get(field).is_some_and(|components| components.contains(component))
+    }
+
+    /// True if some component of this field's path may be an array.
+    pub fn is_field_multikey(&self, field: usize) -> bool {
+        let Some(info) = self.fields.get(field) else { return false };
+        (0..info.path.part_count()).any(|component| self.is_component_multikey(field, component))
+    }
+
+    /// How many leading components two fields share up to the last shared one that may be an array; zero if none may.
+    pub fn shared_multikey_prefix(&self, one: usize, two: usize) -> usize {
+        let (Some(left), Some(right)) = (self.fields.get(one), self.fields.get(two)) else { return 0 };
+        let shared = left.path.parts().zip(right.path.parts()).take_while(|(left, right)| left == right).count();
+        (0..shared)
+            .rev()
+            .find(|component| {
+                self.is_component_multikey(one, *component) || self.is_component_multikey(two, *component)
+            })
+            .map_or(0, |component| component + 1)
+    }
+}
+
+/// None for fields that plain conditions cannot use.
+fn fields_of(pattern: DocRef<'_>) -> Option<Vec<IndexField>> {
+    let mut fields = Vec::new();
+    for (index, element) in pattern.elements().enumerate() {
+        let is_hashed = element.value.as_str() == Some("hashed");
+        if !is_hashed && !element.value.is_number() {
+            return None;
+        }
+        let is_descending = KeyOrdering::from_pattern(pattern).ok()?.is_descending(index);
+        fields.push(IndexField { path: FieldPath::lenient(element.name).ok()?, is_descending, is_hashed });
+    }
+    Some(fields)
+}

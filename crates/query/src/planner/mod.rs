@@ -1,0 +1,33 @@
+//! From a query to the plans that could answer it.
+//!
+//! `condition` takes the filter apart, `predicate_bounds` turns conditions into intervals, `access` combines them for one
+//! index, `plan` puts whole plans together, `sort_order` sees which of them are in order by themselves. Ranking plans is
+//! not done here: that needs to run them.
+//!
+//! Invariants: every plan gives the same documents as a scan of the collection with the filter. A plan may look at more than it
+//! must, never at less.
+//!
+//! This module must not open cursors or read data.
+
+mod access;
+mod bounds;
+mod condition;
+mod implication;
+mod index_info;
+mod interval;
+mod plan;
+mod predicate_bounds;
+mod solution;
+mod sort_order;
+mod type_range;
+
+pub use access::{Access, CollationMatch, accesses};
+pub use bounds::{FieldBounds, IndexBounds};
+pub use implication::implies;
+pub use index_info::{IndexField, IndexInfo};
+pub use interval::{Interval, IntervalList};
+pub(crate) use plan::everything;
+pub use plan::plans;
+pub use predicate_bounds::Tightness;
+pub use solution::{CollectionScanPlan, IndexScanPlan, KeyRange, PlanNode, ProjectionKind, SharedFilter};
+pub use sort_order::in_order;

@@ -1,0 +1,427 @@
+//! All plans worth trying for a query.
+//!
+//! First the ways to find the documents: each index that the filter bounds, alternatives with an index each, or no index at
+//! all. Then what every plan needs beyond that: documents, order, skip, limit, projection.
+
+use super::condition::{conditions, conjuncts};
+use super::{
+    CollationMatch, CollectionScanPlan, FieldBounds, IndexBounds, IndexInfo, IndexScanPlan, IntervalList, KeyRange,
+    PlanNode, ProjectionKind, SharedFilter, accesses, implies, in_order,
+};
+use crate::CanonicalQuery;
+use crate::request::Hint;
+use pando_base::{Error, ErrorCode, Result};
+use pando_catalog::Collection;
+use pando_doc::{Collator, Doc, DocRef, FieldPath};
+use pando_expr::matcher::Node;
+use pando_expr::{MatchExpression, Projection};
+use pando_keystring::{KeyOrdering, Version};
+use pando_storage::Direction;
+use std::sync::Arc;
+
+/// As many plans as are worth trying.
+const PLAN_COUNT_MAX: usize = 64;
+/// As many combinations of the plans of alternatives.
+const OR_PLAN_COUNT_MAX: usize = 10;
+
+/// Every plan worth trying; at least one.
+pub fn plans(query: &CanonicalQuery, collection: &Collection) -> Result<Vec<PlanNode>> {
+    let planner = Planner::new(query, collection)?;
+    let found = planner.plans()?;
+    debug_assert!(!found.is_empty(), "there is always a plan");
+    Ok(found)
+}
+
+struct Planner<'p> {
+    query: &'p CanonicalQuery,
+    collection: &'p Collection,
+    /// The indexes that may be used.
+    indexes: Vec<IndexInfo>,
+    is_hinted: bool,
+}
+
+impl<'p> Planner<'p> {
+    fn new(query: &'p CanonicalQuery, collection: &'p Collection) -> Result<Planner<'p>> {
+        let mut indexes = Vec::with_capacity(collection.indexes.len());
+        for index in collection.ready_indexes().filter(|index| index.descriptor.is_visible()) {
+            indexes.extend(IndexInfo::of(index)?);
+        }
+        let is_hinted = matches!(query.hint, Hint::Name(_) | Hint::KeyPattern(_));
+        if is_hinted {
+            indexes.retain(|info| is_named(info, &query.hint));
+            if indexes.is_empty() && !is_clustered_hint(collection, &query.hint) {
+                return Err(query.refused("hint provided does not correspond to an existing index"));
+            }
+        }
+        Ok(Planner { query, collection, indexes, is_hinted })
+    }
+
+    fn plans(&self) -> Result<Vec<PlanNode>> {
+        let query = self.query;
+        if query.tailable && !self.collection.is_capped() {
+            return Err(Error::bad_value(format!(
+                "error processing query: ns={} tailable cursor requested on non capped collection",
+                query.namespace
+            )));
+        }
+        if query.natural.is_some() || query.tailable {
+            return Ok(vec![self.finished(self.collection_scan())]);
+        }
+        if *query.filter.root() == Node::AlwaysFalse {
+            return Ok(vec![PlanNode::Eof]);
+        }
+        if !query.min.is_empty() || !query.max.is_empty() {
+            return Ok(vec![self.finished(self.key_range_scan()?)]);
+        }
+        let mut found: Vec<PlanNode> = self.find_plans(query.filter.root());
+        found.truncate(PLAN_COUNT_MAX);
+        let mut finished: Vec<PlanNode> = found.into_iter().map(|node| self.finished(node)).collect();
+        self.add_sorted_scans(&mut finished);
+        if finished.is_empty() && self.is_hinted {
+            finished.extend(self.indexes.iter().map(|info| self.finished(self.whole_index(info))));
+        }
+        if finished.is_empty() {
+            finished.extend(self.covered_scan());
+        }
+        if finished.is_empty() {
+            finished.push(self.finished(self.collection_scan()));
+        }
+        Ok(finished)
+    }
+
+    // ---- Finding.
+
+    fn collection_scan(&self) -> PlanNode {
+        let is_trivial = self.query.filter.root().is_trivially_true();
+        PlanNode::CollectionScan(CollectionScanPlan {
+            direction: self.query.natural.unwrap_or_default(),
+            filter: (!is_trivial).then(|| Arc::clone(&self.query.filter)),
+            min: None,
+            max: None,
+            tailable: self.query.tailable,
+            resume_after: None,
+        })
+    }
+
+    /// The ways to find what a filter matches by indexes; each result has the whole filter checked.
+    fn find_plans(&self, root: &Node) -> Vec<PlanNode> {
+        if let Node::Or(children) = root {
+            return self.or_plans(children);
+        }
+        let parts = conjuncts(root);
+        let conditions = conditions(&parts);
+        let mut found = Vec::new();
+        for info in self.indexes.iter().filter(|info| self.may_serve(info, root)) {
+            for access in accesses(info, &conditions, self.collation(info)) {
+                let rest = parts.iter().enumerate().filter(|(part, _)| !access.exact_conjuncts.contains(part));
+                let rest: Vec<&Node> = rest.map(|(_, node)| *node).collect();
+                found.push(self.filtered(scan(info, access.bounds), &rest));
+            }
+        }
+        for (place, part) in parts.iter().enumerate() {
+            if let Node::Or(children) = part {
+                found.extend(self.contained_or_plans(children, &parts, place));
+            }
+        }
+        found
+    }
+
+    /// Alternatives beside other conjuncts: served by themselves, or each together with the others.
+    fn contained_or_plans(&self, children: &[Node], parts: &[&Node], place: usize) -> Vec<PlanNode> {
+        let rest = || parts.iter().enumerate().filter(|(part, _)| *part != place).map(|(_, node)| *node);
+        let alone = self.or_plans(children);
+        if !alone.is_empty() {
+            let rest: Vec<&Node> = rest().collect();
+            return alone.into_iter().map(|node| self.filtered(node, &rest)).collect();
+        }
+        let together: Vec<Node> = children
+            .iter()
+            .map(|child| Node::And(conjuncts(child).into_iter().chain(rest()).cloned().collect()))
+            .collect();
+        self.or_plans(&together)
+    }
+
+    /// Every alternative has to have an index.
+    fn or_plans(&self, children: &[Node]) -> Vec<PlanNode> {
+        let options: Vec<Vec<PlanNode>> = children.iter().map(|child| self.find_plans(child)).collect();
+        if options.is_empty() || options.iter().any(Vec::is_empty) {
+            return Vec::new();
+        }
+        let count = options.iter().map(Vec::len).try_fold(1_usize, |product, count| product.checked_mul(count));
+        (0..count.unwrap_or(usize::MAX).min(OR_PLAN_COUNT_MAX))
+            .map(|number| PlanNode::Or { children: combination(&options, number) })
+            .collect()
+    }
+
+    /// True if the index has all documents that the filter matches and may be used at all.
+    fn may_serve(&self, info: &IndexInfo, root: &Node) -> bool {
+        match &info.partial_filter {
+            None => true,
+            Some(partial) => self.has_same_collation(info) && implies(root, partial.root()),
+        }
+    }
+
+    fn has_same_collation(&self, info: &IndexInfo) -> bool {
+        same_collation(info.index.descriptor.collation.as_ref(), self.query.collation.as_ref())
+    }
+
+    fn collation<'c>(&'c self, info: &IndexInfo) -> CollationMatch<'c> {
+        let is_same = self.has_same_collation(info);
+        let collator = self.query.collator.as_deref().filter(|_| is_same).map(|collator| collator as &dyn Collator);
+        CollationMatch { is_same, collator }
+    }
+
+    /// The node, behind a look at what the indexes did not decide.
+    fn filtered(&self, node: PlanNode, rest: &[&Node]) -> PlanNode {
+        if rest.is_empty() {
+            return node;
+        }
+        PlanNode::Fetch { child: Box::new(node), filter: Some(self.filter_of(rest)) }
+    }
+
+    fn filter_of(&self, parts: &[&Node]) -> SharedFilter {
+        let node = match parts {
+            [only] => (*only).clone(),
+            parts => Node::And(parts.iter().map(|node| (*node).clone()).collect()),
+        };
+        Arc::new(MatchExpression::from_node(node, self.query.collator.clone()))
+    }
+
+    fn whole_index(&self, info: &IndexInfo) -> PlanNode {
+        let rest = conjuncts(self.query.filter.root());
+        self.filtered(scan(info, everything(info)), &rest)
+    }
+
+    // ---- Order and covering without bounds.
+
+    /// If no plan has the order by itself, indexes that have it are worth a try although nothing bounds them.
+    fn add_sorted_scans(&self, finished: &mut Vec<PlanNode>) {
+        let Some(pattern) = &self.query.sort else { return };
+        if finished.iter().any(|node| !node.has_blocking_sort()) {
+            return;
+        }
+        for info in &self.indexes {
+            let is_complete = !info.index.descriptor.sparse && self.may_serve(info, self.query.filter.root());
+            if !(is_complete || self.is_hinted) || !self.has_same_collation(info) {
+                continue;
+            }
+            if let Ok(node) = in_order(self.whole_index(info), pattern) {
+                finished.push(self.finished(node));
+            }
+        }
+        finished.truncate(PLAN_COUNT_MAX);
+    }
+
+    /// Without a filter and an order, an index may be smaller than the documents.
+    fn covered_scan(&self) -> Option<PlanNode> {
+        self.query.projection.as_ref()?;
+        let covers = |info: &&IndexInfo| {
+            !info.index.descriptor.sparse && info.partial_filter.is_none() && self.covers(&scan(info, everything(info)))
+        };
+        if self.query.sort.is_some() || !self.query.filter.root().is_trivially_true() {
+            return None;
+        }
+        self.indexes.iter().find(covers).map(|info| self.finished(scan(info, everything(info))))
+    }
+
+    /// True if the projection needs nothing but the keys of this scan.
+    fn covers(&self, node: &PlanNode) -> bool {
+        let (PlanNode::IndexScan(scan), Some(projection)) = (node, &self.query.projection) else { return false };
+        let Some(paths) = projection.paths().filter(|_| projection.is_simple_inclusion()) else { return false };
+        let info = &scan.info;
+        if info.index.descriptor.collation.is_some() || info.fields.iter().any(|field| field.is_hashed) {
+            return false;
+        }
+        paths.iter().all(|path| {
+            let place = info.fields.iter().position(|field| field.path == *path);
+            place.is_some_and(|place| !info.is_field_multikey(place))
+        })
+    }
+
+    // ---- What every plan needs.
+
+    fn finished(&self, node: PlanNode) -> PlanNode {
+        let query = self.query;
+        let mut node = node;
+        let mut is_sorted = true;
+        if let Some(pattern) = &query.sort {
+            (node, is_sorted) = match in_order(node, pattern) {
+                Ok(node) => (node, true),
+                Err(node) => (node, false),
+            };
+        }
+        if query.is_count {
+            return self.limited(counted(node));
+        }
+        if query.return_key {
+            return self.limited(PlanNode::ReturnKey { child: Box::new(self.sorted(node, is_sorted)) });
+        }
+        if self.covers(&node) && is_sorted {
+            let limited = self.limited(node);
+            return self.projected(limited, ProjectionKind::Covered);
+        }
+        let limited = self.limited(self.sorted(node.fetched(), is_sorted));
+        self.projected(limited, ProjectionKind::Default)
+    }
+
+    fn sorted(&self, node: PlanNode, is_sorted: bool) -> PlanNode {
+        let Some(pattern) = self.query.sort.as_ref().filter(|_| !is_sorted) else { return node };
+        let limit = self.query.limit.map(|limit| limit.saturating_add(self.query.skip));
+        PlanNode::Sort { child: Box::new(node.fetched()), pattern: pattern.clone(), limit }
+    }
+
+    fn limited(&self, node: PlanNode) -> PlanNode {
+        let mut node = node;
+        if self.query.skip > 0 {
+            node = PlanNode::Skip { child: Box::new(node), count: self.query.skip };
+        }
+        match self.query.limit {
+            Some(count) => PlanNode::Limit { child: Box::new(node), count },
+            None => node,
+        }
+    }
+
+    fn projected(&self, node: PlanNode, kind: ProjectionKind) -> PlanNode {
+        let Some(projection) = &self.query.projection else { return node };
+        let kind = match kind {
+            ProjectionKind::Default if is_simple(projection) => ProjectionKind::Simple,
+            kind => kind,
+        };
+        PlanNode::Projection {
+            child: Box::new(node),
+            projection: Arc::clone(projection),
+            kind,
+            specification: self.query.projection_document.clone(),
+        }
+    }
+
+    // ---- Keys given by the client.
+
+    fn key_range_scan(&self) -> Result<PlanNode> {
+        let info = self.indexes.first().ok_or_else(|| self.query.refused("min and max need an index"))?;
+        let (min, max) = (&self.query.min, &self.query.max);
+        for keys in [min, max].into_iter().filter(|keys| !keys.is_empty()) {
+            if !has_names_of(keys.view(), info) {
+                let reason = "The index chosen is not compatible with min/max";
+                return Err(Error::new(ErrorCode::location(51174), reason));
+            }
+        }
+        let given = |keys: &Doc| (!keys.is_empty()).then(|| keys.clone());
+        let range = KeyRange { min: given(min), max: given(max) };
+        if let (Some(min), Some(max)) = (&range.min, &range.max) {
+            check_range_order(min.view(), max.view(), info)?;
+        }
+        let plan = IndexScanPlan {
+            info: info.clone(),
+            bounds: everything(info),
+            direction: Direction::Forward,
+            key_range: Some(range),
+        };
+        let rest = conjuncts(self.query.filter.root());
+        Ok(self.filtered(PlanNode::IndexScan(Box::new(plan)), &rest))
+    }
+}
+
+/// A scan that says everything need not be more than counted.
+fn counted(node: PlanNode) -> PlanNode {
+    match node {
+        PlanNode::IndexScan(scan) => PlanNode::CountScan(scan),
+        other => other,
+    }
+}
+
+/// True if the projection keeps whole fields of the document itself.
+fn is_simple(projection: &Projection) -> bool {
+    let is_top = |paths: Vec<FieldPath>| paths.iter().all(|path| path.part_count() == 1);
+    projection.is_simple_inclusion() && projection.paths().is_some_and(is_top)
+}
+
+/// A scan of part of an index.
+pub(super) fn scan(info: &IndexInfo, bounds: IndexBounds) -> PlanNode {
+    let plan = IndexScanPlan { info: info.clone(), bounds, direction: Direction::Forward, key_range: None };
+    PlanNode::IndexScan(Box::new(plan))
+}
+
+/// The bounds that leave nothing out.
+pub(crate) fn everything(info: &IndexInfo) -> IndexBounds {
+    let field = |field: &super::IndexField| FieldBounds {
+        name: field.path.text().to_owned(),
+        intervals: IntervalList::everything(),
+    };
+    IndexBounds { fields: info.fields.iter().map(field).collect() }
+}
+
+/// One choice from each list, counted through like the digits of a number.
+fn combination(options: &[Vec<PlanNode>], mut number: usize) -> Vec<PlanNode> {
+    let mut chosen = Vec::with_capacity(options.len());
+    for list in options {
+        chosen.extend(list.get(number % list.len().max(1)).cloned());
+        number /= list.len().max(1);
+    }
+    chosen
+}
+
+fn is_named(info: &IndexInfo, hint: &Hint) -> bool {
+    match hint {
+        Hint::Name(name) => info.name() == name,
+        Hint::KeyPattern(pattern) => {
+            pando_doc::compare_docs(pattern.view(), info.index.descriptor.key_pattern.view()).is_eq()
+        }
+        Hint::None | Hint::Natural(_) => false,
+    }
+}
+
+fn is_clustered_hint(collection: &Collection, hint: &Hint) -> bool {
+    let Some(clustered) = &collection.options.clustered_index else { return false };
+    match hint {
+        Hint::KeyPattern(pattern) => pando_catalog::is_id_key_pattern(pattern.view()),
+        Hint::Name(name) => {
+            clustered.specification.get("name").and_then(|value| value.as_str()).unwrap_or("_id_") == name
+        }
+        Hint::None | Hint::Natural(_) => false,
+    }
+}
+
+fn same_collation(left: Option<&Doc>, right: Option<&Doc>) -> bool {
+    match (left, right) {
+        (None, None) => true,
+        (Some(left), Some(right)) => {
+            // The version is that of the library, not of the order that was asked for.
+            let fields = |doc: &Doc| -> Vec<(Vec<u8>, Vec<u8>)> {
+                let mut fields: Vec<(Vec<u8>, Vec<u8>)> = doc
+                    .view()
+                    .raw_elements()
+                    .filter(|element| element.name != "version")
+                    .map(|element| (element.name.to_vec(), element.value_bytes.to_vec()))
+                    .collect();
+                fields.sort();
+                fields
+            };
+            fields(left) == fields(right)
+        }
+        _ => false,
+    }
+}
+
+fn has_names_of(keys: DocRef<'_>, info: &IndexInfo) -> bool {
+    let pattern = info.index.descriptor.key_pattern.view();
+    keys.raw_elements().map(|element| element.name).eq(pattern.raw_elements().map(|element| element.name))
+}
+
+fn check_range_order(min: DocRef<'_>, max: DocRef<'_>, info: &IndexInfo) -> Result<()> {
+    let (min, max) = (key_of(min, info.ordering)?, key_of(max, info.ordering)?);
+    if min < max {
+        return Ok(());
+    }
+    Err(Error::new(
+        ErrorCode::location(51175),
+        "The value provided for min() does not come before the value provided for max()",
+    ))
+}
+
+fn key_of(values: DocRef<'_>, ordering: KeyOrdering) -> Result<Vec<u8>> {
+    let mut builder = pando_keystring::HeapBuilder::new(Version::V1, ordering);
+    let done = builder.reset_to_key(values, ordering, pando_keystring::Discriminator::Inclusive);
+    done.map_err(|error| Error::bad_value(error.to_string()))?;
+    Ok(builder.bytes().to_vec())
+}

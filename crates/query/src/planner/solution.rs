@@ -1,0 +1,228 @@
+//! A plan: a tree that says which stages to run.
+//!
+//! Plans know indexes and bounds but hold no cursors; `stage::build` makes stages of them. A plan can be made into stages many
+//! times.
+
+use super::{IndexBounds, IndexInfo};
+use crate::request::SortPattern;
+use pando_base::RecordId;
+use pando_doc::{Doc, OwnedValue};
+use pando_expr::{MatchExpression, Projection};
+use pando_storage::Direction;
+use std::sync::Arc;
+
+/// A filter that stages share.
+pub type SharedFilter = Arc<MatchExpression>;
+
+/// A scan of the records.
+#[derive(Clone, Debug)]
+pub struct CollectionScanPlan {
+    /// Which way.
+    pub direction: Direction,
+    /// What documents must match.
+    pub filter: Option<SharedFilter>,
+    /// From this record on, itself included.
+    pub min: Option<RecordId>,
+    /// Up to this record, itself included.
+    pub max: Option<RecordId>,
+    /// It goes on when new records come.
+    pub tailable: bool,
+    /// It begins behind this record.
+    pub resume_after: Option<RecordId>,
+}
+
+/// A scan of an index.
+#[derive(Clone, Debug)]
+pub struct IndexScanPlan {
+    /// Which one.
+    pub info: IndexInfo,
+    /// Which part of it.
+    pub bounds: IndexBounds,
+    /// Which way.
+    pub direction: Direction,
+    /// The least and the greatest key, where a client gave them in place of bounds. The second is left out.
+    pub key_range: Option<KeyRange>,
+}
+
+/// Keys that a client gave.
+#[derive(Clone, Debug, Default)]
+pub struct KeyRange {
+    /// From here on.
+    pub min: Option<Doc>,
+    /// Up to here, itself left out.
+    pub max: Option<Doc>,
+}
+
+/// How a projection is made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ProjectionKind {
+    /// By the projection itself.
+    Default,
+    /// Top-level fields are kept or left out.
+    Simple,
+    /// From the keys of an index.
+    Covered,
+}
+
+/// One node of a plan.
+#[derive(Clone, Debug)]
+pub enum PlanNode {
+    /// Nothing at all.
+    Eof,
+    /// All records.
+    CollectionScan(CollectionScanPlan),
+    /// Part of an index.
+    IndexScan(Box<IndexScanPlan>),
+    /// The documents of what was found.
+    Fetch {
+        /// Finds.
+        child: Box<PlanNode>,
+        /// What documents must match.
+        filter: Option<SharedFilter>,
+    },
+    /// The document with this `_id`.
+    IdHack {
+        /// The `_id`.
+        id: OwnedValue,
+    },
+    /// What any of these finds, each record once.
+    Or {
+        /// They find.
+        children: Vec<PlanNode>,
+    },
+    /// What these find, each in order, merged in order.
+    SortMerge {
+        /// They find.
+        children: Vec<PlanNode>,
+        /// The order of all of them.
+        pattern: SortPattern,
+    },
+    /// Sorted in memory.
+    Sort {
+        /// Finds.
+        child: Box<PlanNode>,
+        /// The order.
+        pattern: SortPattern,
+        /// So many are enough.
+        limit: Option<u64>,
+    },
+    /// All but the first.
+    Skip {
+        /// Finds.
+        child: Box<PlanNode>,
+        /// How many are left out.
+        count: u64,
+    },
+    /// The first.
+    Limit {
+        /// Finds.
+        child: Box<PlanNode>,
+        /// How many.
+        count: u64,
+    },
+    /// Some of the fields.
+    Projection {
+        /// Finds.
+        child: Box<PlanNode>,
+        /// Which fields.
+        projection: Arc<Projection>,
+        /// How.
+        kind: ProjectionKind,
+        /// As it was written.
+        specification: Doc,
+    },
+    /// The keys of the index.
+    ReturnKey {
+        /// Finds.
+        child: Box<PlanNode>,
+    },
+    /// How many keys of an index there are.
+    CountScan(Box<IndexScanPlan>),
+    /// One record for each value of a field of an index.
+    DistinctScan {
+        /// Which part of which index.
+        scan: Box<IndexScanPlan>,
+        /// Which field, by its place in the key.
+        field: usize,
+    },
+}
+
+impl PlanNode {
+    /// The nodes right below.
+    pub fn children(&self) -> &[PlanNode] {
+        match self {
+            PlanNode::Fetch { child, .. }
+            | PlanNode::Sort { child, .. }
+            | PlanNode::Skip { child, .. }
+            | PlanNode::Limit { child, .. }
+            | PlanNode::Projection { child, .. }
+            | PlanNode::ReturnKey { child } => std::slice::from_ref(child),
+            PlanNode::Or { children } | PlanNode::SortMerge { children, .. } => children,
+            PlanNode::Eof
+            | PlanNode::CollectionScan(_)
+            | PlanNode::IndexScan(_)
+            | PlanNode::IdHack { .. }
+            | PlanNode::CountScan(_)
+            | PlanNode::DistinctScan { .. } => &[],
+        }
+    }
+
+    /// True if this node or one below is picked.
+    pub fn any(&self, picks: &impl Fn(&PlanNode) -> bool) -> bool {
+        picks(self) || self.children().iter().any(|child| child.any(picks))
+    }
+
+    /// True if documents come with their fields.
+    pub fn is_fetched(&self) -> bool {
+        match self {
+            PlanNode::CollectionScan(_) | PlanNode::Fetch { .. } | PlanNode::IdHack { .. } | PlanNode::Eof => true,
+            PlanNode::IndexScan(_) | PlanNode::CountScan(_) | PlanNode::DistinctScan { .. } => false,
+            other => other.children().iter().all(PlanNode::is_fetched),
+        }
+    }
+
+    /// The node with documents that have their fields.
+    #[must_use]
+    pub fn fetched(self) -> PlanNode {
+        if self.is_fetched() { self } else { PlanNode::Fetch { child: Box::new(self), filter: None } }
+    }
+
+    /// True if nothing comes out before everything went in.
+    pub fn has_blocking_sort(&self) -> bool {
+        self.any(&|node| matches!(node, PlanNode::Sort { .. }))
+    }
+
+    /// The indexes that are scanned.
+    pub fn index_scans(&self) -> Vec<&IndexScanPlan> {
+        let mut found = Vec::new();
+        self.collect_index_scans(&mut found);
+        found
+    }
+
+    fn collect_index_scans<'a>(&'a self, found: &mut Vec<&'a IndexScanPlan>) {
+        match self {
+            PlanNode::IndexScan(scan) | PlanNode::CountScan(scan) | PlanNode::DistinctScan { scan, .. } => {
+                found.push(scan);
+            }
+            other => other.children().iter().for_each(|child| child.collect_index_scans(found)),
+        }
+    }
+
+    /// In few words, as the log and `currentOp` have it.
+    pub fn summary(&self) -> String {
+        match self {
+            PlanNode::IdHack { .. } => "IDHACK".to_owned(),
+            PlanNode::CollectionScan(_) => "COLLSCAN".to_owned(),
+            PlanNode::Eof => "EOF".to_owned(),
+            PlanNode::IndexScan(scan) => format!("IXSCAN {}", scan.info.index.descriptor.key_pattern),
+            PlanNode::CountScan(scan) => format!("COUNT_SCAN {}", scan.info.index.descriptor.key_pattern),
+            PlanNode::DistinctScan { scan, .. } => {
+                format!("DISTINCT_SCAN {}", scan.info.index.descriptor.key_pattern)
+            }
+            other => {
+                let parts: Vec<String> = other.children().iter().map(PlanNode::summary).collect();
+                parts.join(", ")
+            }
+        }
+    }
+}

@@ -1,0 +1,164 @@
+//! Whether a plan gives its results in a wanted order by itself.
+//!
+//! An index gives the order of its keys, forwards or backwards. A field that is bounded to one value does not disturb the
+//! order of those behind it. With arrays the first key of a document in the order of the scan has to be the value that the
+//! sort goes by: the least or greatest of all, which only an unbounded field can promise.
+
+use super::{IndexInfo, IndexScanPlan, IntervalList, PlanNode};
+use crate::request::{SortKey, SortPart, SortPattern};
+use pando_storage::Direction;
+
+/// The longest list of scans that a list of points is split into to get an order.
+const EXPLODED_SCANS_MAX: usize = 200;
+
+/// The plan in the wanted order without a sort, if there is one.
+pub fn in_order(node: PlanNode, pattern: &SortPattern) -> Result<PlanNode, PlanNode> {
+    match node {
+        PlanNode::IndexScan(mut scan) => match direction(&scan, pattern) {
+            Some(direction) => {
+                scan.direction = direction;
+                Ok(PlanNode::IndexScan(scan))
+            }
+            None => explode(scan, pattern),
+        },
+        PlanNode::Fetch { child, filter } => match in_order(*child, pattern) {
+            Ok(child) => Ok(PlanNode::Fetch { child: Box::new(child), filter }),
+            Err(child) => Err(PlanNode::Fetch { child: Box::new(child), filter }),
+        },
+        PlanNode::Or { children } => merge_in_order(children, pattern),
+        node @ (PlanNode::IdHack { .. } | PlanNode::Eof) => Ok(node),
+        other => Err(other),
+    }
+}
+
+/// Alternatives that are each in order can be merged.
+fn merge_in_order(children: Vec<PlanNode>, pattern: &SortPattern) -> Result<PlanNode, PlanNode> {
+    let is_ordered = |child: &PlanNode| in_order(child.clone(), pattern).is_ok();
+    if !children.iter().all(is_ordered) {
+        return Err(PlanNode::Or { children });
+    }
+    let children = children.into_iter().filter_map(|child| in_order(child, pattern).ok()).collect();
+    Ok(PlanNode::SortMerge { children, pattern: pattern.clone() })
+}
+
+/// Which way the scan has to go for this order.
+pub fn direction(scan: &IndexScanPlan, pattern: &SortPattern) -> Option<Direction> {
+    if scan.key_range.is_some() {
+        return direction_of(&scan.info, &everything(&scan.info), pattern);
+    }
+    let lists: Vec<&IntervalList> = scan.bounds.fields.iter().map(|field| &field.intervals).collect();
+    let owned: Vec<IntervalList> = lists.into_iter().cloned().collect();
+    direction_of(&scan.info, &owned, pattern)
+}
+
+fn everything(info: &IndexInfo) -> Vec<IntervalList> {
+    info.fields.iter().map(|_| IntervalList::everything()).collect()
+}
+
+fn direction_of(info: &IndexInfo, lists: &[IntervalList], pattern: &SortPattern) -> Option<Direction> {
+    let mut wanted: Option<Direction> = None;
+    let mut next_field = 0;
+    for part in pattern.parts() {
+        if is_constant(info, lists, part) {
+            continue;
+        }
+        let field = next_unless_point(info, lists, part, next_field)?;
+        if !is_sorted_by(info, lists, field) {
+            return None;
+        }
+        let is_descending = info.fields.get(field)?.is_descending;
+        let direction = if is_descending == part.descending { Direction::Forward } else { Direction::Reverse };
+        if wanted.is_some_and(|known| known != direction) {
+            return None;
+        }
+        wanted = Some(direction);
+        next_field = field + 1;
+    }
+    Some(wanted.unwrap_or_default())
+}
+
+fn path_of(part: &SortPart) -> Option<&pando_doc::FieldPath> {
+    match &part.key {
+        SortKey::Path(path) => Some(path),
+        SortKey::Meta(_) => None,
+    }
+}
+
+/// True if every result has the same single value there.
+fn is_constant(info: &IndexInfo, lists: &[IntervalList], part: &SortPart) -> bool {
+    let Some(path) = path_of(part) else { return false };
+    info.fields.iter().enumerate().any(|(index, field)| {
+        field.path == *path
+            && !field.is_hashed
+            && !info.is_field_multikey(index)
+            && lists.get(index).is_some_and(IntervalList::is_point)
+    })
+}
+
+/// The field of the part, if only points lie before it.
+fn next_unless_point(info: &IndexInfo, lists: &[IntervalList], part: &SortPart, from: usize) -> Option<usize> {
+    let path = path_of(part)?;
+    for index in from..info.fields.len() {
+        let field = info.fields.get(index)?;
+        if field.path == *path && !field.is_hashed {
+            return Some(index);
+        }
+        if !lists.get(index).is_some_and(IntervalList::is_point) {
+            return None;
+        }
+    }
+    None
+}
+
+/// With arrays, only an unbounded field shows the least value first.
+fn is_sorted_by(info: &IndexInfo, lists: &[IntervalList], field: usize) -> bool {
+    if !info.is_field_multikey(field) {
+        return true;
+    }
+    // A sparse index leaves out the null of an element without the field.
+    if info.index.descriptor.sparse || !lists.get(field).is_some_and(IntervalList::is_everything) {
+        return false;
+    }
+    let is_bounded = |other: &usize| !lists.get(*other).is_some_and(IntervalList::is_everything);
+    (0..info.fields.len())
+        .filter(|other| *other != field)
+        .filter(is_bounded)
+        .all(|other| info.shared_multikey_prefix(field, other) == 0)
+}
+
+/// Splits lists of points into scans of one point each that are in order, and merges these.
+fn explode(scan: Box<IndexScanPlan>, pattern: &SortPattern) -> Result<PlanNode, PlanNode> {
+    let leading: Vec<usize> = scan
+        .bounds
+        .fields
+        .iter()
+        .map(|field| field.intervals.intervals().len())
+        .zip(&scan.bounds.fields)
+        .take_while(|(_, field)| field.intervals.is_all_points())
+        .map(|(count, _)| count)
+        .collect();
+    let count = leading.iter().try_fold(1_usize, |product, count| product.checked_mul(*count)).unwrap_or(usize::MAX);
+    if scan.key_range.is_some() || !(2..=EXPLODED_SCANS_MAX).contains(&count) {
+        return Err(PlanNode::IndexScan(scan));
+    }
+    let mut children = Vec::with_capacity(count);
+    for number in 0..count {
+        let mut single = scan.clone();
+        choose_points(&mut single, &leading, number);
+        match direction(&single, pattern) {
+            Some(direction) => single.direction = direction,
+            None => return Err(PlanNode::IndexScan(scan)),
+        }
+        children.push(PlanNode::IndexScan(single));
+    }
+    Ok(PlanNode::SortMerge { children, pattern: pattern.clone() })
+}
+
+/// Takes the points of one combination, counted through like the digits of a number.
+fn choose_points(scan: &mut IndexScanPlan, counts: &[usize], mut number: usize) {
+    for (field, count) in scan.bounds.fields.iter_mut().zip(counts) {
+        let chosen = field.intervals.intervals().get(number % count).cloned();
+        field.intervals = IntervalList::of(chosen);
+        number /= count;
+    }
+}

@@ -1,0 +1,196 @@
+//! The values that a path leads to, each once.
+//!
+//! Arrays count by their values. An index whose first field is the path gives the values without a look at the documents,
+//! skipping from one to the next; but it does not tell null from what is missing, which is then looked up.
+
+use crate::executor::{DocumentSink, Executor, Next, drive};
+use crate::planner::{IndexInfo, IndexScanPlan, PlanNode, everything};
+use crate::request::{DistinctRequest, FindRequest};
+use crate::stage::build;
+use crate::{CanonicalQuery, QueryEngine, engine};
+use pando_base::{Error, ErrorCode, Result};
+use pando_catalog::Collection;
+use pando_doc::{
+    Array, ArrayBuilder, CompareOptions, Doc, FieldPath, LeafArrays, OwnedValue, PathOptions, StringComparator, Value,
+    compare_with, doc, visit_path,
+};
+use pando_expr::SharedCollator;
+use pando_operation::Operation;
+use pando_storage::Direction;
+use std::cmp::Ordering;
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+/// The most bytes that all values together may have.
+const VALUES_BYTES_MAX: usize = 16 * 1024 * 1024;
+
+impl QueryEngine {
+    /// The distinct values, in their order. Views are the caller's business.
+    pub async fn distinct(&self, operation: &mut Operation, request: &DistinctRequest) -> Result<Array> {
+        request.validate()?;
+        let collection = self.collections.open(operation, &request.namespace)?;
+        let known = collection.as_deref();
+        let (context, collation) = self.parse_context(operation, &request.collation, &Doc::new(), known)?;
+        let path = FieldPath::lenient(&request.key)?;
+        let mut values = Distinct::new(path, context.collator.clone());
+        if let Some(collection) = &collection
+            && collation.is_none()
+            && let Some(plan) = distinct_plan(request, collection)?
+        {
+            return self.distinct_by_index(operation, request, collection, plan, values).await;
+        }
+        let mut query = CanonicalQuery::of_filter(&request.namespace, request.filter.view(), &context)?;
+        query.collation = collation;
+        query.hint = request.hint.clone();
+        query.natural = request.hint.natural();
+        let mut executor = self.run(&Arc::new(query), collection.as_ref(), |root, _| Ok(root))?;
+        drive(&mut executor, operation, &*self.collections, &mut values).await?;
+        values.finish()
+    }
+
+    async fn distinct_by_index(
+        &self,
+        operation: &mut Operation,
+        request: &DistinctRequest,
+        collection: &Arc<Collection>,
+        plan: PlanNode,
+        mut values: Distinct,
+    ) -> Result<Array> {
+        let context = self.build_context(collection, &Arc::new(engine::matches_all()), None);
+        let (root, policy) = (build(&plan, &context)?, self.yield_policy());
+        let namespace = request.namespace.clone();
+        let mut executor = Executor::new(root, namespace, Some(Arc::clone(collection)), policy, plan.summary());
+        let mut keys = KeySink { values: Vec::new() };
+        loop {
+            match executor.next(operation)? {
+                Next::Result(member) => keys.take(&member)?,
+                Next::Exhausted => break,
+                Next::Yield(_) => {
+                    executor.save();
+                    operation.recovery_unit.abandon_snapshot()?;
+                    crate::executor::yield_now().await;
+                    executor.restore(operation, &*self.collections)?;
+                }
+            }
+        }
+        executor.report(operation);
+        for value in keys.values {
+            if matches!(value, OwnedValue::Null) && !self.has_null(operation, request).await? {
+                continue;
+            }
+            values.add(value.view())?;
+        }
+        values.finish()
+    }
+
+    /// True if some document has null there, not nothing.
+    async fn has_null(&self, operation: &mut Operation, request: &DistinctRequest) -> Result<bool> {
+        let mut find = FindRequest::new(request.namespace.clone());
+        find.filter = doc! { (request.key.as_str()): { "$type": 10 } };
+        find.limit = Some(1);
+        let collection = self.collections.open(operation, &request.namespace)?;
+        let mut executor = self.find_in(operation, &find, collection)?;
+        let mut found: Vec<Doc> = Vec::new();
+        drive(&mut executor, operation, &*self.collections, &mut found).await?;
+        Ok(!found.is_empty())
+    }
+}
+
+/// A skip scan, if an index has all the values.
+pub(crate) fn distinct_plan(request: &DistinctRequest, collection: &Collection) -> Result<Option<PlanNode>> {
+    if !request.filter.is_empty() || !request.hint.is_none() {
+        return Ok(None);
+    }
+    for index in collection.ready_indexes().filter(|index| index.descriptor.is_visible()) {
+        let descriptor = &index.descriptor;
+        if descriptor.sparse || descriptor.partial_filter.is_some() || descriptor.collation.is_some() {
+            continue;
+        }
+        let Some(info) = IndexInfo::of(index)? else { continue };
+        let first = info.fields.first();
+        let is_first = first.is_some_and(|field| *field.path.text() == *request.key.as_bytes() && !field.is_hashed);
+        if is_first && !info.is_field_multikey(0) {
+            let bounds = everything(&info);
+            let scan = Box::new(IndexScanPlan { info, bounds, direction: Direction::Forward, key_range: None });
+            return Ok(Some(PlanNode::DistinctScan { scan, field: 0 }));
+        }
+    }
+    Ok(None)
+}
+
+/// The first value of each key.
+struct KeySink {
+    values: Vec<OwnedValue>,
+}
+
+impl KeySink {
+    fn take(&mut self, member: &crate::stage::Member) -> Result<()> {
+        let key = member.key.as_ref().ok_or_else(|| Error::internal("a skip scan has keys"))?;
+        self.values.extend(key.values()?.into_iter().next());
+        Ok(())
+    }
+}
+
+/// Collects values.
+struct Distinct {
+    path: FieldPath,
+    collator: Option<SharedCollator>,
+    /// Ascending, each once.
+    values: Vec<OwnedValue>,
+    size_bytes: usize,
+    /// Why it ended early.
+    error: Option<Error>,
+}
+
+impl Distinct {
+    fn new(path: FieldPath, collator: Option<SharedCollator>) -> Distinct {
+        Distinct { path, collator, values: Vec::new(), size_bytes: 0, error: None }
+    }
+
+    fn order(&self, left: Value<'_>, right: Value<'_>) -> Ordering {
+        let strings = self.collator.as_deref().map(|collator| collator as &dyn StringComparator);
+        compare_with(left, right, &CompareOptions { strings, ..CompareOptions::default() })
+    }
+
+    fn add(&mut self, value: Value<'_>) -> Result<()> {
+        let Err(place) = self.values.binary_search_by(|known| self.order(known.view(), value)) else { return Ok(()) };
+        let owned = value.to_owned();
+        self.size_bytes += doc! { "": &owned }.size_bytes();
+        if self.size_bytes > VALUES_BYTES_MAX {
+            return Err(Error::new(ErrorCode::location(17217), "distinct too big, 16mb cap"));
+        }
+        self.values.insert(place, owned);
+        Ok(())
+    }
+
+    fn finish(self) -> Result<Array> {
+        if let Some(error) = self.error {
+            return Err(error);
+        }
+        let mut builder = ArrayBuilder::new();
+        self.values.iter().for_each(|value| builder.push(value));
+        Ok(builder.finish())
+    }
+}
+
+impl DocumentSink for Distinct {
+    fn offer(&mut self, document: &Doc) -> bool {
+        let path = self.path.clone();
+        let options = PathOptions { leaf: LeafArrays::TraverseOmitArray, ..PathOptions::default() };
+        let failed = visit_path(document.view(), &path, options, &mut |visit| match visit
+            .value
+            .map_or(Ok(()), |value| self.add(value))
+        {
+            Ok(()) => ControlFlow::Continue(()),
+            Err(error) => ControlFlow::Break(error),
+        });
+        if let ControlFlow::Break(error) = failed {
+            self.error = Some(error);
+        }
+        true
+    }
+
+    fn is_full(&self) -> bool {
+        self.error.is_some()
+    }
+}

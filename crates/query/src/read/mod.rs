@@ -1,0 +1,4 @@
+//! Reads that return something else than documents: `count` and `distinct`.
+
+mod count;
+mod distinct;

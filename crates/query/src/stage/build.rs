@@ -1,0 +1,89 @@
+//! From a plan to stages.
+
+use super::collection_scan::CollectionScanStage;
+use super::count_scan::CountScanStage;
+use super::distinct_scan::DistinctScanStage;
+use super::fetch::FetchStage;
+use super::limit::LimitStage;
+use super::or::OrStage;
+use super::projection::ProjectionStage;
+use super::return_key::ReturnKeyStage;
+use super::skip::SkipStage;
+use super::sort::SortStage;
+use super::sort_merge::SortMergeStage;
+use super::{EofStage, IdHackStage, IndexScanStage, SortKeyGenerator, StageNode};
+use crate::planner::{PlanNode, SharedFilter};
+use pando_base::Result;
+use pando_catalog::Collection;
+use pando_expr::SharedCollator;
+use std::sync::Arc;
+
+/// What all stages of a tree share.
+#[derive(Clone)]
+pub struct BuildContext {
+    /// The collection that is read.
+    pub collection: Arc<Collection>,
+    /// The whole filter of the query.
+    pub filter: SharedFilter,
+    /// The collation of its order.
+    pub collator: Option<SharedCollator>,
+    /// How much memory a sort may take.
+    pub sort_memory_bytes_max: u64,
+}
+
+/// The stages of a plan.
+pub fn build(plan: &PlanNode, context: &BuildContext) -> Result<StageNode> {
+    Builder { context }.node(plan, false)
+}
+
+struct Builder<'b> {
+    context: &'b BuildContext,
+}
+
+impl Builder<'_> {
+    /// The stages of a node; `wants_keys` if somebody above reads keys.
+    fn node(&self, plan: &PlanNode, wants_keys: bool) -> Result<StageNode> {
+        let collection = &self.context.collection;
+        Ok(match plan {
+            PlanNode::Eof => StageNode::new(EofStage),
+            PlanNode::CollectionScan(plan) => StageNode::new(CollectionScanStage::new(plan.clone(), collection)),
+            PlanNode::IndexScan(plan) => StageNode::new(IndexScanStage::new((**plan).clone(), wants_keys)?),
+            PlanNode::IdHack { id } => StageNode::new(IdHackStage::new(collection, id.clone())),
+            PlanNode::CountScan(plan) => {
+                StageNode::new(CountScanStage::new(IndexScanStage::new((**plan).clone(), false)?))
+            }
+            PlanNode::DistinctScan { scan, field } => StageNode::new(DistinctScanStage::new((**scan).clone(), *field)?),
+            PlanNode::Fetch { child, filter } => {
+                let child = self.node(child, wants_keys)?;
+                let whole = Arc::clone(&self.context.filter);
+                StageNode::new(FetchStage::new(child, collection, filter.clone(), whole))
+            }
+            PlanNode::Or { children } => StageNode::new(OrStage::new(self.nodes(children, wants_keys)?)),
+            PlanNode::SortMerge { children, pattern } => {
+                let children = self.nodes(children, true)?;
+                let generator = SortKeyGenerator::new(pattern, self.context.collator.clone())?;
+                StageNode::new(SortMergeStage::new(children, pattern.clone(), generator))
+            }
+            PlanNode::Sort { child, pattern, limit } => {
+                let generator = SortKeyGenerator::new(pattern, self.context.collator.clone())?;
+                let child = self.node(child, wants_keys)?;
+                let memory_bytes_max = self.context.sort_memory_bytes_max;
+                StageNode::new(SortStage::new(child, pattern.clone(), generator, *limit, memory_bytes_max))
+            }
+            PlanNode::Skip { child, count } => StageNode::new(SkipStage::new(self.node(child, wants_keys)?, *count)),
+            PlanNode::Limit { child, count } => StageNode::new(LimitStage::new(self.node(child, wants_keys)?, *count)),
+            PlanNode::Projection { child, projection, kind, specification } => {
+                let wants_keys = wants_keys || *kind == crate::planner::ProjectionKind::Covered;
+                let child = self.node(child, wants_keys)?;
+                let filter = Arc::clone(&self.context.filter);
+                let projection = Arc::clone(projection);
+                StageNode::new(ProjectionStage::new(child, projection, *kind, specification.clone(), filter))
+            }
+            PlanNode::ReturnKey { child } => StageNode::new(ReturnKeyStage::new(self.node(child, true)?)),
+        })
+    }
+
+    fn nodes(&self, plans: &[PlanNode], wants_keys: bool) -> Result<Vec<StageNode>> {
+        plans.iter().map(|plan| self.node(plan, wants_keys)).collect()
+    }
+}

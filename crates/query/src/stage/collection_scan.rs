@@ -1,0 +1,157 @@
+//! The records one after the other.
+//!
+//! A document is matched where it lies; only what matches is shared. At the end, a tailable scan can be pulled again: the
+//! cursor stays at the last record and goes on when there is another. If that record was deleted meanwhile, which in a capped
+//! collection means that the scan was too slow, it ends with an error.
+
+use super::{Examined, Member, Stage, Step};
+use crate::planner::CollectionScanPlan;
+use crate::request::direction_number;
+use pando_base::{Error, ErrorCode, RecordId, Result};
+use pando_catalog::Collection;
+use pando_doc::{Doc, DocBuilder, DocRef};
+use pando_operation::Operation;
+use pando_storage::{Direction, RecordCursor};
+use std::any::Any;
+use std::sync::Arc;
+
+/// Scans the records.
+pub struct CollectionScanStage {
+    plan: CollectionScanPlan,
+    collection: Arc<Collection>,
+    cursor: RecordCursor,
+    /// The record stood on, which is where a tailable scan goes on.
+    last: Option<RecordId>,
+    /// The cursor has to be put to its place before it moves: at the start, and where a tailable scan met the end.
+    needs_place: bool,
+    is_finished: bool,
+    documents_examined: u64,
+}
+
+impl CollectionScanStage {
+    /// A scan that stands before its first record.
+    pub fn new(plan: CollectionScanPlan, collection: &Arc<Collection>) -> CollectionScanStage {
+        let cursor = collection.records.cursor(plan.direction);
+        CollectionScanStage {
+            collection: Arc::clone(collection),
+            last: plan.resume_after.clone(),
+            plan,
+            cursor,
+            needs_place: true,
+            is_finished: false,
+            documents_examined: 0,
+        }
+    }
+
+    /// The next record's id; matched and shared afterwards.
+    fn advance(&mut self, operation: &mut Operation) -> Result<Option<(RecordId, bool)>> {
+        let unit = &mut operation.recovery_unit;
+        let start = match self.plan.direction {
+            Direction::Forward => self.plan.min.as_ref(),
+            Direction::Reverse => self.plan.max.as_ref(),
+        };
+        let record = match (&self.last, start) {
+            (None, Some(start)) if self.needs_place => self.cursor.seek(unit, start)?,
+            (Some(last), _) if self.needs_place => {
+                if self.cursor.seek_exact(unit, last)?.is_none() {
+                    return Err(position_lost(last));
+                }
+                self.cursor.next(unit)?
+            }
+            _ => self.cursor.next(unit)?,
+        };
+        let Some(record) = record else { return Ok(None) };
+        let matches = match &self.plan.filter {
+            Some(filter) => filter.try_matches(DocRef::trusted(record.value))?,
+            None => true,
+        };
+        Ok(Some((record.id, matches)))
+    }
+
+    /// A cursor past the end does not come back by itself.
+    fn meet_end(&mut self) {
+        self.is_finished = !self.plan.tailable;
+        if self.plan.tailable {
+            self.cursor = self.collection.records.cursor(self.plan.direction);
+            self.needs_place = true;
+        }
+    }
+
+    fn is_beyond(&self, id: &RecordId) -> bool {
+        match self.plan.direction {
+            Direction::Forward => self.plan.max.as_ref().is_some_and(|max| id > max),
+            Direction::Reverse => self.plan.min.as_ref().is_some_and(|min| id < min),
+        }
+    }
+}
+
+fn position_lost(id: &RecordId) -> Error {
+    let reason =
+        format!("CollectionScan died due to position in capped collection being deleted. Last seen record id: {id:?}");
+    Error::new(ErrorCode::CappedPositionLost, reason)
+}
+
+impl Stage for CollectionScanStage {
+    fn work(&mut self, operation: &mut Operation) -> Result<Step> {
+        if self.is_finished {
+            return Ok(Step::Finished);
+        }
+        let Some((id, matches)) = self.advance(operation)? else {
+            self.meet_end();
+            return Ok(Step::Finished);
+        };
+        if self.is_beyond(&id) {
+            self.is_finished = true;
+            return Ok(Step::Finished);
+        }
+        self.documents_examined += 1;
+        self.needs_place = false;
+        if self.plan.tailable {
+            self.last = Some(id.clone());
+        }
+        if !matches {
+            return Ok(Step::NeedTime);
+        }
+        let document = self.cursor.value_bytes().map(Doc::trusted);
+        let snapshot = operation.recovery_unit.snapshot_id();
+        Ok(Step::Advanced(Member { record_id: Some(id), document, snapshot, key: None }))
+    }
+
+    fn name(&self) -> &'static str {
+        "COLLSCAN"
+    }
+
+    fn save(&mut self) {
+        self.cursor.save();
+    }
+
+    fn restore(&mut self, operation: &mut Operation, collection: &Arc<Collection>) -> Result<()> {
+        self.collection = Arc::clone(collection);
+        if let Some(last) = self.last.as_ref().filter(|_| self.plan.tailable && self.documents_examined > 0) {
+            let mut probe = self.collection.records.cursor(self.plan.direction);
+            if probe.seek_exact(&mut operation.recovery_unit, last)?.is_none() {
+                return Err(position_lost(last));
+            }
+        }
+        Ok(())
+    }
+
+    fn describe(&self, out: &mut DocBuilder) {
+        if let Some(filter) = &self.plan.filter {
+            out.append("filter", filter.to_document());
+        }
+        out.append("direction", if direction_number(self.plan.direction) == 1 { "forward" } else { "backward" });
+    }
+
+    fn describe_run(&self, out: &mut DocBuilder) {
+        out.append("docsExamined", i64::try_from(self.documents_examined).unwrap_or(i64::MAX) as i32);
+    }
+
+    fn examined(&self) -> Examined {
+        Examined { keys: 0, documents: self.documents_examined }
+    }
+
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+}

@@ -1,0 +1,121 @@
+//! Deletes what was found.
+//!
+//! As with updates, a document that was found under an older snapshot has to be there and to match still.
+
+use super::update::current;
+use super::{Member, Stage, StageNode, Step};
+use crate::planner::SharedFilter;
+use pando_base::Result;
+use pando_catalog::Collection;
+use pando_collection::{DeleteArguments, WritePath};
+use pando_doc::DocBuilder;
+use pando_operation::Operation;
+use pando_oplog::{RetryImage, StatementIds};
+use std::any::Any;
+use std::sync::Arc;
+
+/// How documents are deleted.
+#[derive(Clone)]
+pub struct DeleteParameters {
+    /// Writes.
+    pub write_path: Arc<WritePath>,
+    /// What a document has to match still.
+    pub filter: SharedFilter,
+    /// All that match, not only the first.
+    pub multi: bool,
+    /// The deleted document comes out of the stage.
+    pub returns_deleted: bool,
+    /// The statements of a retryable write.
+    pub statement_ids: StatementIds,
+    /// The version that a retry will want.
+    pub retry_image: Option<RetryImage>,
+    /// Nothing is written; for `explain`.
+    pub is_explain: bool,
+}
+
+/// Deletes.
+pub struct DeleteStage {
+    child: StageNode,
+    collection: Arc<Collection>,
+    parameters: DeleteParameters,
+    pending: Option<Member>,
+    is_finished: bool,
+    deleted: u64,
+}
+
+impl DeleteStage {
+    /// Deletes what the child finds.
+    pub fn new(child: StageNode, collection: &Arc<Collection>, parameters: DeleteParameters) -> DeleteStage {
+        let collection = Arc::clone(collection);
+        DeleteStage { child, collection, parameters, pending: None, is_finished: false, deleted: 0 }
+    }
+
+    /// How many documents were deleted.
+    pub fn deleted(&self) -> u64 {
+        self.deleted
+    }
+
+    fn delete(&mut self, operation: &mut Operation, member: &mut Member) -> Result<Step> {
+        let found = current(operation, &self.collection, &self.parameters.filter, member)?;
+        let Some((record_id, document, _)) = found else { return Ok(Step::NeedTime) };
+        if !self.parameters.is_explain {
+            let mut arguments = DeleteArguments::new(record_id.clone(), document.view());
+            arguments.statement_ids = self.parameters.statement_ids.clone();
+            arguments.retry_image = self.parameters.retry_image;
+            self.parameters.write_path.delete_document(operation, &self.collection, &arguments)?;
+        }
+        self.deleted += 1;
+        operation.context.statistics().deleted.add(1);
+        self.is_finished = !self.parameters.multi;
+        if !self.parameters.returns_deleted {
+            return Ok(Step::NeedTime);
+        }
+        Ok(Step::Advanced(Member { record_id: Some(record_id), document: Some(document), ..Member::default() }))
+    }
+}
+
+impl Stage for DeleteStage {
+    fn work(&mut self, operation: &mut Operation) -> Result<Step> {
+        if self.is_finished {
+            return Ok(Step::Finished);
+        }
+        let mut member = match self.pending.take() {
+            Some(member) => member,
+            None => match self.child.work(operation)? {
+                Step::Advanced(member) => member,
+                other => return Ok(other),
+            },
+        };
+        let step = self.delete(operation, &mut member);
+        if step.is_err() {
+            member.snapshot = None;
+            self.pending = Some(member);
+        }
+        step
+    }
+
+    fn name(&self) -> &'static str {
+        "DELETE"
+    }
+
+    fn children(&self) -> &[StageNode] {
+        std::slice::from_ref(&self.child)
+    }
+
+    fn children_mut(&mut self) -> &mut [StageNode] {
+        std::slice::from_mut(&mut self.child)
+    }
+
+    fn restore(&mut self, _operation: &mut Operation, collection: &Arc<Collection>) -> Result<()> {
+        self.collection = Arc::clone(collection);
+        Ok(())
+    }
+
+    fn describe_run(&self, out: &mut DocBuilder) {
+        out.append("nWouldDelete", i32::try_from(self.deleted).unwrap_or(i32::MAX));
+    }
+
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+}

@@ -1,0 +1,90 @@
+//! What stages hand to each other: a found record, with as much of it as is known.
+
+use pando_base::{RecordId, Result};
+use pando_doc::{Doc, DocBuilder, FieldPath, OwnedValue};
+use pando_keystring::{Decoder, KeyOrdering, TypeBitsReader, Version};
+use pando_storage::SnapshotId;
+use std::sync::Arc;
+
+/// How the keys of an index are read.
+#[derive(Debug)]
+pub struct KeyLayout {
+    /// The paths of its fields.
+    pub paths: Vec<FieldPath>,
+    /// Their directions.
+    pub ordering: KeyOrdering,
+    /// The format.
+    pub version: Version,
+}
+
+/// A key of an index, as it is stored.
+#[derive(Clone, Debug)]
+pub struct IndexKey {
+    layout: Arc<KeyLayout>,
+    /// The key without its record id, then the type bits.
+    bytes: Box<[u8]>,
+    key_length: usize,
+}
+
+impl IndexKey {
+    /// A copy of what a cursor stands on.
+    pub fn new(layout: &Arc<KeyLayout>, key: &[u8], type_bits: &[u8]) -> IndexKey {
+        let bytes = [key, type_bits].concat().into_boxed_slice();
+        IndexKey { layout: Arc::clone(layout), bytes, key_length: key.len() }
+    }
+
+    /// How it is read.
+    pub fn layout(&self) -> &KeyLayout {
+        &self.layout
+    }
+
+    /// The values under the paths of the index.
+    pub fn to_doc(&self) -> Result<Doc> {
+        let mut builder = DocBuilder::new();
+        self.append_to(&mut builder)?;
+        Ok(builder.finish())
+    }
+
+    /// Appends the values under the paths of the index.
+    pub fn append_to(&self, builder: &mut DocBuilder) -> Result<()> {
+        let (key, type_bits) = self.bytes.split_at(self.key_length);
+        let reader = TypeBitsReader::new(type_bits)?;
+        let mut decoder = Decoder::new(key, self.layout.ordering, reader, self.layout.version);
+        for path in &self.layout.paths {
+            decoder.append_next(builder, path.text())?;
+        }
+        Ok(())
+    }
+
+    /// The values, in the order of the index's fields.
+    pub fn values(&self) -> Result<Vec<OwnedValue>> {
+        let doc = self.to_doc()?;
+        Ok(doc.elements().map(|element| element.value.to_owned()).collect())
+    }
+}
+
+/// A found record.
+#[derive(Clone, Debug, Default)]
+pub struct Member {
+    /// Where it is.
+    pub record_id: Option<RecordId>,
+    /// The document.
+    pub document: Option<Doc>,
+    /// The snapshot that the document was read under.
+    pub snapshot: Option<SnapshotId>,
+    /// The key that it was found by, if somebody wants it.
+    pub key: Option<IndexKey>,
+}
+
+impl Member {
+    /// A document that is in no collection.
+    pub fn of_document(document: Doc) -> Member {
+        Member { document: Some(document), ..Member::default() }
+    }
+
+    /// About how much memory it takes.
+    pub fn size_bytes(&self) -> usize {
+        let document = self.document.as_ref().map_or(0, Doc::size_bytes);
+        document + self.key.as_ref().map_or(0, |key| key.bytes.len()) + size_of::<Member>()
+    }
+}

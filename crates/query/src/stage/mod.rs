@@ -1,0 +1,222 @@
+//! The stages that plans are run by.
+//!
+//! A tree of stages is pulled from its root: each [`StageNode::work`] does a small piece of work and tells what came of it.
+//! Documents are shared bytes; nothing is copied on the way up.
+//!
+//! Invariants:
+//! - A `work` that fails because of a conflict in storage has not lost anything: after a restore it may be called again. So
+//!   a stage that does something in storage with what its child gave it keeps that until it succeeded.
+//! - After `save` no stage holds on to a snapshot. `restore` gets the collection as the new snapshot has it.
+//! - Counters say what was done, never what was planned.
+//!
+//! Stages must not know commands, cursors of clients or how their plan was chosen.
+
+mod build;
+mod collection_scan;
+mod count_scan;
+mod delete;
+mod distinct_scan;
+mod encoded_bounds;
+mod eof;
+mod fetch;
+mod id_hack;
+mod index_scan;
+mod limit;
+mod member;
+mod multi_plan;
+mod or;
+mod projection;
+mod return_key;
+mod skip;
+mod sort;
+mod sort_key;
+mod sort_merge;
+mod update;
+
+pub use build::{BuildContext, build};
+pub use delete::{DeleteParameters, DeleteStage};
+pub use eof::EofStage;
+pub use id_hack::IdHackStage;
+pub(crate) use id_hack::find_by_id;
+pub use index_scan::IndexScanStage;
+pub use member::{IndexKey, KeyLayout, Member};
+pub use multi_plan::{Candidate, MultiPlanStage};
+pub use sort_key::SortKeyGenerator;
+pub use update::{ReturnedImage, UpdateParameters, UpdateStage};
+
+use pando_base::{Error, ErrorCode, Result};
+use pando_catalog::Collection;
+use pando_doc::DocBuilder;
+use pando_operation::Operation;
+use std::any::Any;
+use std::sync::Arc;
+
+/// What came of a piece of work.
+#[derive(Debug)]
+pub enum Step {
+    /// A result.
+    Advanced(Member),
+    /// Nothing yet.
+    NeedTime,
+    /// There is nothing more, for now at least.
+    Finished,
+}
+
+/// What was looked at.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Examined {
+    /// Index keys.
+    pub keys: u64,
+    /// Documents.
+    pub documents: u64,
+}
+
+/// One kind of work.
+pub trait Stage: Send + Any {
+    /// Does a piece of work.
+    fn work(&mut self, operation: &mut Operation) -> Result<Step>;
+
+    /// MongoDB's name of the stage.
+    fn name(&self) -> &'static str;
+
+    /// The stages right below.
+    fn children(&self) -> &[StageNode] {
+        &[]
+    }
+
+    /// The stages right below, to be changed.
+    fn children_mut(&mut self) -> &mut [StageNode] {
+        &mut []
+    }
+
+    /// Lets go of the snapshot; the place is kept.
+    fn save(&mut self) {}
+
+    /// Goes on under a new snapshot, which has this version of the collection.
+    fn restore(&mut self, _operation: &mut Operation, _collection: &Arc<Collection>) -> Result<()> {
+        Ok(())
+    }
+
+    /// Appends what `explain` tells of the plan.
+    fn describe(&self, _out: &mut DocBuilder) {}
+
+    /// Appends what `explain` tells of the run.
+    fn describe_run(&self, _out: &mut DocBuilder) {}
+
+    /// What this stage itself looked at.
+    fn examined(&self) -> Examined {
+        Examined::default()
+    }
+
+    /// The stage as what it is.
+    fn as_any(&self) -> &dyn Any;
+}
+
+/// What every stage counts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Pieces of work.
+    pub works: u64,
+    /// Results.
+    pub advanced: u64,
+    /// Pieces of work without a result.
+    pub need_time: u64,
+    /// Pieces of work that ran into a conflict.
+    pub need_yield: u64,
+    /// Snapshots let go of.
+    pub saves: u64,
+    /// Snapshots taken anew.
+    pub restores: u64,
+    /// There is nothing more.
+    pub is_finished: bool,
+}
+
+/// A stage in its tree.
+pub struct StageNode {
+    stage: Box<dyn Stage>,
+    counts: Counts,
+}
+
+impl StageNode {
+    /// A stage that has done nothing yet.
+    pub fn new(stage: impl Stage) -> StageNode {
+        StageNode { stage: Box::new(stage), counts: Counts::default() }
+    }
+
+    /// Does a piece of work.
+    #[inline]
+    pub fn work(&mut self, operation: &mut Operation) -> Result<Step> {
+        self.counts.works += 1;
+        let step = self.stage.work(operation);
+        match &step {
+            Ok(Step::Advanced(_)) => self.counts.advanced += 1,
+            Ok(Step::NeedTime) => self.counts.need_time += 1,
+            Ok(Step::Finished) => self.counts.is_finished = true,
+            Err(_) => self.counts.need_yield += 1,
+        }
+        step
+    }
+
+    /// Lets go of the snapshot.
+    pub fn save(&mut self) {
+        self.counts.saves += 1;
+        self.stage.save();
+        self.stage.children_mut().iter_mut().for_each(StageNode::save);
+    }
+
+    /// Goes on under a new snapshot.
+    pub fn restore(&mut self, operation: &mut Operation, collection: &Arc<Collection>) -> Result<()> {
+        self.counts.restores += 1;
+        for child in self.stage.children_mut() {
+            child.restore(operation, collection)?;
+        }
+        self.stage.restore(operation, collection)
+    }
+
+    /// MongoDB's name of the stage.
+    pub fn name(&self) -> &'static str {
+        self.stage.name()
+    }
+
+    /// The stage.
+    pub fn stage(&self) -> &dyn Stage {
+        &*self.stage
+    }
+
+    /// The stages right below.
+    pub fn children(&self) -> &[StageNode] {
+        self.stage.children()
+    }
+
+    /// What it counted.
+    pub fn counts(&self) -> Counts {
+        self.counts
+    }
+
+    /// What the whole tree looked at.
+    pub fn examined(&self) -> Examined {
+        let mut sum = self.stage.examined();
+        for child in self.children() {
+            let below = child.examined();
+            sum.keys += below.keys;
+            sum.documents += below.documents;
+        }
+        sum
+    }
+
+    /// The stage of this kind, in the tree.
+    pub fn find<S: Stage>(&self) -> Option<&S> {
+        let this = self.stage.as_any().downcast_ref::<S>();
+        this.or_else(|| self.children().iter().find_map(StageNode::find))
+    }
+
+    /// True if this stage or one below has the name.
+    pub fn has(&self, name: &str) -> bool {
+        self.name() == name || self.children().iter().any(|child| child.has(name))
+    }
+}
+
+/// The error of a plan whose collection or index is gone.
+pub(crate) fn plan_killed(reason: impl Into<String>) -> Error {
+    Error::new(ErrorCode::QueryPlanKilled, reason)
+}

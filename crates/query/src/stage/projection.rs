@@ -1,0 +1,117 @@
+//! Some of the fields of what was found.
+//!
+//! `PROJECTION_COVERED` makes the fields from the key that a result was found by; the document is never read.
+
+use super::{IndexKey, Member, Stage, StageNode, Step};
+use crate::planner::{ProjectionKind, SharedFilter};
+use pando_base::{Error, Result};
+use pando_doc::{Doc, DocBuilder, DocRef, FieldPath, Value};
+use pando_expr::Projection;
+use pando_operation::Operation;
+use std::any::Any;
+use std::sync::Arc;
+
+/// Projects.
+pub struct ProjectionStage {
+    child: StageNode,
+    projection: Arc<Projection>,
+    kind: ProjectionKind,
+    specification: Doc,
+    /// The filter of the query, which tells what the positional operator means.
+    filter: SharedFilter,
+}
+
+impl ProjectionStage {
+    /// Some of the fields of what the child finds.
+    pub fn new(
+        child: StageNode,
+        projection: Arc<Projection>,
+        kind: ProjectionKind,
+        specification: Doc,
+        filter: SharedFilter,
+    ) -> ProjectionStage {
+        ProjectionStage { child, projection, kind, specification, filter }
+    }
+
+    fn project(&self, member: &Member) -> Result<Doc> {
+        match (&member.document, &member.key) {
+            (Some(document), _) => project(&self.projection, document.view(), &self.filter),
+            (None, Some(key)) => self.projection.apply(from_key(key)?.view(), None),
+            (None, None) => Err(Error::internal("a result without document and key cannot be projected")),
+        }
+    }
+}
+
+/// The document as projected.
+pub(crate) fn project(projection: &Projection, document: DocRef<'_>, filter: &SharedFilter) -> Result<Doc> {
+    if !projection.needs_match_details() {
+        return projection.apply(document, None);
+    }
+    let details = filter.matches_with_details(document)?;
+    projection.apply(document, details.as_ref())
+}
+
+/// The key's values as a document, nested as their paths are.
+fn from_key(key: &IndexKey) -> Result<Doc> {
+    let values = key.to_doc()?;
+    let paths: Vec<&FieldPath> = key.layout().paths.iter().collect();
+    let parts: Vec<(&FieldPath, Value<'_>)> =
+        paths.into_iter().zip(values.elements().map(|element| element.value)).collect();
+    let mut builder = DocBuilder::new();
+    append_nested(&mut builder, &parts, 0);
+    Ok(builder.finish())
+}
+
+/// Appends the values whose paths have been followed to this depth.
+fn append_nested(builder: &mut DocBuilder, parts: &[(&FieldPath, Value<'_>)], depth: usize) {
+    let mut done: Vec<&bstr::BStr> = Vec::new();
+    for (path, value) in parts {
+        let Some(name) = path.parts().nth(depth) else { continue };
+        if done.contains(&name) {
+            continue;
+        }
+        done.push(name);
+        if path.part_count() == depth + 1 {
+            builder.append(name, *value);
+            continue;
+        }
+        let below: Vec<(&FieldPath, Value<'_>)> =
+            parts.iter().filter(|(other, _)| other.parts().nth(depth) == Some(name)).copied().collect();
+        builder.document(name, |nested| append_nested(nested, &below, depth + 1));
+    }
+}
+
+impl Stage for ProjectionStage {
+    fn work(&mut self, operation: &mut Operation) -> Result<Step> {
+        let member = match self.child.work(operation)? {
+            Step::Advanced(member) => member,
+            other => return Ok(other),
+        };
+        let document = self.project(&member)?;
+        Ok(Step::Advanced(Member { document: Some(document), key: None, ..member }))
+    }
+
+    fn name(&self) -> &'static str {
+        match self.kind {
+            ProjectionKind::Default => "PROJECTION_DEFAULT",
+            ProjectionKind::Simple => "PROJECTION_SIMPLE",
+            ProjectionKind::Covered => "PROJECTION_COVERED",
+        }
+    }
+
+    fn children(&self) -> &[StageNode] {
+        std::slice::from_ref(&self.child)
+    }
+
+    fn children_mut(&mut self) -> &mut [StageNode] {
+        std::slice::from_mut(&mut self.child)
+    }
+
+    fn describe(&self, out: &mut DocBuilder) {
+        out.append("transformBy", &self.specification);
+    }
+
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+}

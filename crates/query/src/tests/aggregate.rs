@@ -1,0 +1,131 @@
+//! Pipelines end to end.
+
+use super::support::*;
+use crate::executor::drive;
+use crate::request::AggregateRequest;
+use pando_base::Result;
+use pando_doc::{Doc, doc};
+
+fn run(fixture: &Fixture, pipeline: Vec<Doc>) -> Result<Vec<Doc>> {
+    let mut operation = fixture.operation();
+    let request = AggregateRequest::new(fixture.namespace.clone(), pipeline);
+    let mut aggregation = fixture.engine.aggregate(&mut operation, &request, None)?;
+    let mut found: Vec<Doc> = Vec::new();
+    now(drive(&mut aggregation.executor, &mut operation, &*fixture.engine.collections, &mut found))?;
+    Ok(found)
+}
+
+fn summary(fixture: &Fixture, pipeline: Vec<Doc>) -> (String, usize) {
+    let mut operation = fixture.operation();
+    let request = AggregateRequest::new(fixture.namespace.clone(), pipeline);
+    let aggregation = fixture.engine.aggregate(&mut operation, &request, None).unwrap();
+    let executor = &aggregation.executor;
+    (stages_of(executor.executor().unwrap().root()), executor.stages().len())
+}
+
+fn filled() -> Fixture {
+    let fixture = Fixture::new(&[index(doc! { "a": 1 })]);
+    fixture.insert(&[
+        doc! { "_id": 1, "a": 1, "t": ["x", "y"], "n": 10 },
+        doc! { "_id": 2, "a": 2, "t": ["y"], "n": 20 },
+        doc! { "_id": 3, "a": 1, "t": [], "n": 30 },
+        doc! { "_id": 4, "a": 3, "n": 40.5 },
+    ]);
+    fixture
+}
+
+#[test]
+fn u6_first_stages_are_planned() {
+    let fixture = filled();
+    let pipeline = vec![
+        doc! { "$match": { "a": { "$lt": 3 } } },
+        doc! { "$sort": { "a": -1 } },
+        doc! { "$limit": 2 },
+        doc! { "$project": { "a": 1 } },
+    ];
+    assert_eq!(summary(&fixture, pipeline.clone()), ("LIMIT(FETCH(IXSCAN))".into(), 1));
+    assert_eq!(run(&fixture, pipeline).unwrap().first(), Some(&doc! { "_id": 2, "a": 2 }));
+    assert_eq!(summary(&fixture, vec![doc! { "$unwind": "$t" }]), ("COLLSCAN".into(), 1));
+}
+
+#[test]
+fn u6_groups_and_their_kin() {
+    let fixture = filled();
+    let grouped = vec![
+        doc! { "$group": { "_id": "$a", "n": { "$sum": "$n" }, "ids": { "$push": "$_id" } } },
+        doc! { "$sort": { "_id": 1 } },
+    ];
+    let expected = vec![
+        doc! { "_id": 1, "n": 40, "ids": [1, 3] },
+        doc! { "_id": 2, "n": 20, "ids": [2] },
+        doc! { "_id": 3, "n": 40.5, "ids": [4] },
+    ];
+    assert_eq!(run(&fixture, grouped).unwrap(), expected);
+    assert_eq!(run(&fixture, vec![doc! { "$count": "all" }]).unwrap(), vec![doc! { "all": 4 }]);
+    let by_count = vec![doc! { "$unwind": "$t" }, doc! { "$sortByCount": "$t" }];
+    let expected = vec![doc! { "_id": "y", "count": 2 }, doc! { "_id": "x", "count": 1 }];
+    assert_eq!(run(&fixture, by_count).unwrap(), expected);
+}
+
+#[test]
+fn u6_documents_are_reshaped() {
+    let fixture = filled();
+    let first = doc! { "$match": { "_id": 1 } };
+    let one = |stage: Doc| run(&fixture, vec![first.clone(), stage]).unwrap();
+    assert_eq!(one(doc! { "$unset": ["t", "n"] }), vec![doc! { "_id": 1, "a": 1 }]);
+    assert_eq!(one(doc! { "$project": { "_id": 0, "m": { "$add": ["$a", 5] } } }), vec![doc! { "m": 6 }]);
+    assert_eq!(one(doc! { "$replaceWith": { "only": "$n" } }), vec![doc! { "only": 10 }]);
+    let unwound = vec![
+        doc! { "_id": 1, "a": 1, "t": "x", "n": 10, "i": 0_i64 },
+        doc! { "_id": 1, "a": 1, "t": "y", "n": 10, "i": 1_i64 },
+    ];
+    assert_eq!(one(doc! { "$unwind": { "path": "$t", "includeArrayIndex": "i" } }), unwound);
+    let kept = doc! { "$unwind": { "path": "$t", "preserveNullAndEmptyArrays": true } };
+    assert_eq!(run(&fixture, vec![kept]).unwrap().len(), 5);
+    let facet = doc! { "$facet": { "low": [{ "$match": { "a": 1 } }, { "$count": "c" }], "all": [{ "$count": "c" }] } };
+    assert_eq!(run(&fixture, vec![facet]).unwrap(), vec![doc! { "low": [{ "c": 2 }], "all": [{ "c": 4 }] }]);
+    assert_eq!(run(&fixture, vec![doc! { "$sample": { "size": 3 } }]).unwrap().len(), 3);
+}
+
+#[test]
+fn u6_other_collections_are_joined_and_appended() {
+    let fixture = filled();
+    let simple = doc! { "$lookup": { "from": "c", "localField": "a", "foreignField": "_id", "as": "o" } };
+    let found = run(&fixture, vec![doc! { "$match": { "_id": 4 } }, simple, doc! { "$project": { "o._id": 1 } }]);
+    assert_eq!(found.unwrap(), vec![doc! { "_id": 4, "o": [{ "_id": 3 }] }]);
+    let by_pipeline = doc! { "$lookup": {
+        "from": "c",
+        "let": { "mine": "$n" },
+        "pipeline": [{ "$match": { "$expr": { "$gt": ["$n", "$$mine"] } } }, { "$project": { "_id": 1 } }],
+        "as": "greater",
+    } };
+    let found =
+        run(&fixture, vec![doc! { "$match": { "_id": 2 } }, by_pipeline, doc! { "$project": { "greater": 1 } }]);
+    assert_eq!(found.unwrap(), vec![doc! { "_id": 2, "greater": [{ "_id": 3 }, { "_id": 4 }] }]);
+    let union = vec![
+        doc! { "$match": { "a": 2 } },
+        doc! { "$unionWith": { "coll": "c", "pipeline": [{ "$match": { "a": 3 } }] } },
+    ];
+    assert_eq!(ids(&run(&fixture, union).unwrap()), ["2", "4"]);
+    let given = vec![doc! { "$documents": [{ "x": 1 }, { "x": 2 }] }, doc! { "$match": { "x": 2 } }];
+    assert_eq!(run(&fixture, given).unwrap(), vec![doc! { "x": 2 }]);
+}
+
+#[test]
+fn u6_bad_stages_are_refused_as_mongodb_does() {
+    let fixture = filled();
+    let code = |stage: Doc| run(&fixture, vec![stage]).unwrap_err().code().number();
+    assert_eq!(code(doc! { "$nothing": 1 }), 40324);
+    assert_eq!(code(doc! { "$match": 1 }), 15959);
+    assert_eq!(code(doc! { "$limit": 0 }), 15958);
+    assert_eq!(code(doc! { "$skip": -1 }), 5107200);
+    assert_eq!(code(doc! { "$sort": {} }), 15976);
+    assert_eq!(code(doc! { "$group": { "n": { "$sum": 1 } } }), 15955);
+    assert_eq!(code(doc! { "$group": { "_id": 1, "n": { "$bad": 1 } } }), 15952);
+    assert_eq!(code(doc! { "$unwind": "t" }), 28818);
+    assert_eq!(code(doc! { "$match": {}, "$limit": 1 }), 40323);
+    let out_first = vec![doc! { "$out": "x" }, doc! { "$limit": 1 }];
+    assert_eq!(run(&fixture, out_first).unwrap_err().code().number(), 40601);
+    let late = vec![doc! { "$limit": 1 }, doc! { "$documents": [] }];
+    assert_eq!(run(&fixture, late).unwrap_err().code().number(), 40602);
+}

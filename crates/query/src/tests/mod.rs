@@ -1,0 +1,12 @@
+//! Queries end to end over the model engine.
+#![allow(clippy::unwrap_used, reason = "a failed step fails the test")]
+
+mod aggregate;
+mod concurrent;
+mod explain;
+mod find;
+mod generate;
+mod random;
+pub(crate) mod support;
+mod tailable;
+mod writes;

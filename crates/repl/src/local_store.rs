@@ -1,0 +1,94 @@
+//! Documents that a node keeps for itself in `local`: the configuration, its vote, where the oplog may end.
+//!
+//! They are not replicated and have no timestamps, so that what is written lasts whatever becomes of the data. The
+//! catalog's entries of these collections are only as durable as the last checkpoint: whoever makes one takes a checkpoint.
+
+use pando_base::{Namespace, Result};
+use pando_catalog::{Catalog, Collection, CollectionOptions};
+use pando_collection::{Constraints, InsertOptions, InsertStatement, UpdateArguments, WritePath};
+use pando_doc::{Doc, DocRef, Value};
+use pando_operation::Operation;
+use pando_oplog::ObserverRegistry;
+use pando_storage::Direction;
+use std::sync::Arc;
+
+/// The documents of this node.
+pub struct LocalStore {
+    catalog: Arc<Catalog>,
+    /// Without observers: there is nobody to tell.
+    write_path: Arc<WritePath>,
+}
+
+impl LocalStore {
+    /// The documents in this catalog. The write path must have no observers.
+    pub fn new(catalog: Arc<Catalog>, write_path: Arc<WritePath>) -> LocalStore {
+        LocalStore { catalog, write_path }
+    }
+
+    /// Makes the collections that are not there; true if there were any.
+    pub fn ensure(&self, operation: &mut Operation, namespaces: &[&Namespace]) -> Result<bool> {
+        let missing: Vec<&&Namespace> =
+            namespaces.iter().filter(|namespace| self.catalog.latest().collection(namespace).is_none()).collect();
+        for namespace in &missing {
+            debug_assert!(namespace.is_local(), "{namespace} is not this node's own");
+            operation.in_unit_of_work(|operation| {
+                let nobody = ObserverRegistry::new();
+                self.catalog.create_collection(operation, &nobody, namespace, CollectionOptions::default())
+            })?;
+        }
+        Ok(!missing.is_empty())
+    }
+
+    /// The first document of a collection.
+    pub fn first(&self, operation: &mut Operation, namespace: &Namespace) -> Result<Option<Doc>> {
+        let Some(collection) = self.catalog.latest().collection(namespace).cloned() else { return Ok(None) };
+        let mut cursor = collection.records.cursor(Direction::Forward);
+        let found = cursor.next(&mut operation.recovery_unit)?.map(|record| Doc::parse(record.value.to_vec()));
+        let found = found.transpose()?;
+        drop(cursor);
+        operation.recovery_unit.abandon_snapshot()?;
+        Ok(found)
+    }
+
+    /// Puts a document in place of all others of its collection.
+    pub fn replace(&self, operation: &mut Operation, namespace: &Namespace, document: DocRef<'_>) -> Result<()> {
+        let collection = self.catalog.collection_for_ddl(operation, namespace)?;
+        operation.in_unit_of_work(|operation| {
+            self.remove_others(operation, &collection, document)?;
+            self.put(operation, &collection, document)
+        })
+    }
+
+    fn remove_others(&self, operation: &mut Operation, collection: &Collection, keep: DocRef<'_>) -> Result<()> {
+        let keep = keep.get("_id");
+        let mut others = Vec::new();
+        let mut cursor = collection.records.cursor(Direction::Forward);
+        while let Some(record) = cursor.next(&mut operation.recovery_unit)? {
+            let document = Doc::parse(record.value.to_vec())?;
+            if document.get("_id") != keep {
+                others.push((record.id.clone(), document));
+            }
+        }
+        for (record_id, document) in others {
+            let arguments = pando_collection::DeleteArguments::new(record_id, document.view());
+            self.write_path.delete_document(operation, collection, &arguments)?;
+        }
+        Ok(())
+    }
+
+    fn put(&self, operation: &mut Operation, collection: &Collection, document: DocRef<'_>) -> Result<()> {
+        let id = document.get("_id").unwrap_or(Value::Null);
+        match self.write_path.find_by_id(operation, collection, id)? {
+            Some((record_id, old)) => {
+                let mut arguments = UpdateArguments::new(record_id, old.view(), document, document);
+                arguments.constraints = Constraints::Relaxed;
+                self.write_path.update_document(operation, collection, &arguments).map(|_| ())
+            }
+            None => {
+                let options = InsertOptions { constraints: Constraints::Relaxed, ..InsertOptions::default() };
+                let statements = [InsertStatement::new(document)];
+                self.write_path.insert_documents(operation, collection, &statements, options).map(|_| ())
+            }
+        }
+    }
+}

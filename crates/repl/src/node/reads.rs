@@ -1,0 +1,113 @@
+//! Read concerns: waiting for what must be there, and choosing the time to read at.
+
+use super::ReplicationNode;
+use super::waiting::Waited;
+use crate::gate::not_primary;
+use crate::member_state::MemberState;
+use crate::oplog_writer::OplogWriter;
+use crate::read_concern::{Level, ReadConcern};
+use pando_base::{Error, ErrorCode, OperationContext, Result, Timestamp};
+use pando_doc::doc;
+use pando_operation::Operation;
+use pando_storage::ReadSource;
+
+impl ReplicationNode {
+    /// Waits until the operation may read as it wants to, and has it read at the right time. Before its first read.
+    pub async fn prepare_read(
+        &self,
+        operation: &mut Operation,
+        concern: &ReadConcern,
+        writer: Option<&OplogWriter>,
+    ) -> Result<()> {
+        let (is_replicated, state) = self.with_topology(|topology| (topology.mode().is_replicated(), topology.state()));
+        if !is_replicated {
+            return check_alone(concern);
+        }
+        if concern.level == Level::Linearizable && !self.is_writable_primary() {
+            return Err(not_primary().context("cannot satisfy linearizable read concern on non-primary node"));
+        }
+        let after = concern.after_cluster_time.or(concern.after_op_time.map(|op_time| op_time.timestamp));
+        if let Some(after) = after.into_iter().chain(concern.at_cluster_time).max() {
+            self.reach(operation, after, writer)?;
+        }
+        let source = match concern.level {
+            Level::Local | Level::Available | Level::Linearizable if state == MemberState::Primary => {
+                ReadSource::NoTimestamp
+            }
+            Level::Local | Level::Available | Level::Linearizable => ReadSource::LastApplied,
+            Level::Majority => {
+                self.wait_majority(&operation.context, after.unwrap_or(Timestamp(1))).await?;
+                ReadSource::MajorityCommitted
+            }
+            Level::Snapshot => {
+                let at = concern.at_cluster_time;
+                self.wait_majority(&operation.context, at.or(after).unwrap_or(Timestamp(1))).await?;
+                ReadSource::Provided(at.unwrap_or_else(|| self.majority_snapshot()))
+            }
+        };
+        Ok(operation.recovery_unit.set_read_source(source)?)
+    }
+
+    /// After a linearizable read: nobody else was primary while it ran.
+    pub async fn finish_linearizable_read(&self, operation: &mut Operation, writer: &OplogWriter) -> Result<()> {
+        let mut beside = operation.beside();
+        let message = doc! { "msg": "linearizable read" };
+        let noop = beside.in_unit_of_work(|beside| writer.append_noop(beside, message.view()))?;
+        self.wait_majority(&operation.context, noop.timestamp).await
+    }
+
+    /// Sees to it that this node has an entry at or after a time that clients know of.
+    fn reach(&self, operation: &mut Operation, time: Timestamp, writer: Option<&OplogWriter>) -> Result<()> {
+        let now = self.clock().now();
+        if time > now {
+            let reason = format!(
+                "readConcern afterClusterTime value must not be greater than the current clusterTime. Requested \
+                 clusterTime: {time}; current clusterTime: {now}"
+            );
+            return Err(Error::new(ErrorCode::InvalidOptions, reason));
+        }
+        if time <= self.points().applied.0.timestamp {
+            return Ok(());
+        }
+        let writer = writer.filter(|_| self.is_writable_primary()).ok_or_else(not_primary)?;
+        let mut beside = operation.beside();
+        let message = doc! { "append noop write": 1 };
+        beside.in_unit_of_work(|beside| writer.append_noop(beside, message.view())).map(|_| ())
+    }
+
+    /// Waits until a majority has the entry of this time. The flush is asked for at once.
+    async fn wait_majority(&self, context: &OperationContext, timestamp: Timestamp) -> Result<()> {
+        let reached = async {
+            if self.majority_snapshot() < timestamp {
+                self.flush().await?;
+                self.progress().wait_committed(timestamp).await;
+            }
+            Ok(())
+        };
+        match self.wait_bounded(context, None, reached).await? {
+            Waited::Done(outcome) => outcome,
+            Waited::TimedOut => Ok(()),
+        }
+    }
+
+    /// The `operationTime` of a reply: of what was read, at least, and of what was written.
+    pub fn operation_time(&self, concern: &ReadConcern) -> Timestamp {
+        match concern.level {
+            Level::Majority | Level::Snapshot => self.majority_snapshot(),
+            _ => self.points().applied.0.timestamp,
+        }
+    }
+}
+
+/// Without a set there is one copy of the data: it is everybody's newest.
+fn check_alone(concern: &ReadConcern) -> Result<()> {
+    if matches!(concern.level, Level::Linearizable | Level::Snapshot) {
+        let reason = "node needs to be a replica set member to use read concern";
+        return Err(Error::new(ErrorCode::NotAReplicaSet, reason));
+    }
+    if concern.after_cluster_time.is_some() || concern.after_op_time.is_some() {
+        let reason = "Cannot specify afterClusterTime or afterOpTime readConcern without replication enabled";
+        return Err(Error::new(ErrorCode::IllegalOperation, reason));
+    }
+    Ok(())
+}

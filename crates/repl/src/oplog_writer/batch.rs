@@ -1,0 +1,50 @@
+//! A group of writes that becomes one `applyOps`.
+
+use super::OplogWriter;
+use pando_base::{Error, ErrorCode, Namespace, Result};
+use pando_doc::{Doc, DocBuilder, DocRef};
+use pando_operation::Operation;
+use pando_oplog::Operation as OplogOperation;
+use pando_oplog::build::{ApplyOpsPart, apply_ops_object};
+
+/// The operations of the group so far, as documents.
+#[derive(Default)]
+pub(super) struct Batch(Vec<Doc>);
+
+impl Batch {
+    /// Adds an operation to the operation's group; false if there is none.
+    pub(super) fn add(operation: &mut Operation, what: &OplogOperation<'_>) -> Result<bool> {
+        let Some(batch) = operation.extensions.get_mut::<Batch>() else { return Ok(false) };
+        if !what.statement_ids.as_slice().is_empty() {
+            let reason = "Cannot use a retryable write within a batched write";
+            return Err(Error::new(ErrorCode::IllegalOperation, reason));
+        }
+        let mut builder = DocBuilder::new();
+        what.append_to(&mut builder);
+        batch.0.push(builder.finish());
+        Ok(true)
+    }
+}
+
+impl OplogWriter {
+    /// Ends the group with its entry; the operations given here come after those that were gathered.
+    pub(super) fn write_batch(&self, operation: &mut Operation, more: &[OplogOperation<'_>]) -> Result<()> {
+        let Batch(gathered) = operation.extensions.remove::<Batch>().unwrap_or_default();
+        if gathered.is_empty() && more.is_empty() {
+            return Ok(());
+        }
+        let mut operations = Vec::with_capacity(gathered.len() + more.len());
+        for document in &gathered {
+            operations.push(OplogOperation::parse(document.view())?);
+        }
+        operations.extend(more.iter().cloned());
+        let object = apply_ops_object(&operations, ApplyOpsPart::Whole);
+        self.append_apply_ops(operation, object.view())
+    }
+
+    fn append_apply_ops(&self, operation: &mut Operation, object: DocRef<'_>) -> Result<()> {
+        let ns = Namespace::admin_command();
+        let what = OplogOperation::command(ns.as_str().into(), None, object);
+        self.append_operation(operation, what, None).map(|_| ())
+    }
+}

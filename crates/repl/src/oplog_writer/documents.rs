@@ -1,0 +1,143 @@
+//! Entries of documents that are inserted, updated, deleted.
+
+use super::OplogWriter;
+use super::batch::Batch;
+use super::sessions::{Statement, Statements};
+use pando_base::Result;
+use pando_doc::{DocRef, ObjectId};
+use pando_operation::Operation;
+use pando_oplog::observer as events;
+use pando_oplog::{OpTime, Operation as OplogOperation, OplogEntry, RetryImage};
+
+impl OplogWriter {
+    /// Documents of a batch have an entry each, in their order.
+    pub(super) fn write_inserts(&self, operation: &mut Operation, inserts: &events::Inserts<'_>) -> Result<()> {
+        let collection = &inserts.collection;
+        if inserts.inserts.is_empty() || !Self::is_logged(operation, collection.namespace)? {
+            return Ok(());
+        }
+        if operation.extensions.get::<Batch>().is_some() {
+            for insert in inserts.inserts {
+                Batch::add(operation, &insert_operation(collection, insert, inserts.from_migrate))?;
+            }
+            return Ok(());
+        }
+        self.observe_session_table(operation, collection.namespace)?;
+        let has_slots = inserts.inserts.iter().all(|insert| insert.slot.is_some());
+        let reserved = match has_slots {
+            true => None,
+            false => {
+                let reserved = self.reserve(operation, inserts.inserts.len())?;
+                // What was written without a time gets the first.
+                self.time_unit(operation, reserved.first())?;
+                Some(reserved)
+            }
+        };
+        let wall_ms = self.wall_ms();
+        let mut statements = Statements::of(operation);
+        let places = inserts.inserts.iter().enumerate();
+        let mut last = OpTime::NULL;
+        for (place, insert) in places {
+            let slot = insert.slot.or_else(|| reserved.and_then(|reserved| reserved.iter().nth(place)));
+            let Some(slot) = slot else { continue };
+            let what = insert_operation(collection, insert, inserts.from_migrate);
+            let mut entry = OplogEntry::new(what, slot, wall_ms);
+            let session = statements.link(&mut entry)?;
+            self.append(operation, &entry)?;
+            statements.written(session, slot);
+            last = slot;
+        }
+        self.time_unit(operation, last)?;
+        self.record_statements(operation, statements, wall_ms)?;
+        self.tell_progress(operation, last, wall_ms)
+    }
+
+    pub(super) fn write_update(&self, operation: &mut Operation, update: &events::Update<'_>) -> Result<()> {
+        let collection = &update.collection;
+        if !Self::is_logged(operation, collection.namespace)? {
+            return Ok(());
+        }
+        let ns = collection.namespace.as_str().into();
+        let mut what = OplogOperation::update(ns, collection.uuid, update.change, update.document_key);
+        what.tenant = tenant(collection);
+        what.statement_ids = update.statement_ids.clone();
+        what.from_migrate = update.from_migrate.then_some(true);
+        what.check_existence_for_diff_insert = update.check_existence_for_diff_insert.then_some(true);
+        what.destined_recipient = update.destined_recipient.map(Into::into);
+        if Batch::add(operation, &what)? {
+            return Ok(());
+        }
+        let image = update.retry_image.map(|kind| match kind {
+            RetryImage::Pre => (kind, update.pre_image),
+            RetryImage::Post => (kind, update.post_image),
+        });
+        self.write_changed(operation, collection, what, update.slots, image)
+    }
+
+    pub(super) fn write_delete(&self, operation: &mut Operation, delete: &events::Delete<'_>) -> Result<()> {
+        let collection = &delete.collection;
+        if !Self::is_logged(operation, collection.namespace)? {
+            return Ok(());
+        }
+        let ns = collection.namespace.as_str().into();
+        let mut what = OplogOperation::delete(ns, collection.uuid, delete.document_key);
+        what.tenant = tenant(collection);
+        what.statement_ids = delete.statement_ids.clone();
+        what.from_migrate = delete.from_migrate.then_some(true);
+        what.destined_recipient = delete.destined_recipient.map(Into::into);
+        if Batch::add(operation, &what)? {
+            return Ok(());
+        }
+        let image = delete.retry_image.map(|kind| (kind, delete.pre_image));
+        self.write_changed(operation, collection, what, delete.slots, image)
+    }
+
+    /// An update or a delete. One that keeps an image has a place before it to spare, for those who copy history and turn
+    /// the image into an entry.
+    fn write_changed(
+        &self,
+        operation: &mut Operation,
+        collection: &events::Collection<'_>,
+        mut what: OplogOperation<'_>,
+        slots: &[OpTime],
+        image: Option<(RetryImage, DocRef<'_>)>,
+    ) -> Result<()> {
+        self.observe_session_table(operation, collection.namespace)?;
+        let image = image.filter(|_| !what.statement_ids.as_slice().is_empty());
+        what.needs_retry_image = image.map(|(kind, _)| kind);
+        let slot = match slots.last() {
+            Some(slot) => *slot,
+            None => self.reserve(operation, if image.is_some() { 2 } else { 1 })?.last(),
+        };
+        self.time_unit(operation, slot)?;
+        let wall_ms = self.wall_ms();
+        let mut statements = Statements::of(operation);
+        let mut entry = OplogEntry::new(what, slot, wall_ms);
+        let statement: Option<Statement> = statements.link(&mut entry)?;
+        self.append(operation, &entry)?;
+        statements.written(statement, slot);
+        if let Some((kind, image)) = image {
+            self.keep_image(operation, &statements, slot, kind, image)?;
+        }
+        self.record_statements(operation, statements, wall_ms)?;
+        self.tell_progress(operation, slot, wall_ms)
+    }
+}
+
+fn insert_operation<'a>(
+    collection: &events::Collection<'a>,
+    insert: &'a events::Insert<'a>,
+    from_migrate: bool,
+) -> OplogOperation<'a> {
+    let ns = collection.namespace.as_str().into();
+    let mut what = OplogOperation::insert(ns, collection.uuid, insert.document, insert.document_key);
+    what.tenant = tenant(collection);
+    what.statement_ids = insert.statement_ids.clone();
+    what.from_migrate = from_migrate.then_some(true);
+    what.destined_recipient = insert.destined_recipient.map(Into::into);
+    what
+}
+
+fn tenant(collection: &events::Collection<'_>) -> Option<ObjectId> {
+    collection.namespace.tenant().map(|tenant| ObjectId::from_bytes(tenant.0))
+}

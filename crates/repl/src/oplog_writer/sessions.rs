@@ -1,0 +1,122 @@
+//! Statements of retryable writes: their entries' session fields, the session's record, the image.
+
+use super::OplogWriter;
+use pando_base::{Error, ErrorCode, Namespace, Result};
+use pando_doc::DocRef;
+use pando_operation::Operation;
+use pando_oplog::{OpTime, OplogEntry, RetryImage, SessionInfo};
+use pando_session::{ActiveSession, Image, SessionRecord, writing_session};
+use std::sync::Arc;
+
+/// The statements that a unit of work carries out.
+pub(super) struct Statements {
+    session: Option<Arc<ActiveSession>>,
+    txn_number: i64,
+    /// The end of the chain, with what this unit has added.
+    last: OpTime,
+    written: Vec<(i32, OpTime)>,
+}
+
+/// The statement ids of an entry, to be entered once it is written.
+pub(super) struct Statement(Vec<i32>);
+
+impl Statements {
+    pub(super) fn of(operation: &Operation) -> Statements {
+        let session = writing_session(operation).cloned();
+        let (txn_number, last) = match &session {
+            Some(session) => {
+                let participant = session.participant();
+                (participant.txn_number(), participant.last_write())
+            }
+            None => (pando_session::NO_TXN_NUMBER, OpTime::NULL),
+        };
+        Statements { session, txn_number, last, written: Vec::new() }
+    }
+
+    /// Gives an entry its session, if it carries out statements. The entry borrows the session's id from here.
+    pub(super) fn link<'a>(&'a self, entry: &mut OplogEntry<'a>) -> Result<Option<Statement>> {
+        let ids = entry.operation.statement_ids.as_slice();
+        if ids.is_empty() {
+            return Ok(None);
+        }
+        let Some(session) = &self.session else {
+            let reason = "a write with statement ids needs a session that is checked out";
+            return Err(Error::new(ErrorCode::IllegalOperation, reason));
+        };
+        let statement = Statement(ids.to_vec());
+        entry.session = SessionInfo {
+            session_id: Some(session.document.view()),
+            txn_number: Some(self.txn_number),
+            txn_retry_counter: None,
+        };
+        entry.previous_op_time = Some(self.last);
+        Ok(Some(statement))
+    }
+
+    /// The entry is written: it is the end of the chain.
+    pub(super) fn written(&mut self, statement: Option<Statement>, slot: OpTime) {
+        let Some(Statement(ids)) = statement else { return };
+        self.written.extend(ids.into_iter().map(|id| (id, slot)));
+        self.last = slot;
+    }
+}
+
+impl OplogWriter {
+    /// Writes the session's record, and has the session learn of its statements when the unit commits.
+    pub(super) fn record_statements(
+        &self,
+        operation: &mut Operation,
+        statements: Statements,
+        wall_ms: i64,
+    ) -> Result<()> {
+        let Statements { session: Some(session), txn_number, last, written } = statements else { return Ok(()) };
+        if written.is_empty() {
+            return Ok(());
+        }
+        let record = SessionRecord {
+            session: session.session,
+            txn_number,
+            last_write: last,
+            last_write_ms: wall_ms,
+            state: None,
+        };
+        self.table.store(operation, &record)?;
+        Ok(operation
+            .recovery_unit
+            .on_commit(move |_| session.participant().statements_committed(txn_number, &written))?)
+    }
+
+    /// Keeps the document that a retry of findAndModify returns.
+    pub(super) fn keep_image(
+        &self,
+        operation: &mut Operation,
+        statements: &Statements,
+        slot: OpTime,
+        kind: RetryImage,
+        image: DocRef<'_>,
+    ) -> Result<()> {
+        let Some(session) = &statements.session else { return Ok(()) };
+        let image = Image {
+            session: session.session,
+            txn_number: statements.txn_number,
+            timestamp: slot.timestamp,
+            kind,
+            image: image.to_doc(),
+            is_invalidated: false,
+        };
+        self.table.store_image(operation, &image)
+    }
+
+    /// Somebody writes to `config.transactions` by hand: what sessions know of it does not hold once that commits.
+    pub(super) fn observe_session_table(&self, operation: &mut Operation, namespace: &Namespace) -> Result<()> {
+        if namespace.is_session_transactions() {
+            self.invalidate_sessions(operation)?;
+        }
+        Ok(())
+    }
+
+    pub(super) fn invalidate_sessions(&self, operation: &mut Operation) -> Result<()> {
+        let sessions = self.sessions.clone();
+        Ok(operation.recovery_unit.on_commit(move |_| sessions.invalidate_all(ErrorCode::Interrupted))?)
+    }
+}

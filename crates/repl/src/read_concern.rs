@@ -1,0 +1,177 @@
+//! Read concerns: what clients ask for, and the rules between the fields. The waiting is the node's.
+
+use pando_base::{Error, ErrorCode, Result, Timestamp};
+use pando_doc::{Doc, DocBuilder, DocRef};
+use pando_oplog::OpTime;
+use pando_session::fields::{Fields, document, text, timestamp};
+
+/// How much of the set must have what is read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Level {
+    /// This node: its newest data.
+    #[default]
+    Local,
+    /// This node, orphans of a sharded collection included.
+    Available,
+    /// A majority.
+    Majority,
+    /// A majority, and nobody has anything newer.
+    Linearizable,
+    /// A majority, at one point in time.
+    Snapshot,
+}
+
+impl Level {
+    /// The text in the field `level`.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Level::Local => "local",
+            Level::Available => "available",
+            Level::Majority => "majority",
+            Level::Linearizable => "linearizable",
+            Level::Snapshot => "snapshot",
+        }
+    }
+
+    fn parse(name: &str) -> Result<Level> {
+        let all = [Level::Local, Level::Available, Level::Majority, Level::Linearizable, Level::Snapshot];
+        all.into_iter().find(|level| level.as_str() == name).ok_or_else(|| {
+            Error::bad_value(format!("Enumeration value '{name}' for field 'readConcern.level' is not a valid value."))
+        })
+    }
+}
+
+/// What a read asks for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ReadConcern {
+    /// `level`; the default if it was not given.
+    pub level: Level,
+    /// Was the level given?
+    pub is_explicit: bool,
+    /// `afterClusterTime`: what is read must include everything up to then.
+    pub after_cluster_time: Option<Timestamp>,
+    /// `atClusterTime`: what is read is as of then.
+    pub at_cluster_time: Option<Timestamp>,
+    /// `afterOpTime`: the same as after a cluster time, for servers among themselves.
+    pub after_op_time: Option<OpTime>,
+}
+
+impl ReadConcern {
+    /// Reads the field `readConcern` of a command.
+    pub fn of_command(command: DocRef<'_>) -> Result<ReadConcern> {
+        match Fields::of("command", command).optional("readConcern", document)? {
+            Some(concern) => ReadConcern::parse(concern),
+            None => Ok(ReadConcern::default()),
+        }
+    }
+
+    /// Reads a read concern.
+    pub fn parse(concern: DocRef<'_>) -> Result<ReadConcern> {
+        let fields = Fields::of("readConcern", concern);
+        fields.only(&[
+            "level",
+            "afterClusterTime",
+            "atClusterTime",
+            "afterOpTime",
+            "provenance",
+            "allowTransactionTableSnapshot",
+            "$_waitLastStableRecoveryTimestamp",
+        ])?;
+        let level = fields.optional("level", text)?.map(Level::parse).transpose()?;
+        let after_op_time = fields.optional("afterOpTime", document)?.map(OpTime::parse).transpose()?;
+        let parsed = ReadConcern {
+            level: level.unwrap_or_default(),
+            is_explicit: level.is_some(),
+            after_cluster_time: fields.optional("afterClusterTime", timestamp)?,
+            at_cluster_time: fields.optional("atClusterTime", timestamp)?,
+            after_op_time,
+        };
+        parsed.check()?;
+        Ok(parsed)
+    }
+
+    fn check(&self) -> Result<()> {
+        let is_null = |time: Option<Timestamp>| time.is_some_and(Timestamp::is_none);
+        let follows = matches!(self.level, Level::Local | Level::Majority | Level::Snapshot);
+        let refusals = [
+            (
+                self.after_cluster_time.is_some() && self.after_op_time.is_some(),
+                "Can not specify both afterClusterTime and afterOpTime",
+            ),
+            (
+                self.after_cluster_time.is_some() && self.at_cluster_time.is_some(),
+                "Specifying a timestamp for readConcern snapshot in a causally consistent session is not allowed. See \
+                 https://docs.mongodb.com/manual/core/read-isolation-consistency-recency/#causal-consistency",
+            ),
+            (
+                self.after_cluster_time.is_some() && !follows,
+                "afterClusterTime field can be set only if level is equal to majority, local, or snapshot",
+            ),
+            (
+                self.after_op_time.is_some() && self.level == Level::Snapshot,
+                "afterOpTime field can be set only if level is equal to majority or local",
+            ),
+            (
+                self.at_cluster_time.is_some() && self.level != Level::Snapshot,
+                "atClusterTime field can be set only if level is equal to snapshot",
+            ),
+            (is_null(self.after_cluster_time), "afterClusterTime cannot be a null timestamp"),
+            (is_null(self.at_cluster_time), "atClusterTime cannot be a null timestamp"),
+        ];
+        match refusals.into_iter().find(|(refused, _)| *refused) {
+            Some((_, reason)) => Err(Error::new(ErrorCode::InvalidOptions, reason)),
+            None => Ok(()),
+        }
+    }
+
+    /// As replies and the log show it.
+    pub fn to_doc(&self) -> Doc {
+        let mut builder = DocBuilder::new();
+        builder.append("level", self.level.as_str());
+        builder.append_some("afterClusterTime", self.after_cluster_time);
+        builder.append_some("atClusterTime", self.at_cluster_time);
+        builder.append("provenance", if self.is_explicit { "clientSupplied" } else { "implicitDefault" });
+        builder.finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pando_doc::doc;
+
+    #[test]
+    fn r8_levels_and_times() {
+        let time = Timestamp::new(5, 1);
+        let cases = [
+            (doc! {}, Level::Local),
+            (doc! { "level": "available" }, Level::Available),
+            (doc! { "level": "majority", "afterClusterTime": time }, Level::Majority),
+            (doc! { "level": "linearizable" }, Level::Linearizable),
+            (doc! { "level": "snapshot", "atClusterTime": time }, Level::Snapshot),
+            (doc! { "afterOpTime": { "ts": time, "t": 1_i64 } }, Level::Local),
+        ];
+        for (document, level) in cases {
+            assert_eq!(ReadConcern::parse(document.view()).unwrap().level, level);
+        }
+    }
+
+    #[test]
+    fn r8_refusals() {
+        let (time, none) = (Timestamp::new(5, 1), Timestamp::NONE);
+        let cases = [
+            (doc! { "level": "most" }, 2),
+            (doc! { "level": 1 }, 14),
+            (doc! { "x": 1 }, 40415),
+            (doc! { "level": "available", "afterClusterTime": time }, 72),
+            (doc! { "level": "linearizable", "afterClusterTime": time }, 72),
+            (doc! { "level": "majority", "atClusterTime": time }, 72),
+            (doc! { "level": "snapshot", "atClusterTime": time, "afterClusterTime": time }, 72),
+            (doc! { "afterClusterTime": time, "afterOpTime": { "ts": time, "t": 1_i64 } }, 72),
+            (doc! { "afterClusterTime": none }, 72),
+        ];
+        for (document, code) in cases {
+            assert_eq!(ReadConcern::parse(document.view()).unwrap_err().code().number(), code, "{document:?}");
+        }
+    }
+}

@@ -1,0 +1,243 @@
+//! The sessions of this node and who has them checked out.
+//!
+//! An operation with a `txnNumber` checks its session out before it runs and back in when it ends; meanwhile others of the
+//! same session wait, first come, first served. A child is checked out with its parent: they share one permit.
+//!
+//! An operation that has begun a retryable write carries its session with it ([`writing_session`]): that is how the
+//! observer that writes the oplog learns whose statements it writes down.
+//!
+//! Killing a session interrupts the operation that has it; ordinary check-outs wait until the killer has checked it out
+//! in turn and is done.
+//!
+//! Lock order: a shard of sessions, then a session's runtime. A participant's lock is taken last and held for a few
+//! instructions. No lock is held over an await.
+
+mod entry;
+
+use crate::history::History;
+use crate::id::LogicalSessionId;
+use crate::participant::Participant;
+use crate::table::SessionTable;
+use entry::Entry;
+use pando_base::{ErrorCode, OperationContext, Result};
+use pando_operation::Operation;
+use parking_lot::{Mutex, MutexGuard};
+use std::collections::HashMap;
+use std::hash::{BuildHasher, RandomState};
+use std::sync::Arc;
+
+/// Sessions are looked up by every retryable write; shards keep them from queueing for one lock.
+const SHARD_COUNT: usize = 16;
+
+type Shard = Mutex<HashMap<LogicalSessionId, Arc<Entry>>>;
+
+/// The sessions of this node. Clones are of the same catalog.
+#[derive(Clone)]
+pub struct SessionCatalog(Arc<Catalog>);
+
+struct Catalog {
+    shards: [Shard; SHARD_COUNT],
+    hasher: RandomState,
+}
+
+/// A session whose state the operation that has it checked out may use.
+pub struct ActiveSession {
+    /// Which one.
+    pub session: LogicalSessionId,
+    /// Its id as oplog entries have it.
+    pub document: pando_doc::Doc,
+    participant: Mutex<Participant>,
+}
+
+impl ActiveSession {
+    pub(crate) fn new(session: LogicalSessionId) -> ActiveSession {
+        let participant = Mutex::new(Participant::new(session));
+        ActiveSession { session, document: session.to_doc(), participant }
+    }
+
+    /// Its state. Nobody else uses it while it is checked out.
+    pub fn participant(&self) -> MutexGuard<'_, Participant> {
+        self.participant.lock()
+    }
+}
+
+/// What there is to tell of a session.
+#[derive(Clone, Debug)]
+pub struct SessionInfo {
+    /// The session that the client knows.
+    pub session: LogicalSessionId,
+    /// The number of the operation that has it.
+    pub operation_id: Option<u32>,
+    /// When it was last checked out, on the clock that was given.
+    pub last_checkout_ms: i64,
+    /// Operations that wait for it.
+    pub waiting: usize,
+}
+
+impl SessionCatalog {
+    /// Without sessions.
+    pub fn new() -> SessionCatalog {
+        SessionCatalog(Arc::new(Catalog { shards: Default::default(), hasher: RandomState::new() }))
+    }
+
+    /// Waits until the session is free and takes it. `now_ms` is kept as the time of its last use.
+    pub async fn check_out(
+        &self,
+        context: &OperationContext,
+        session: LogicalSessionId,
+        now_ms: i64,
+    ) -> Result<CheckedOutSession> {
+        loop {
+            let entry = self.entry(session.parent());
+            let permit = context.interruptible(entry.acquire()).await?;
+            if entry.is_reaped() {
+                continue;
+            }
+            if entry.is_being_killed() {
+                drop(permit);
+                context.interruptible(entry.killed()).await?;
+                continue;
+            }
+            let active = entry.active(session);
+            entry.checked_out(context, now_ms);
+            return Ok(CheckedOutSession { active, _held: Held { entry, _permit: permit } });
+        }
+    }
+
+    /// Tells whoever has the session to stop. The token checks it out for what is left to do; as long as it lives nobody
+    /// else gets the session. None if there is no such session.
+    pub fn kill(&self, session: LogicalSessionId, code: ErrorCode) -> Option<KillToken> {
+        let entry = Arc::clone(self.shard(session.parent()).lock().get(&session.parent())?);
+        entry.request_kill(code);
+        Some(KillToken { entry })
+    }
+
+    /// Makes the state of every session invalid, and interrupts those that are in use: after a rollback, or when
+    /// `config.transactions` was changed by hand.
+    pub fn invalidate_all(&self, code: ErrorCode) {
+        for entry in self.entries() {
+            entry.interrupt(code);
+            entry.invalidate();
+        }
+    }
+
+    /// Forgets sessions that nobody uses or waits for and that were last used before this time, if the function agrees.
+    pub fn reap(&self, last_use_before_ms: i64, mut agrees: impl FnMut(LogicalSessionId) -> bool) -> usize {
+        let mut reaped = 0;
+        for shard in &self.0.shards {
+            shard.lock().retain(|session, entry| {
+                let gone = entry.is_idle_since(last_use_before_ms) && agrees(*session) && entry.reap();
+                reaped += usize::from(gone);
+                !gone
+            });
+        }
+        reaped
+    }
+
+    /// What there is to tell of every session.
+    pub fn list(&self) -> Vec<SessionInfo> {
+        self.entries().iter().map(|entry| entry.info()).collect()
+    }
+
+    fn entries(&self) -> Vec<Arc<Entry>> {
+        self.0.shards.iter().flat_map(|shard| shard.lock().values().cloned().collect::<Vec<_>>()).collect()
+    }
+
+    fn entry(&self, parent: LogicalSessionId) -> Arc<Entry> {
+        let mut shard = self.shard(parent).lock();
+        Arc::clone(shard.entry(parent).or_insert_with(|| Arc::new(Entry::new(parent))))
+    }
+
+    fn shard(&self, parent: LogicalSessionId) -> &Shard {
+        let hash = self.0.hasher.hash_one(parent);
+        &self.0.shards[hash as usize % SHARD_COUNT]
+    }
+}
+
+impl Default for SessionCatalog {
+    fn default() -> SessionCatalog {
+        SessionCatalog::new()
+    }
+}
+
+/// The permit of a session. Dropping it lets the next one have it.
+struct Held {
+    entry: Arc<Entry>,
+    _permit: entry::Permit,
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        self.entry.checked_in();
+    }
+}
+
+/// A session that an operation has checked out. Dropping it checks it in.
+pub struct CheckedOutSession {
+    active: Arc<ActiveSession>,
+    _held: Held,
+}
+
+impl CheckedOutSession {
+    /// The session.
+    pub fn active(&self) -> &Arc<ActiveSession> {
+        &self.active
+    }
+
+    /// Reads the state if it is not known, and begins the retryable write of this number or goes on with it. From then on
+    /// what the operation writes with statement ids belongs to the session.
+    pub fn begin_or_continue(
+        &self,
+        operation: &mut Operation,
+        table: &dyn SessionTable,
+        history: &History,
+        txn_number: i64,
+    ) -> Result<()> {
+        if !self.active.participant().is_valid() {
+            let record = table.load(operation, &self.active.session)?;
+            self.active.participant().refresh(record, history)?;
+        }
+        self.active.participant().begin_or_continue(txn_number)?;
+        operation.extensions.insert(WritingSession(Arc::clone(&self.active)));
+        Ok(())
+    }
+
+    /// What the operation writes from now on is not the session's.
+    pub fn leave(&self, operation: &mut Operation) {
+        operation.extensions.remove::<WritingSession>();
+    }
+}
+
+/// What an operation carries while it writes in a session.
+struct WritingSession(Arc<ActiveSession>);
+
+/// The session in which an operation carries out a retryable write.
+pub fn writing_session(operation: &Operation) -> Option<&Arc<ActiveSession>> {
+    operation.extensions.get::<WritingSession>().map(|writing| &writing.0)
+}
+
+/// Says that a session is being killed. Nobody gets it until the token goes.
+pub struct KillToken {
+    entry: Arc<Entry>,
+}
+
+impl KillToken {
+    /// The session that is killed.
+    pub fn session(&self) -> LogicalSessionId {
+        self.entry.session()
+    }
+
+    /// Waits until the operation that had the session has given it back. What is left of it (a transaction without an
+    /// operation) can be ended then, before the token is dropped.
+    pub async fn check_out(&self, context: &OperationContext) -> Result<()> {
+        let permit = context.interruptible(self.entry.acquire()).await?;
+        drop(permit);
+        Ok(())
+    }
+}
+
+impl Drop for KillToken {
+    fn drop(&mut self) {
+        self.entry.kill_done();
+    }
+}

@@ -1,0 +1,81 @@
+//! The tables of sessions as collections of this node.
+
+use crate::id::LogicalSessionId;
+use crate::record::SessionRecord;
+use crate::table::{Image, SessionTable};
+use pando_base::{Error, ErrorCode, Namespace, Result};
+use pando_catalog::{Catalog, Collection};
+use pando_collection::{Constraints, InsertOptions, InsertStatement, UpdateArguments, WritePath};
+use pando_doc::{Doc, DocRef, Value};
+use pando_operation::Operation;
+use std::sync::Arc;
+
+/// `config.transactions` and `config.image_collection` of this node.
+pub struct StoredSessions {
+    catalog: Arc<Catalog>,
+    /// Without observers: the oplog entry of the write that a record tells of stands for the record too.
+    write_path: Arc<WritePath>,
+}
+
+impl StoredSessions {
+    /// The tables in this catalog. The write path must have no observers.
+    pub fn new(catalog: Arc<Catalog>, write_path: Arc<WritePath>) -> StoredSessions {
+        StoredSessions { catalog, write_path }
+    }
+
+    fn find(&self, operation: &mut Operation, table: &Namespace, session: &LogicalSessionId) -> Result<Option<Doc>> {
+        let Some(collection) = self.catalog.collection_for_write(operation, table)? else { return Ok(None) };
+        let id = session.to_doc();
+        let found = self.write_path.find_by_id(operation, &collection, Value::Document(id.view()))?;
+        Ok(found.map(|(_, document)| document))
+    }
+
+    /// Inserts the document, or puts it in place of the one with its `_id`.
+    fn put(&self, operation: &mut Operation, collection: &Collection, document: DocRef<'_>) -> Result<()> {
+        let id = document.get("_id").unwrap_or(Value::Null);
+        match self.write_path.find_by_id(operation, collection, id)? {
+            Some((record_id, old)) => {
+                let mut arguments = UpdateArguments::new(record_id, old.view(), document, document);
+                arguments.constraints = Constraints::Relaxed;
+                self.write_path.update_document(operation, collection, &arguments)?;
+            }
+            None => {
+                let options = InsertOptions { constraints: Constraints::Relaxed, ..InsertOptions::default() };
+                self.write_path.insert_documents(operation, collection, &[InsertStatement::new(document)], options)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn require(&self, operation: &mut Operation, table: &Namespace) -> Result<Arc<Collection>> {
+        self.catalog.collection_for_write(operation, table)?.ok_or_else(|| {
+            let reason = format!(
+                "Unable to persist transaction state because the session transaction collection is missing. This \
+                 indicates that the {table} collection has been manually deleted."
+            );
+            Error::new(ErrorCode::location(40527), reason)
+        })
+    }
+}
+
+impl SessionTable for StoredSessions {
+    fn load(&self, operation: &mut Operation, session: &LogicalSessionId) -> Result<Option<SessionRecord>> {
+        let found = self.find(operation, Namespace::session_transactions(), session)?;
+        found.map(|document| SessionRecord::parse(document.view())).transpose()
+    }
+
+    fn store(&self, operation: &mut Operation, record: &SessionRecord) -> Result<()> {
+        let collection = self.require(operation, Namespace::session_transactions())?;
+        self.put(operation, &collection, record.to_doc().view())
+    }
+
+    fn load_image(&self, operation: &mut Operation, session: &LogicalSessionId) -> Result<Option<Image>> {
+        let found = self.find(operation, Namespace::config_images(), session)?;
+        found.map(|document| Image::parse(document.view())).transpose()
+    }
+
+    fn store_image(&self, operation: &mut Operation, image: &Image) -> Result<()> {
+        let collection = self.require(operation, Namespace::config_images())?;
+        self.put(operation, &collection, image.to_doc().view())
+    }
+}
