@@ -1,8 +1,9 @@
-//! Benchmarks beside peers, started by the script `bench` at the root: `./bench engine`, `./bench recovery`.
+//! Benchmarks beside peers, started by the script `bench` at the root: `./bench engine`, `./bench recovery`, `./bench server`.
 //!
 //! The parent process prints the workload, starts one child for each system, gathers the figures as JSON lines and prints
 //! one table. From the bottom up: [`workload`] is what is stored, [`peers`] the systems behind one trait, [`measure`] what is
-//! measured besides time, [`phases`] what a child does with a system, [`report`] what becomes of the figures.
+//! measured besides time, [`phases`] what a child does with a system, [`report`] what becomes of the figures. [`server`] is the
+//! odd one: there the systems are servers and this process is their load.
 //!
 //! Peers are dependencies of this crate alone, and nothing depends on it.
 #![allow(
@@ -19,6 +20,7 @@ mod peers;
 mod phases;
 mod recovery;
 mod report;
+mod server;
 mod workload;
 
 use clap::Parser;
@@ -34,6 +36,7 @@ fn main() -> ExitCode {
     let result = match Options::parse().command {
         Command::Engine(options) => engine::run(&options),
         Command::Recovery(options) => recovery::run(&options),
+        Command::Server(options) => server::run(&options),
         Command::Child(options) => run_child(&options),
     };
     match result {

@@ -1,6 +1,7 @@
 //! The command line.
 
 use crate::peers::System;
+use crate::server::ServerOptions;
 use clap::{Args, Parser, Subcommand};
 use std::path::PathBuf;
 
@@ -20,6 +21,8 @@ pub enum Command {
     Engine(EngineOptions),
     /// Replay of a log, open of a large store, idle memory: our engine alone.
     Recovery(RecoveryOptions),
+    /// A load for our server and for PostgreSQL.
+    Server(ServerOptions),
     /// One system's part of a benchmark; started by the others.
     #[command(hide = true)]
     Child(ChildOptions),

@@ -7,7 +7,7 @@ mod table;
 mod targets;
 
 pub use metrics::{METRICS, Metric, RECOVERY_METRICS};
-pub use table::print_table;
+pub use table::{print_table, readable};
 pub use targets::{ENGINE_TARGETS, RECOVERY_TARGETS, print_targets};
 
 use crate::Error;
@@ -85,7 +85,12 @@ pub struct Figures(pub Vec<Figure>);
 impl Figures {
     /// The value of a metric on a system.
     pub fn value(&self, system: System, metric: &str) -> Option<f64> {
-        let matches = |figure: &&Figure| figure.system == system.name() && figure.metric == metric;
+        self.of(system.name(), metric)
+    }
+
+    /// The same for a system that is no peer of the engine.
+    pub fn of(&self, system: &str, metric: &str) -> Option<f64> {
+        let matches = |figure: &&Figure| figure.system == system && figure.metric == metric;
         self.0.iter().rev().find(matches).map(|figure| figure.value)
     }
 

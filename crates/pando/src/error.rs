@@ -26,6 +26,9 @@ pub enum PandoError {
     /// A store is in the way.
     #[error("{} is there already; choose another with --data-directory", .0.display())]
     Occupied(PathBuf),
+    /// The server could not start, or not end.
+    #[error("{0}")]
+    Server(pando_base::Error),
     /// A word of the command line means nothing.
     #[error("{0}")]
     Argument(String),

@@ -1,33 +1,37 @@
 //! The binary.
 //!
-//! Until there is a server it is the engine's inspector: `pando inspect` looks into a store without changing it, and
-//! `pando demo` makes a small store to look at. Run without a command it describes `./pando-data`, or says how to get one.
+//! `pando` without a command, or `pando serve`, is a node that speaks MongoDB's wire protocol; called by the name `mongod`
+//! it takes mongod's options only. `pando inspect` looks into a store without changing it, and `pando demo` makes a small
+//! one to look at.
 //!
-//! This crate opens an engine in one place ([`store`]) and otherwise knows the interface only, so that every command also
+//! This crate opens an engine in one place ([`store`]) and otherwise knows the interface only, so that every question also
 //! works on the oracle in tests. Exit status: 0, or 1 if something failed or is damaged, or 2 for a command line that
 //! makes no sense.
 
 mod demo;
 mod error;
 mod inspect;
+mod serve;
 mod show;
 mod store;
 
 use clap::{Parser, Subcommand};
 use error::{PandoError, Result};
 use pando_env::Env;
+use serve::ProgramName;
+use std::ffi::OsString;
 use std::io::{self, BufWriter, Write};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 const DATA_DIRECTORY: &str = "./pando-data";
 
-/// A document database that speaks MongoDB's wire protocol. So far: its storage engine.
+/// A document database that speaks MongoDB's wire protocol.
 #[derive(Parser)]
-#[command(name = "pando", version)]
+#[command(name = "pando", version, after_help = HINT)]
 struct CommandLine {
     #[command(subcommand)]
-    command: Option<Command>,
+    command: Command,
 }
 
 #[derive(Subcommand)]
@@ -43,48 +47,66 @@ enum Command {
         #[arg(long, default_value_t = 1000)]
         documents: u32,
     },
+    /// Serves: the same as no command at all; `pando serve --help` lists its options
+    Serve,
+}
+
+const HINT: &str = "Without a command it serves on 127.0.0.1:27017, with its data in ./pando-data.";
+
+/// What the first words ask for.
+enum Asked {
+    /// A node, with these words.
+    Serve(Vec<OsString>),
+    /// One of the tools.
+    Tool(Vec<OsString>),
 }
 
 fn main() -> ExitCode {
-    let mut out = BufWriter::new(io::stdout().lock());
-    let result = run(CommandLine::parse(), &Env::real(), &mut out).and_then(|()| Ok(out.flush()?));
-    match result {
-        // The reader of a pipe has seen enough.
-        Err(PandoError::Output(error)) if error.kind() == io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            drop(out);
-            eprintln!("pando: {error}");
-            ExitCode::FAILURE
+    let words: Vec<OsString> = std::env::args_os().collect();
+    let (env, name) = (Env::real(), ProgramName::of(words.first()));
+    let outcome = match asked(name, words) {
+        Asked::Serve(words) => serve::run(&env, name, words),
+        Asked::Tool(words) => tool(&env, words),
+    };
+    outcome.unwrap_or_else(|error| {
+        eprintln!("{}: {error}", name.text());
+        match error {
+            PandoError::Argument(_) => ExitCode::from(2),
+            _ => ExitCode::FAILURE,
         }
+    })
+}
+
+/// Options in front mean a node; so does the name of MongoDB's program, which has no tools.
+fn asked(name: ProgramName, mut words: Vec<OsString>) -> Asked {
+    let first = words.get(1).and_then(|word| word.to_str());
+    match first {
+        Some("serve") if name == ProgramName::Pando => {
+            words.remove(1);
+            Asked::Serve(words)
+        }
+        Some("--help" | "-h" | "--version" | "-V") if name == ProgramName::Pando => Asked::Tool(words),
+        Some(word) if name == ProgramName::Pando && !word.starts_with('-') => Asked::Tool(words),
+        _ => Asked::Serve(words),
+    }
+}
+
+fn tool(env: &Env, words: Vec<OsString>) -> Result<ExitCode> {
+    let mut out = BufWriter::new(io::stdout().lock());
+    match run(CommandLine::parse_from(words), env, &mut out).and_then(|()| Ok(out.flush()?)) {
+        // The reader of a pipe has seen enough.
+        Err(PandoError::Output(error)) if error.kind() == io::ErrorKind::BrokenPipe => Ok(ExitCode::SUCCESS),
+        outcome => outcome.map(|()| ExitCode::SUCCESS),
     }
 }
 
 fn run(command_line: CommandLine, env: &Env, out: &mut dyn Write) -> Result<()> {
     match command_line.command {
-        None if store::is_there(env, Path::new(DATA_DIRECTORY))? => inspect::Inspect::default().run(env, out),
-        None => Ok(write!(out, "{WELCOME}")?),
-        Some(Command::Inspect(inspect)) => inspect.run(env, out),
-        Some(Command::Demo { data_directory, documents }) => demo::run(env, &data_directory, documents, out),
+        Command::Inspect(inspect) => inspect.run(env, out),
+        Command::Demo { data_directory, documents } => demo::run(env, &data_directory, documents, out),
+        Command::Serve => Err(PandoError::Argument("serve has to be the first word".into())),
     }
 }
-
-const WELCOME: &str = "\
-This is Pando. The server is still to come; what is here so far is its storage engine and a tool that looks into it.
-
-There is no store in ./pando-data yet. To make a small one and look around in it:
-
-    pando demo                        (or: cargo run --release -- demo)
-    pando inspect                     what the store is made of
-    pando inspect tables              its tables
-    pando inspect dump people         what is in one of them
-    pando inspect log                 the oplog
-    pando inspect verify              reads and checks every byte
-    pando inspect statistics          the engine's figures
-    pando inspect salvage DIRECTORY   saves what is intact of a damaged store into a new one
-
-Any other store: pando inspect --data-directory DIRECTORY ...
-";
 
 #[cfg(test)]
 mod tests {
@@ -101,28 +123,35 @@ mod tests {
     #[test]
     fn the_command_line_is_consistent() {
         CommandLine::command().debug_assert();
-        for line in ["pando", "pando demo --documents 5", "pando inspect", "pando inspect --data-directory x dump t"] {
+        for line in ["pando demo --documents 5", "pando inspect", "pando inspect --data-directory x dump t"] {
             assert!(CommandLine::try_parse_from(line.split(' ')).is_ok(), "{line}");
         }
     }
 
     #[test]
-    fn the_welcome_names_commands_that_exist() {
-        let commands = WELCOME.lines().filter_map(|line| line.strip_prefix("    pando "));
-        for command in commands {
-            let words = command.split("  ").next().unwrap_or_default();
-            assert!(CommandLine::try_parse_from(format!("pando {words}").split(' ')).is_ok(), "{command}");
-        }
+    fn u12_the_first_words_decide() {
+        let serves = |line: &str| {
+            let words: Vec<OsString> = line.split(' ').map(OsString::from).collect();
+            match asked(ProgramName::of(words.first()), words) {
+                Asked::Serve(words) => Some(words.len()),
+                Asked::Tool(_) => None,
+            }
+        };
+        assert_eq!(
+            (serves("pando"), serves("./pando serve --port 1"), serves("pando --port 1")),
+            (Some(1), Some(3), Some(3))
+        );
+        assert_eq!((serves("pando inspect"), serves("pando --help"), serves("pando nonsense")), (None, None, None));
+        assert_eq!((serves("/usr/bin/mongod --help"), serves("mongod inspect")), (Some(2), Some(2)));
     }
 
     #[test]
     fn a_demo_is_made_once_and_can_be_inspected() {
         let env = Simulation::new(7).env();
-        assert_eq!(tell(&env, "pando").unwrap(), WELCOME);
         assert!(matches!(tell(&env, "pando inspect"), Err(PandoError::NoStore(_))));
         assert!(tell(&env, "pando demo --documents 20").unwrap().contains("20 documents"));
         assert!(matches!(tell(&env, "pando demo"), Err(PandoError::Occupied(_))));
-        assert!(tell(&env, "pando").unwrap().contains("2 tables"));
+        assert!(tell(&env, "pando inspect").unwrap().contains("2 tables"));
         assert!(tell(&env, "pando inspect dump people").unwrap().ends_with("20 pairs\n"));
         assert!(tell(&env, "pando inspect log").unwrap().starts_with("20 entries"));
         assert!(tell(&env, "pando inspect verify").unwrap().ends_with("everything holds\n"));

@@ -19,6 +19,11 @@ pub fn open_to_look(env: &Env, directory: &Path) -> Result<Arc<dyn Engine>> {
     Ok(DurableEngine::open(env, directory, options)?)
 }
 
+/// Opens the store of a node, or makes it.
+pub fn open(env: &Env, directory: &Path, options: EngineOptions) -> Result<Arc<dyn Engine>> {
+    Ok(DurableEngine::open(env, directory, options)?)
+}
+
 /// Makes a new store with an oplog.
 pub fn create(env: &Env, directory: &Path) -> Result<Arc<dyn Engine>> {
     if is_there(env, directory)? {

@@ -29,12 +29,6 @@ pub struct Inspect {
     question: Option<Question>,
 }
 
-impl Default for Inspect {
-    fn default() -> Inspect {
-        Inspect { data_directory: DATA_DIRECTORY.into(), question: None }
-    }
-}
-
 #[derive(Subcommand)]
 enum Question {
     /// What the store, its base and its log are made of (this is the default)

@@ -1,0 +1,309 @@
+//! PostgreSQL's protocol, version 3, with the documents as JSONB.
+//!
+//! What a careful user would do: the key is a column of its own under collation "C", the document a `jsonb` beside it; room
+//! for updates in place (`fillfactor`) where there are updates; an expression index for the range, a GIN index for the list.
+//! Every statement is prepared when the connection is made and travels as Bind, Execute and Sync in one write, so the server
+//! parses and, after five executions, plans nothing. Bulk inserts are COPY in binary form, its fastest way in, one transaction for
+//! each batch, in one write with the query before it: the server ignores stray copy data if it refused the query.
+
+use super::{Answer, Chore, Dialect};
+use crate::Error;
+use crate::server::data::{Collection, Json, tag_name, user_key, write_fields, write_update};
+use crate::server::operation::Operation;
+
+/// The role and the database.
+pub const USER: &str = "bench";
+pub const DATABASE: &str = "postgres";
+
+const PROTOCOL_VERSION: i32 = 3 << 16;
+const TEXT: i32 = 25;
+const INT8: i32 = 20;
+const JSONB: i32 = 3802;
+/// In front of a `jsonb` in binary form.
+const JSONB_VERSION: u8 = 1;
+const COPY_SIGNATURE: &[u8] = b"PGCOPY\n\xff\r\n\0\0\0\0\0\0\0\0\0";
+
+/// Name, text and types of the parameters.
+const STATEMENTS: &[(&str, &str, &[i32])] = &[
+    ("find", "SELECT id, doc FROM usertable WHERE id = $1", &[TEXT]),
+    ("scan", "SELECT id, doc FROM usertable WHERE id >= $1 ORDER BY id LIMIT $2", &[TEXT, INT8]),
+    ("update", "UPDATE usertable SET doc = doc || $2 WHERE id = $1", &[TEXT, JSONB]),
+    ("insert_usertable", "INSERT INTO usertable VALUES ($1, $2)", &[TEXT, JSONB]),
+    ("insert_inserts", "INSERT INTO inserts VALUES ($1, $2)", &[TEXT, JSONB]),
+    ("insert_orders", "INSERT INTO orders VALUES ($1, $2)", &[INT8, JSONB]),
+    (
+        "range",
+        "SELECT id, doc FROM orders WHERE (doc->'number')::bigint >= $1 AND (doc->'number')::bigint < $2",
+        &[INT8, INT8],
+    ),
+    ("tag", "SELECT id, doc FROM orders WHERE doc->'tags' @> $1", &[JSONB]),
+    (
+        "aggregate",
+        "SELECT doc->>'category', count(*), sum((doc->'amount')::bigint) FROM orders \
+         WHERE (doc->'number')::bigint >= $1 AND (doc->'number')::bigint < $2 GROUP BY 1",
+        &[INT8, INT8],
+    ),
+    (
+        "aggregate_scan",
+        "SELECT doc->>'category', count(*), sum((doc->'amount')::bigint) FROM orders \
+         WHERE (doc->'amount')::bigint >= $1 GROUP BY 1",
+        &[INT8],
+    ),
+];
+
+/// The client's side of one connection.
+pub struct Postgres {
+    orders: u64,
+    progress: Progress,
+    scratch: Vec<u8>,
+}
+
+/// How far a reply was read.
+#[derive(Default)]
+struct Progress {
+    scanned_bytes: usize,
+    documents: u64,
+    error: Option<String>,
+}
+
+/// A parameter of a statement.
+enum Parameter<'a> {
+    Text(&'a [u8]),
+    Whole(u64),
+}
+
+impl Postgres {
+    /// Told how many orders there are, which decides what is in them.
+    pub fn new(orders: u64) -> Postgres {
+        Postgres { orders, progress: Progress::default(), scratch: Vec::new() }
+    }
+
+    fn insert(&mut self, out: &mut Vec<u8>, collection: Collection, number: u64) {
+        self.write_document(collection, number);
+        let document = Parameter::Text(&self.scratch);
+        match collection {
+            Collection::Users => execute(out, "insert_usertable", &[text(&user_key(number)), document]),
+            Collection::Inserts => execute(out, "insert_inserts", &[text(&user_key(number)), document]),
+            Collection::Orders => execute(out, "insert_orders", &[Parameter::Whole(number), document]),
+        }
+    }
+
+    fn copy(&mut self, out: &mut Vec<u8>, collection: Collection, numbers: std::ops::Range<u64>) {
+        query(out, &format!("COPY {} FROM STDIN (FORMAT binary)", collection.name()));
+        frame(out, b'd', |out| out.extend_from_slice(COPY_SIGNATURE));
+        for number in numbers {
+            self.write_document(collection, number);
+            frame(out, b'd', |out| {
+                out.extend_from_slice(&2_i16.to_be_bytes());
+                match collection {
+                    Collection::Orders => sized(out, &number.to_be_bytes()),
+                    Collection::Users | Collection::Inserts => sized(out, user_key(number).as_bytes()),
+                }
+                out.extend_from_slice(&(self.scratch.len() as i32 + 1).to_be_bytes());
+                out.push(JSONB_VERSION);
+                out.extend_from_slice(&self.scratch);
+            });
+        }
+        frame(out, b'd', |out| out.extend_from_slice(&(-1_i16).to_be_bytes()));
+        frame(out, b'c', |_| ());
+    }
+
+    fn write_document(&mut self, collection: Collection, number: u64) {
+        self.scratch.clear();
+        Json::object(&mut self.scratch, |sink| write_fields(collection, number, self.orders, sink));
+    }
+
+    /// Takes one message into account; true when it ends the reply.
+    fn take(&mut self, kind: u8, content: &[u8]) -> Result<bool, Error> {
+        match kind {
+            b'Z' => return Ok(true),
+            b'C' => self.progress.documents += affected(content),
+            b'E' => {
+                self.progress.error.get_or_insert_with(|| error_text(content));
+            }
+            b'R' if content != 0_i32.to_be_bytes() => return Err("the server asks for a password".into()),
+            _ => {}
+        }
+        Ok(false)
+    }
+}
+
+impl Dialect for Postgres {
+    fn greeting(&mut self) -> Vec<Chore> {
+        let mut startup = vec![0; 4];
+        startup.extend_from_slice(&PROTOCOL_VERSION.to_be_bytes());
+        for word in ["user", USER, "database", DATABASE, ""] {
+            string(&mut startup, word);
+        }
+        let size = startup.len() as i32;
+        startup[..4].copy_from_slice(&size.to_be_bytes());
+        vec![Chore::new(startup)]
+    }
+
+    fn first_words(&mut self) -> Vec<Chore> {
+        let mut chores = self.reset(Collection::Inserts);
+        chores.extend(prepared(|name| name == "insert_inserts"));
+        chores
+    }
+
+    fn preparation(&mut self) -> Vec<Chore> {
+        prepared(|_| true)
+    }
+
+    fn request(&mut self, operation: &Operation, out: &mut Vec<u8>) {
+        match *operation {
+            Operation::Find { number } => execute(out, "find", &[text(&user_key(number))]),
+            Operation::Scan { number, length } => {
+                execute(out, "scan", &[text(&user_key(number)), Parameter::Whole(length)]);
+            }
+            Operation::Update { number, field, version } => {
+                self.scratch.clear();
+                Json::object(&mut self.scratch, |sink| write_update(field, version, sink));
+                execute(out, "update", &[text(&user_key(number)), Parameter::Text(&self.scratch)]);
+            }
+            Operation::Insert { collection, number } => self.insert(out, collection, number),
+            Operation::InsertMany { collection, from, count } => self.copy(out, collection, from..from + count),
+            Operation::Range { from, length } => execute(out, "range", &range(from, length)),
+            Operation::Tag { tag } => execute(out, "tag", &[text(&format!("[\"{}\"]", tag_name(tag)))]),
+            Operation::Aggregate { from, length } => execute(out, "aggregate", &range(from, length)),
+            Operation::AggregateScan { amount } => execute(out, "aggregate_scan", &[Parameter::Whole(amount)]),
+        }
+    }
+
+    fn reply(&mut self, arrived: &[u8]) -> Result<Option<Answer>, Error> {
+        loop {
+            let start = self.progress.scanned_bytes;
+            let Some(&[kind, a, b, c, d]) = arrived.get(start..start + 5) else { return Ok(None) };
+            let length = usize::try_from(i32::from_be_bytes([a, b, c, d]))?;
+            let end = start + 1 + length;
+            if length < 4 {
+                return Err(format!("a message of {length} bytes").into());
+            }
+            let Some(content) = arrived.get(start + 5..end) else { return Ok(None) };
+            self.progress.scanned_bytes = end;
+            if self.take(kind, content)? {
+                let Progress { scanned_bytes, documents, error } = std::mem::take(&mut self.progress);
+                let outcome = error.map_or(Ok(documents), Err);
+                return Ok(Some(Answer { size_bytes: scanned_bytes, outcome }));
+            }
+        }
+    }
+
+    fn reset(&mut self, collection: Collection) -> Vec<Chore> {
+        let name = collection.name();
+        let mut texts = vec![format!("DROP TABLE IF EXISTS {name}")];
+        match collection {
+            Collection::Users => texts.push(table(name, "text COLLATE \"C\"", " WITH (fillfactor = 85)")),
+            Collection::Inserts => texts.push(table(name, "text COLLATE \"C\"", "")),
+            Collection::Orders => {
+                texts.push(table(name, "bigint", ""));
+                texts.push(format!("CREATE INDEX ON {name} (((doc->'number')::bigint))"));
+                texts.push(format!("CREATE INDEX ON {name} USING gin ((doc->'tags') jsonb_path_ops)"));
+            }
+        }
+        texts.iter().map(|text| chore(text)).collect()
+    }
+
+    fn settle(&mut self) -> Vec<Chore> {
+        vec![chore("VACUUM ANALYZE"), chore("CHECKPOINT")]
+    }
+}
+
+/// Prepares the statements that are wanted.
+fn prepared(is_wanted: impl Fn(&str) -> bool) -> Vec<Chore> {
+    let mut request = Vec::new();
+    for (name, statement, types) in STATEMENTS.iter().filter(|(name, ..)| is_wanted(name)) {
+        frame(&mut request, b'P', |out| {
+            string(out, name);
+            string(out, statement);
+            out.extend_from_slice(&(types.len() as i16).to_be_bytes());
+            types.iter().for_each(|oid| out.extend_from_slice(&oid.to_be_bytes()));
+        });
+    }
+    frame(&mut request, b'S', |_| ());
+    vec![Chore::new(request)]
+}
+
+fn table(name: &str, key: &str, options: &str) -> String {
+    format!("CREATE TABLE {name} (id {key} PRIMARY KEY, doc jsonb NOT NULL){options}")
+}
+
+fn chore(text: &str) -> Chore {
+    let mut request = Vec::new();
+    query(&mut request, text);
+    Chore::new(request)
+}
+
+fn text(text: &str) -> Parameter<'_> {
+    Parameter::Text(text.as_bytes())
+}
+
+fn range(from: u64, length: u64) -> [Parameter<'static>; 2] {
+    [Parameter::Whole(from), Parameter::Whole(from + length)]
+}
+
+/// A message: its kind, its length, and what `fill` puts behind them.
+fn frame(out: &mut Vec<u8>, kind: u8, fill: impl FnOnce(&mut Vec<u8>)) {
+    out.push(kind);
+    let start = out.len();
+    out.extend_from_slice(&[0; 4]);
+    fill(out);
+    let length = (out.len() - start) as i32;
+    if let Some(place) = out.get_mut(start..start + 4) {
+        place.copy_from_slice(&length.to_be_bytes());
+    }
+}
+
+fn string(out: &mut Vec<u8>, text: &str) {
+    out.extend_from_slice(text.as_bytes());
+    out.push(0);
+}
+
+fn sized(out: &mut Vec<u8>, bytes: &[u8]) {
+    out.extend_from_slice(&(bytes.len() as i32).to_be_bytes());
+    out.extend_from_slice(bytes);
+}
+
+/// A simple query.
+fn query(out: &mut Vec<u8>, text: &str) {
+    frame(out, b'Q', |out| string(out, text));
+}
+
+/// Bind, Execute, Sync. Numbers travel in binary form, all else and the results as text.
+fn execute(out: &mut Vec<u8>, statement: &str, parameters: &[Parameter<'_>]) {
+    frame(out, b'B', |out| {
+        string(out, "");
+        string(out, statement);
+        out.extend_from_slice(&(parameters.len() as i16).to_be_bytes());
+        for parameter in parameters {
+            let is_binary = matches!(parameter, Parameter::Whole(_));
+            out.extend_from_slice(&i16::from(is_binary).to_be_bytes());
+        }
+        out.extend_from_slice(&(parameters.len() as i16).to_be_bytes());
+        for parameter in parameters {
+            match parameter {
+                Parameter::Text(text) => sized(out, text),
+                Parameter::Whole(number) => sized(out, &number.to_be_bytes()),
+            }
+        }
+        out.extend_from_slice(&0_i16.to_be_bytes());
+    });
+    frame(out, b'E', |out| out.extend_from_slice(&[0; 5]));
+    frame(out, b'S', |_| ());
+}
+
+/// The number at the end of a tag such as `INSERT 0 1`; a tag without one counts nothing.
+fn affected(tag: &[u8]) -> u64 {
+    let text = String::from_utf8_lossy(tag);
+    text.trim_end_matches('\0').rsplit(' ').next().and_then(|word| word.parse().ok()).unwrap_or(0)
+}
+
+/// The message and the code of an ErrorResponse.
+fn error_text(content: &[u8]) -> String {
+    let fields = content.split(|byte| *byte == 0);
+    let field = |kind: u8| {
+        let found = fields.clone().find_map(|field| field.strip_prefix(&[kind]));
+        String::from_utf8_lossy(found.unwrap_or_default()).into_owned()
+    };
+    format!("{} ({})", field(b'M'), field(b'C'))
+}

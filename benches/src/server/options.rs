@@ -1,0 +1,71 @@
+//! The command line of `./bench server`.
+
+use super::phase::Times;
+use super::workloads::Workload;
+use clap::Args;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// A server under test.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum System {
+    /// Ours.
+    Pando,
+    /// With JSONB.
+    Postgres,
+}
+
+/// `./bench server`.
+#[derive(Args)]
+pub struct ServerOptions {
+    /// Few documents and short phases, to see that everything runs.
+    #[arg(long)]
+    pub quick: bool,
+    /// How many documents of a kilobyte; 200,000 unless told. Half as many lie in the collection with indexes.
+    #[arg(long)]
+    pub documents: Option<u64>,
+    /// How long each phase is measured; 5 s unless told.
+    #[arg(long)]
+    pub seconds: Option<f64>,
+    /// Only these, with commas between them.
+    #[arg(long, value_delimiter = ',', default_values = ["postgres", "pando"])]
+    pub systems: Vec<System>,
+    /// Only these, with commas between them; all unless told.
+    #[arg(long, value_delimiter = ',')]
+    pub workloads: Vec<Workload>,
+    /// Numbers of connections, with commas between them.
+    #[arg(long, value_delimiter = ',', default_values_t = [1, 4, 16, 64])]
+    pub connections: Vec<usize>,
+    /// Instead of starting Pando: a server that is already there and speaks MongoDB's protocol. Its database `bench` is overwritten.
+    #[arg(long)]
+    pub target: Option<SocketAddr>,
+    /// The process of that server, for its processor time and memory.
+    #[arg(long, requires = "target")]
+    pub target_process: Option<u32>,
+    /// Pando's binary; the one beside this program unless told.
+    #[arg(long)]
+    pub binary: Option<PathBuf>,
+    /// Where data is kept, one folder each, removed afterwards.
+    #[arg(long, default_value = "target/bench/stores")]
+    pub directory: PathBuf,
+}
+
+impl ServerOptions {
+    /// How many documents.
+    pub fn documents(&self) -> u64 {
+        self.documents.unwrap_or(if self.quick { 10_000 } else { 200_000 }).max(1)
+    }
+
+    /// How long a phase is.
+    pub fn times(&self) -> Times {
+        let measured = self.seconds.unwrap_or(if self.quick { 0.5 } else { 5.0 }).clamp(0.05, 3600.0);
+        Times { warm_up: Duration::from_secs_f64(measured / 4.0), measured: Duration::from_secs_f64(measured) }
+    }
+
+    /// What runs, in its order.
+    pub fn workloads(&self) -> Vec<Workload> {
+        let is_asked = |workload: &Workload| self.workloads.is_empty() || self.workloads.contains(workload);
+        Workload::ALL.into_iter().filter(is_asked).collect()
+    }
+}

@@ -1,0 +1,117 @@
+//! One measurement: a workload at a number of connections, for a fixed time.
+
+use super::dialects::Dialect;
+use super::drive::{Connection, Tally, Window, drive};
+use super::link::Link;
+use super::processes::{Processes, Usage};
+use super::skew::Zipfian;
+use super::workloads::{Chooser, Shared, Workload};
+use crate::Error;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// What a client needs to know of a running server.
+pub struct Service<'a> {
+    /// Where it listens.
+    pub address: SocketAddr,
+    /// Its processes, where they are ours to look at.
+    pub processes: Option<Processes>,
+    /// Makes the client's side of a connection.
+    pub dialect: &'a dyn Fn() -> Box<dyn Dialect>,
+}
+
+impl Service<'_> {
+    /// A connection that waits.
+    pub fn link(&self) -> Result<Link, Error> {
+        Link::open(self.address, (self.dialect)())
+    }
+
+    /// One that is ready for operations.
+    pub fn prepared_link(&self) -> Result<Link, Error> {
+        let mut link = self.link()?;
+        link.prepare()?;
+        Ok(link)
+    }
+
+    fn usage(&self) -> Result<Usage, Error> {
+        self.processes.map_or(Ok(Usage::default()), Processes::usage)
+    }
+}
+
+/// How long.
+#[derive(Clone, Copy, Debug)]
+pub struct Times {
+    /// Before anything is counted.
+    pub warm_up: Duration,
+    /// While it is.
+    pub measured: Duration,
+}
+
+/// What was measured.
+pub struct Measured {
+    /// From the clients' side.
+    pub tally: Tally,
+    /// For how long.
+    pub duration: Duration,
+    /// From the server's side; zeros where its processes are not known.
+    pub usage: Usage,
+    /// At the end, with all connections open.
+    pub memory_bytes: Option<u64>,
+}
+
+/// Runs one phase.
+pub fn run(
+    service: &Service<'_>,
+    workload: Workload,
+    connections: usize,
+    times: Times,
+    latest: &Zipfian,
+    shared: &Arc<Shared>,
+) -> Result<Measured, Error> {
+    let groups = connect(service, workload, connections, latest, shared)?;
+    let from = Instant::now() + times.warm_up;
+    let window = Window { from, until: from + times.measured };
+    std::thread::scope(|scope| {
+        let spawn = |group| scope.spawn(move || drive(group, &window));
+        let handles: Vec<_> = groups.into_iter().map(spawn).collect();
+        sleep_until(window.from);
+        let before = service.usage()?;
+        sleep_until(window.until);
+        let usage = service.usage()? - before;
+        let mut tally = Tally::new();
+        let mut open = Vec::new();
+        for handle in handles {
+            let (part, connections) = handle.join().map_err(|_| "a thread of the load panicked")??;
+            tally.merge(part);
+            open.push(connections);
+        }
+        let memory_bytes = service.processes.and_then(|processes| processes.memory_bytes().ok());
+        Ok(Measured { tally, duration: times.measured, usage, memory_bytes })
+    })
+}
+
+/// The connections, in as many groups as there are threads for them: half the cores, the others are the server's.
+fn connect(
+    service: &Service<'_>,
+    workload: Workload,
+    connections: usize,
+    latest: &Zipfian,
+    shared: &Arc<Shared>,
+) -> Result<Vec<Vec<Connection>>, Error> {
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let threads = (cores / 2).clamp(1, connections.max(1));
+    let mut groups: Vec<Vec<Connection>> = (0..threads).map(|_| Vec::new()).collect();
+    for index in 0..connections {
+        let (stream, dialect) = service.prepared_link()?.into_parts()?;
+        let chooser = Chooser::new(workload, index, latest.clone(), Arc::clone(shared));
+        if let Some(group) = groups.get_mut(index % threads) {
+            group.push(Connection::new(stream, dialect, chooser)?);
+        }
+    }
+    Ok(groups)
+}
+
+fn sleep_until(instant: Instant) {
+    std::thread::sleep(instant.saturating_duration_since(Instant::now()));
+}

@@ -1,0 +1,71 @@
+//! `setParameter`: one or several. All are checked for being settable before the first is set.
+
+use super::append_parameter;
+use crate::{CommandRow, Invocation, run_boxed};
+use pando_base::{Component, Error, ErrorCode, ParameterValue, Result, Severity, bail, ensure, log};
+use pando_doc::{DocBuilder, Element, Number, Value};
+use std::collections::BTreeMap;
+
+pub(super) const ROW: CommandRow = CommandRow {
+    name: "setParameter",
+    help: "set administrative option(s)\n{ setParameter:1, <param>:<value> }",
+    run: |invocation, reply| run_boxed(std::future::ready(run(invocation, reply))),
+    is_admin_only: true,
+    privileges: &["setParameter"],
+    ..CommandRow::DEFAULT
+};
+
+fn run(invocation: &Invocation, reply: &mut DocBuilder) -> Result<()> {
+    let parameters = &invocation.node.parameters;
+    let mut wanted: BTreeMap<String, Element<'_>> = BTreeMap::new();
+    for element in invocation.body().elements().skip(1) {
+        if crate::arguments::is_generic(element.name) {
+            continue;
+        }
+        let name = element.name.to_string();
+        parameters.check_settable(&name)?;
+        if let Some(before) = wanted.insert(name, element) {
+            bail!(
+                ErrorCode::InvalidOptions,
+                "attempted to set parameter [{}] twice in the same setParameter command, once to value: [{}], and once \
+                 to value: [{}]",
+                element.name,
+                before.value,
+                element.value
+            );
+        }
+    }
+    ensure!(!wanted.is_empty(), ErrorCode::InvalidOptions, "no option found to set, use help:true to see options ");
+    for (name, element) in &wanted {
+        let before = parameters.set_from_value(name, value(element.value)?)?;
+        if reply.is_empty() {
+            append_parameter("was", &before, reply);
+        }
+        log!(
+            invocation.node.log,
+            Severity::Info,
+            Component::Command,
+            23435,
+            "Successfully set parameter to new value",
+            "parameterName" = name,
+            "newValue" = element.value.to_string()
+        );
+    }
+    Ok(())
+}
+
+fn value(value: Value<'_>) -> Result<ParameterValue> {
+    Ok(match value {
+        Value::Bool(truth) => ParameterValue::Bool(truth),
+        Value::Int32(number) => ParameterValue::Int(number),
+        Value::Int64(number) => ParameterValue::Long(number),
+        Value::Double(number) => ParameterValue::Double(number),
+        Value::Decimal(number) => ParameterValue::Double(Number::Decimal(number).to_double()),
+        Value::String(text) => ParameterValue::String(text.to_string()),
+        Value::Document(document) => ParameterValue::Document(document.bytes().to_vec()),
+        other => {
+            let reason = format!("a parameter cannot be of the type {}", other.value_type());
+            return Err(Error::bad_value(reason));
+        }
+    })
+}

@@ -1,0 +1,281 @@
+//! What every command takes: sessions, concerns, deadlines, the API version, and what travels between servers.
+//!
+//! Dispatch parses them once. They are kept owned and small: documents share the request's bytes.
+
+use super::field::{Place, at_least};
+use bstr::BStr;
+use pando_base::{Error, ErrorCode, Result, Timestamp, Uuid, bail, ensure};
+use pando_doc::{Doc, OwnedValue, RawElement, Value, ValueType};
+use pando_wire::Command;
+
+/// Names that every command takes.
+const GENERIC: &[&str] = &[
+    "$audit",
+    "$client",
+    "$clusterTime",
+    "$configServerState",
+    "$configTime",
+    "$db",
+    "$oplogQueryData",
+    "$queryOptions",
+    "$readPreference",
+    "$replData",
+    "$tenant",
+    "$topologyTime",
+    "allowImplicitCollectionCreation",
+    "apiDeprecationErrors",
+    "apiStrict",
+    "apiVersion",
+    "autocommit",
+    "clientOperationKey",
+    "comment",
+    "coordinator",
+    "databaseVersion",
+    "expectPrefix",
+    "help",
+    "lsid",
+    "maxTimeMS",
+    "maxTimeMSOpOnly",
+    "mayBypassWriteBlocking",
+    "readConcern",
+    "shardVersion",
+    "startTransaction",
+    "stmtId",
+    "tracking_info",
+    "txnNumber",
+    "txnRetryCounter",
+    "writeConcern",
+];
+
+/// Does every command take a field of this name?
+pub fn is_generic(name: &BStr) -> bool {
+    GENERIC.binary_search_by(|generic| generic.as_bytes().cmp(name)).is_ok()
+}
+
+/// A logical session.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SessionId {
+    /// The id that the client chose.
+    pub id: Uuid,
+    /// The hash of the user it belongs to, where the client says so.
+    pub user: Option<[u8; 32]>,
+    /// The whole document as it was sent.
+    pub document: Doc,
+}
+
+/// The API that the client declares.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ApiParameters {
+    /// The version; only "1" exists.
+    pub version: Option<String>,
+    /// Refuse what is not in it.
+    pub strict: Option<bool>,
+    /// Refuse what is deprecated in it.
+    pub deprecation_errors: Option<bool>,
+}
+
+/// What every command takes.
+#[derive(Clone, Debug, Default)]
+pub struct GenericArguments {
+    /// The session.
+    pub session: Option<SessionId>,
+    /// The number of the session's transaction or retryable write.
+    pub transaction_number: Option<i64>,
+    /// False inside a transaction.
+    pub autocommit: Option<bool>,
+    /// The first command of a transaction.
+    pub start_transaction: Option<bool>,
+    /// The read concern, as sent.
+    pub read_concern: Option<Doc>,
+    /// The write concern, as sent.
+    pub write_concern: Option<Doc>,
+    /// The read preference, as sent.
+    pub read_preference: Option<Doc>,
+    /// The newest cluster time that the client has seen.
+    pub cluster_time: Option<Timestamp>,
+    /// How long the command may take; zero is no limit.
+    pub max_time_ms: u64,
+    /// What the client says about the command.
+    pub comment: Option<OwnedValue>,
+    /// The API.
+    pub api: ApiParameters,
+    /// The client's own key for the operation.
+    pub client_operation_key: Option<Uuid>,
+    /// Only help is wanted.
+    pub wants_help: bool,
+}
+
+impl GenericArguments {
+    /// Finds them in a request.
+    pub fn parse(request: &Command, is_internal: bool) -> Result<GenericArguments> {
+        let body = Doc::trusted(request.body_bytes());
+        let mut found = GenericArguments::default();
+        let mut seen: u64 = 0;
+        for element in body.view().raw_elements().skip(1) {
+            let Ok(place) = GENERIC.binary_search_by(|name| name.as_bytes().cmp(element.name)) else {
+                ensure!(
+                    element.name != "$maxTimeMS",
+                    ErrorCode::InvalidOptions,
+                    "no such command option $maxTimeMs; use maxTimeMS instead"
+                );
+                continue;
+            };
+            let bit = 1_u64 << place;
+            ensure!(
+                seen & bit == 0,
+                ErrorCode::FailedToParse,
+                "Parsed command object contains duplicate top level key: {}",
+                element.name
+            );
+            seen |= bit;
+            found.take(&body, element, is_internal)?;
+        }
+        Ok(found)
+    }
+
+    fn take(&mut self, body: &Doc, element: RawElement<'_>, is_internal: bool) -> Result<()> {
+        let Some(value) = element.value() else { return Ok(()) };
+        match &**element.name {
+            b"lsid" => self.session = Some(session(body, value)?),
+            b"txnNumber" => self.transaction_number = transaction_number(value)?,
+            b"autocommit" => self.autocommit = boolean("OperationSessionInfo", element)?,
+            b"startTransaction" => self.start_transaction = boolean("OperationSessionInfo", element)?,
+            b"readConcern" => self.read_concern = document(body, element)?,
+            b"writeConcern" => self.write_concern = document(body, element)?,
+            b"$readPreference" => self.read_preference = document(body, element)?,
+            b"$clusterTime" => self.cluster_time = cluster_time(value)?,
+            b"maxTimeMS" => self.max_time_ms = max_time_ms("maxTimeMS", value)?,
+            b"maxTimeMSOpOnly" => {
+                let reason = "Can not specify maxTimeMSOpOnly for non internal clients";
+                ensure!(is_internal, ErrorCode::InvalidOptions, "{reason}");
+                self.max_time_ms = max_time_ms("maxTimeMSOpOnly", value)?;
+            }
+            b"comment" => self.comment = Some(value.to_shared(body)),
+            b"apiVersion" => self.api.version = api_version(value)?,
+            b"apiStrict" => self.api.strict = boolean("APIParametersFromClient", element)?,
+            b"apiDeprecationErrors" => self.api.deprecation_errors = boolean("APIParametersFromClient", element)?,
+            b"clientOperationKey" => self.client_operation_key = uuid(value),
+            b"help" => self.wants_help = value.is_true(),
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// Does the client allow a node to answer that is not primary?
+    pub fn allows_secondary(&self) -> Result<bool> {
+        let Some(preference) = &self.read_preference else { return Ok(false) };
+        match preference.get("mode").and_then(|mode| mode.as_str().map(str::to_owned)).as_deref() {
+            Some("primary") | None => Ok(false),
+            Some("primaryPreferred" | "secondary" | "secondaryPreferred" | "nearest") => Ok(true),
+            Some(other) => {
+                bail!(ErrorCode::BadValue, "Enumeration value '{other}' for field 'mode' is not a valid value.")
+            }
+        }
+    }
+
+    /// Is it part of a transaction?
+    pub fn is_in_transaction(&self) -> bool {
+        self.autocommit == Some(false)
+    }
+}
+
+fn session(body: &Doc, value: Value<'_>) -> Result<SessionId> {
+    let outer = Place::of_command("OperationSessionInfo");
+    let place = outer.field(BStr::new("lsid"));
+    let Value::Document(document) = value else {
+        return Err(place.wrong_type(value.value_type(), &[ValueType::Document]));
+    };
+    let id = document.get("id").ok_or_else(|| place.missing("id"))?;
+    let id = uuid(id).ok_or_else(|| place.field(BStr::new("id")).wrong_type(id.value_type(), &[ValueType::Binary]))?;
+    let user = match document.get("uid") {
+        Some(Value::Binary { bytes, .. }) => bytes.try_into().ok(),
+        _ => None,
+    };
+    Ok(SessionId { id, user, document: Doc::trusted(body.share(document.bytes())) })
+}
+
+fn uuid(value: Value<'_>) -> Option<Uuid> {
+    match value {
+        Value::Binary { subtype: 4, bytes } => bytes.try_into().ok().map(Uuid::from_bytes),
+        _ => None,
+    }
+}
+
+fn transaction_number(value: Value<'_>) -> Result<Option<i64>> {
+    match value {
+        Value::Int64(number) => at_least("txnNumber", number, 0).map(Some),
+        Value::Null | Value::Undefined => Ok(None),
+        other => {
+            let outer = Place::of_command("OperationSessionInfo");
+            Err(outer.field(BStr::new("txnNumber")).wrong_type(other.value_type(), &[ValueType::Int64]))
+        }
+    }
+}
+
+fn boolean(structure: &str, element: RawElement<'_>) -> Result<Option<bool>> {
+    match element.value() {
+        Some(Value::Bool(truth)) => Ok(Some(truth)),
+        Some(Value::Null | Value::Undefined) | None => Ok(None),
+        Some(other) => {
+            let outer = Place::of_command(structure);
+            Err(outer.field(element.name).wrong_type(other.value_type(), &[ValueType::Bool]))
+        }
+    }
+}
+
+fn document(body: &Doc, element: RawElement<'_>) -> Result<Option<Doc>> {
+    match element.value() {
+        Some(Value::Document(document)) => Ok(Some(Doc::trusted(body.share(document.bytes())))),
+        Some(Value::Null | Value::Undefined) | None => Ok(None),
+        Some(other) => {
+            let reason =
+                format!("\"{}\" had the wrong type. Expected object, found {}", element.name, other.value_type());
+            Err(Error::type_mismatch(reason))
+        }
+    }
+}
+
+/// Old routers put a timestamp without a signature there; only the time is looked at until there are keys.
+fn cluster_time(value: Value<'_>) -> Result<Option<Timestamp>> {
+    let Value::Document(document) = value else {
+        bail!(
+            ErrorCode::TypeMismatch,
+            "\"$clusterTime\" had the wrong type. Expected object, found {}",
+            value.value_type()
+        );
+    };
+    let time = document.get("clusterTime").and_then(|time| time.as_timestamp());
+    ensure!(time.is_some(), ErrorCode::NoSuchKey, "Missing expected field \"clusterTime\"");
+    Ok(time)
+}
+
+fn max_time_ms(name: &str, value: Value<'_>) -> Result<u64> {
+    let Some(number) = value.as_number() else { bail!(ErrorCode::BadValue, "{name} must be a number") };
+    let whole = number.truncated_i64();
+    let is_in_range = (0..=i64::from(i32::MAX)).contains(&whole);
+    ensure!(is_in_range, ErrorCode::BadValue, "{whole} value for {name} is out of range [0, {}]", i32::MAX);
+    ensure!(number.to_i64_exact().is_some(), ErrorCode::BadValue, "{name} has non-integral value");
+    Ok(whole as u64)
+}
+
+fn api_version(value: Value<'_>) -> Result<Option<String>> {
+    match value {
+        Value::String(text) => Ok(Some(text.to_string())),
+        Value::Null | Value::Undefined => Ok(None),
+        other => {
+            let outer = Place::of_command("APIParametersFromClient");
+            Err(outer.field(BStr::new("apiVersion")).wrong_type(other.value_type(), &[ValueType::String]))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_names_are_sorted_and_fit_the_bits() {
+        assert!(GENERIC.is_sorted() && GENERIC.len() <= 64);
+        assert!(is_generic(BStr::new("lsid")) && !is_generic(BStr::new("lsids")));
+    }
+}

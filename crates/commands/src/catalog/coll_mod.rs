@@ -1,0 +1,336 @@
+//! `collMod`: options of a collection, of one of its indexes, or what a view is.
+
+use super::change::{change, lock_exclusively};
+use super::collection_options::check_validator;
+use super::names::check_uuid;
+use super::system_views::ViewDocuments;
+use super::view_pipeline::check_view_pipeline;
+use crate::arguments::{SafeBool, SafeLong, is_generic};
+use crate::{Class, CommandRow, Data, Invocation, NamespaceOf, SecondaryOk, arguments, run_boxed};
+use pando_base::{Error, ErrorCode, Namespace, Result, Uuid, bail, ensure};
+use pando_catalog::{CollModChange, Collection, Index, IndexChange, ValidationAction, ValidationLevel, ViewDefinition};
+use pando_doc::{Array, Doc, DocBuilder, DocRef, Value, compare_docs};
+use pando_operation::Operation;
+use std::cmp::Ordering;
+use std::sync::Arc;
+
+pub(super) const ROW: CommandRow = CommandRow {
+    name: "collMod",
+    help: "Sets collection options.",
+    run: |invocation, reply| run_boxed(run(invocation, reply)),
+    class: Class::Write,
+    secondary_ok: SecondaryOk::Never,
+    is_in_api_version_1: true,
+    takes_write_concern: true,
+    namespace: NamespaceOf::FirstField,
+    privileges: &["collMod"],
+    ..CommandRow::DEFAULT
+};
+
+arguments! {
+    struct CollModArguments<'a> of "collMod" {
+        index: Option<IndexArguments<'a>> = "index",
+        validator: Option<DocRef<'a>> = "validator",
+        validation_level: Option<&'a str> = "validationLevel",
+        validation_action: Option<&'a str> = "validationAction",
+        view_on: Option<&'a str> = "viewOn",
+        pipeline: Option<Vec<DocRef<'a>>> = "pipeline",
+        pre_and_post_images: Option<ImagesArguments<'a>> = "changeStreamPreAndPostImages",
+        expire_after_seconds: Option<Value<'a>> = "expireAfterSeconds",
+        timeseries: Option<DocRef<'a>> = "timeseries",
+        mixed_schema: Option<SafeBool> = "timeseriesBucketsMayHaveMixedSchemaData",
+        dry_run: SafeBool = "dryRun" or SafeBool(false),
+        collection_uuid: Option<Uuid> = "collectionUUID",
+        capped_size: Option<SafeLong> = "cappedSize",
+        capped_max: Option<SafeLong> = "cappedMax",
+    }
+}
+
+arguments! {
+    struct IndexArguments<'a> of "collMod.index" {
+        name: Option<&'a str> = "name",
+        key_pattern: Option<DocRef<'a>> = "keyPattern",
+        expire_after_seconds: Option<SafeLong> = "expireAfterSeconds",
+        hidden: Option<SafeBool> = "hidden",
+        unique: Option<SafeBool> = "unique",
+        prepare_unique: Option<SafeBool> = "prepareUnique",
+        force_non_unique: Option<SafeBool> = "forceNonUnique",
+    }
+}
+
+arguments! {
+    struct ImagesArguments<'a> of "collMod.changeStreamPreAndPostImages" {
+        enabled: bool = "enabled",
+    }
+}
+
+async fn run(invocation: &Invocation, reply: &mut DocBuilder) -> Result<()> {
+    let data = invocation.data()?;
+    let arguments = CollModArguments::parse(&invocation.request)?;
+    let namespace = invocation.collection()?;
+    ensure!(
+        !namespace.is_timeseries_buckets(),
+        ErrorCode::InvalidNamespace,
+        "collMod on a time-series collection's underlying buckets collection is not supported."
+    );
+    if let Some(validator) = arguments.validator {
+        check_validator(invocation, &namespace, validator)?;
+    }
+    let system_views = Namespace::system_views(&namespace.database_name());
+    let mut operation = invocation.operation()?;
+    lock_exclusively(data, &mut operation, &[&namespace, &system_views]).await?;
+    check_uuid(data, &namespace, arguments.collection_uuid)?;
+    if let Some(collection) = data.catalog.collection_for_write(&mut operation, &namespace)? {
+        return modify_collection(invocation, data, &mut operation, &collection, &arguments, reply).await;
+    }
+    match data.catalog.latest().view(&namespace)?.cloned() {
+        Some(view) => modify_view(data, &mut operation, &view, &arguments).await,
+        None => bail!(ErrorCode::NamespaceNotFound, "ns does not exist"),
+    }
+}
+
+async fn modify_collection(
+    invocation: &Invocation,
+    data: &Data,
+    operation: &mut Operation,
+    collection: &Arc<Collection>,
+    arguments: &CollModArguments<'_>,
+    reply: &mut DocBuilder,
+) -> Result<()> {
+    for (is_given, name) in [(arguments.view_on.is_some(), "viewOn"), (arguments.pipeline.is_some(), "pipeline")] {
+        ensure!(!is_given, ErrorCode::InvalidOptions, "option only supported on a view: {name}");
+    }
+    let change_of = change_of(collection, arguments)?;
+    if arguments.dry_run.0 {
+        return check_dry_run(&change_of);
+    }
+    let command = command_for_oplog(invocation.body(), &collection.namespace, change_of.index.as_ref());
+    let namespace = &collection.namespace;
+    let outcome = change(operation, "collMod", namespace, |operation| {
+        data.catalog.coll_mod(operation, &*data.observers, collection, &change_of, command.view())
+    })
+    .await?;
+    if let (Some(change), Some(old)) = (&change_of.index, &outcome.old_index) {
+        append_index_change(change, old, reply);
+    }
+    Ok(())
+}
+
+fn check_dry_run(change: &CollModChange) -> Result<()> {
+    let index = change.index.as_ref();
+    ensure!(index.is_some(), ErrorCode::InvalidOptions, "dry run mode requires an valid index modification.");
+    bail!(ErrorCode::InvalidOptions, "dry run mode requires an index modification with unique: true.")
+}
+
+fn change_of(collection: &Collection, arguments: &CollModArguments<'_>) -> Result<CollModChange> {
+    let options = &collection.options;
+    let given_level = arguments.validation_level.map(level).transpose()?;
+    let given_action = arguments.validation_action.map(action).transpose()?;
+    // Whoever changes one of the three has the other two written down as well.
+    let is_about_validation = arguments.validator.is_some() || given_level.is_some() || given_action.is_some();
+    let expiry = arguments.expire_after_seconds.map(|given| expiry(collection, given)).transpose()?;
+    Ok(CollModChange {
+        validator: arguments.validator.map(DocRef::to_doc),
+        validation_level: given_level.or(is_about_validation.then(|| options.validation_level_or_default())),
+        validation_action: given_action.or(is_about_validation.then(|| options.validation_action_or_default())),
+        pre_and_post_images: arguments.pre_and_post_images.as_ref().map(|images| images.enabled),
+        expire_after_seconds: expiry,
+        capped_size_bytes: arguments.capped_size.map(|size| capped_size(size.0)).transpose()?,
+        capped_documents_max: arguments.capped_max.map(|max| capped_max(max.0)).transpose()?,
+        timeseries: arguments.timeseries.map(DocRef::to_doc),
+        index: arguments.index.as_ref().map(|index| index_change(collection, index)).transpose()?,
+    })
+}
+
+fn level(name: &str) -> Result<ValidationLevel> {
+    let invalid = || format!("Enumeration value '{name}' for field 'collMod.validationLevel' is not a valid value.");
+    ValidationLevel::parse(name).ok_or_else(|| Error::bad_value(invalid()))
+}
+
+fn action(name: &str) -> Result<ValidationAction> {
+    let invalid = || format!("Enumeration value '{name}' for field 'collMod.validationAction' is not a valid value.");
+    ValidationAction::parse(name).ok_or_else(|| Error::bad_value(invalid()))
+}
+
+fn capped_size(size_bytes: i64) -> Result<i64> {
+    ensure!(
+        (1..=1 << 50).contains(&size_bytes),
+        ErrorCode::location(51024),
+        "BSON field 'cappedSize' value must be > 0 and <= 1125899906842624, actual value '{size_bytes}'"
+    );
+    Ok(size_bytes)
+}
+
+fn capped_max(documents: i64) -> Result<i64> {
+    ensure!(
+        documents < 1 << 31,
+        ErrorCode::location(51024),
+        "BSON field 'cappedMax' value must be < 2147483648, actual value '{documents}'"
+    );
+    Ok(documents)
+}
+
+/// A number of seconds, or "off".
+fn expiry(collection: &Collection, given: Value<'_>) -> Result<Option<i64>> {
+    ensure!(
+        collection.is_clustered(),
+        ErrorCode::InvalidOptions,
+        "'expireAfterSeconds' option is only supported on collections clustered by _id"
+    );
+    match given {
+        Value::String(text) if text == "off" => Ok(None),
+        Value::String(text) => bail!(
+            ErrorCode::InvalidOptions,
+            "Invalid string value for the 'clusteredIndex::expireAfterSeconds' option. Got: '{text}'. Accepted value is \
+             'off'"
+        ),
+        number if number.is_number() => check_expiry(number.to_i64_or_zero()).map(Some),
+        other => bail!(
+            ErrorCode::TypeMismatch,
+            "BSON field 'collMod.expireAfterSeconds' is the wrong type '{}', expected types '[string, long']",
+            other.value_type().name()
+        ),
+    }
+}
+
+fn check_expiry(seconds: i64) -> Result<i64> {
+    ensure!(seconds >= 0, ErrorCode::InvalidOptions, "TTL index 'expireAfterSeconds' option cannot be less than 0");
+    ensure!(
+        seconds <= i64::from(i32::MAX),
+        ErrorCode::InvalidOptions,
+        "TTL index 'expireAfterSeconds' option must be within an acceptable range, try a different number than {seconds}"
+    );
+    Ok(seconds)
+}
+
+// ---- Indexes.
+
+fn index_change(collection: &Collection, arguments: &IndexArguments<'_>) -> Result<IndexChange> {
+    let index = find_index(collection, arguments)?;
+    let flag = |given: Option<SafeBool>| given.map(|flag| flag.0);
+    let is_anything = arguments.expire_after_seconds.is_some()
+        || arguments.hidden.is_some()
+        || arguments.unique.is_some()
+        || arguments.prepare_unique.is_some();
+    ensure!(is_anything, ErrorCode::InvalidOptions, "no expireAfterSeconds, hidden, unique, or prepareUnique field");
+    if arguments.expire_after_seconds.is_some() {
+        ensure!(
+            !collection.is_capped(),
+            ErrorCode::InvalidOptions,
+            "TTL indexes are not supported for capped collections."
+        );
+    }
+    ensure!(
+        flag(arguments.unique) != Some(true) || index.descriptor.unique,
+        ErrorCode::NotImplemented,
+        "converting an index to a unique one is not built yet"
+    );
+    Ok(IndexChange {
+        name: index.name().to_owned(),
+        // Hiding what is hidden is nothing to be told.
+        hidden: flag(arguments.hidden).filter(|hidden| *hidden != index.descriptor.hidden),
+        expire_after_seconds: arguments.expire_after_seconds.map(|seconds| check_expiry(seconds.0)).transpose()?,
+        unique: flag(arguments.unique).filter(|unique| *unique != index.descriptor.unique),
+        prepare_unique: flag(arguments.prepare_unique).filter(|prepare| *prepare != index.descriptor.prepare_unique),
+    })
+}
+
+fn find_index<'a>(collection: &'a Collection, arguments: &IndexArguments<'_>) -> Result<&'a Arc<Index>> {
+    let namespace = &collection.namespace;
+    match (arguments.name, arguments.key_pattern) {
+        (Some(_), Some(_)) => bail!(ErrorCode::InvalidOptions, "Cannot specify both key pattern and name."),
+        (None, None) => bail!(ErrorCode::InvalidOptions, "Must specify either index name or key pattern."),
+        (Some(name), None) => {
+            let missing = || format!("cannot find index {name} for ns {namespace}");
+            collection.index(name).ok_or_else(|| Error::new(ErrorCode::IndexNotFound, missing()))
+        }
+        (None, Some(key)) => {
+            let has_key =
+                |index: &&Arc<Index>| compare_docs(index.descriptor.key_pattern.view(), key) == Ordering::Equal;
+            let found: Vec<&Arc<Index>> = collection.indexes.iter().filter(has_key).collect();
+            match found.as_slice() {
+                [] => bail!(ErrorCode::IndexNotFound, "cannot find index {key} for ns {namespace}"),
+                [only] => Ok(only),
+                [first, second, ..] => bail!(
+                    ErrorCode::AmbiguousIndexKeyPattern,
+                    "index keyPattern {key} matches {} indexes, must use index name. Conflicting indexes:{}, {}",
+                    found.len(),
+                    first.descriptor.specification,
+                    second.descriptor.specification
+                ),
+            }
+        }
+    }
+}
+
+fn append_index_change(change: &IndexChange, old: &Index, reply: &mut DocBuilder) {
+    let seconds = |seconds: i64| i32::try_from(seconds).unwrap_or(i32::MAX);
+    if let Some(new) = change.expire_after_seconds {
+        reply.append_some("expireAfterSeconds_old", old.descriptor.expire_after_seconds.map(seconds));
+        reply.append("expireAfterSeconds_new", seconds(new));
+    }
+    if let Some(new) = change.hidden {
+        reply.append("hidden_old", old.descriptor.hidden);
+        reply.append("hidden_new", new);
+    }
+    if let Some(new) = change.prepare_unique {
+        reply.append("prepareUnique_old", old.descriptor.prepare_unique);
+        reply.append("prepareUnique_new", new);
+    }
+}
+
+/// The command as the oplog has it: without what every command takes, and with the index by its name.
+fn command_for_oplog(body: DocRef<'_>, namespace: &Namespace, index: Option<&IndexChange>) -> Doc {
+    let mut command = DocBuilder::new();
+    command.append("collMod", namespace.collection());
+    for element in body.raw_elements().skip(1).filter(|element| !is_generic(element.name)) {
+        match index.filter(|_| element.name == "index") {
+            None => command.append_raw(element),
+            Some(index) => command.document("index", |builder| {
+                builder.append("name", index.name.as_str());
+                builder.append_some("expireAfterSeconds", index.expire_after_seconds);
+                builder.append_some("hidden", index.hidden);
+                builder.append_some("prepareUnique", index.prepare_unique);
+            }),
+        }
+    }
+    command.finish()
+}
+
+// ---- Views.
+
+async fn modify_view(
+    data: &Data,
+    operation: &mut Operation,
+    view: &ViewDefinition,
+    arguments: &CollModArguments<'_>,
+) -> Result<()> {
+    let refused = [
+        (arguments.index.is_some(), "index"),
+        (arguments.validator.is_some(), "validator"),
+        (arguments.validation_level.is_some(), "validationLevel"),
+        (arguments.validation_action.is_some(), "validationAction"),
+        (arguments.pre_and_post_images.is_some(), "changeStreamPreAndPostImages"),
+        (arguments.expire_after_seconds.is_some(), "expireAfterSeconds"),
+        (arguments.timeseries.is_some(), "timeseries"),
+        (arguments.capped_size.is_some(), "cappedSize"),
+        (arguments.capped_max.is_some(), "cappedMax"),
+    ];
+    for (is_given, name) in refused {
+        ensure!(!is_given, ErrorCode::InvalidOptions, "option not supported on a view: {name}");
+    }
+    let mut view = view.clone();
+    if let Some(view_on) = arguments.view_on {
+        view.view_on = view.namespace.sibling(view_on)?;
+    }
+    if let Some(pipeline) = &arguments.pipeline {
+        view.pipeline = Array::from_iter(pipeline.iter().copied());
+    }
+    check_view_pipeline(&view.namespace, &view.pipeline)?;
+    let writer = ViewDocuments(data.write_path());
+    let namespace = view.namespace.clone();
+    change(operation, "collMod", &namespace, |operation| {
+        data.catalog.modify_view(operation, &*data.observers, &writer, view.clone())
+    })
+    .await
+}

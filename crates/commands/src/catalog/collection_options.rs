@@ -1,0 +1,81 @@
+//! The options of `create`, from the request to what the catalog keeps, and what a client may ask for.
+
+use super::collation;
+use crate::arguments::is_generic;
+use crate::{Data, Invocation};
+use pando_base::{Error, ErrorCode, Namespace, Result, ensure};
+use pando_catalog::CollectionOptions;
+use pando_doc::{DocBuilder, DocRef};
+use pando_expr::{Features, MatchExpression, ParseContext};
+
+/// Reads the options from a `create` request.
+pub(super) fn options_of(data: &Data, body: DocRef<'_>) -> Result<CollectionOptions> {
+    let mut fields = DocBuilder::with_capacity(body.size_bytes());
+    for element in body.raw_elements().skip(1).filter(|element| !is_generic(element.name)) {
+        fields.append_raw(element);
+    }
+    let mut options = CollectionOptions::parse_command(fields.finish().view())?;
+    if let Some(given) = &options.collation {
+        options.collation = collation::complete(data, given.view())?;
+    }
+    options.validator = options.validator.filter(|validator| !validator.is_empty());
+    Ok(options)
+}
+
+/// Refuses what a client may not ask for.
+pub(super) fn check_for_client(
+    invocation: &Invocation,
+    namespace: &Namespace,
+    options: &CollectionOptions,
+) -> Result<()> {
+    ensure!(!options.temp, ErrorCode::InvalidOptions, "the 'temp' field is an invalid option");
+    ensure!(
+        options.encrypted_fields.is_none(),
+        ErrorCode::NotImplemented,
+        "collections with encrypted fields are not built yet"
+    );
+    ensure!(
+        options.auto_index_id != Some(false) || !namespace.is_replicated(),
+        ErrorCode::location(50001),
+        "autoIndexId:false is not allowed for collection {namespace} because it can be replicated"
+    );
+    let id_index = options.id_index.as_ref();
+    ensure!(
+        id_index.is_none() || options.auto_index_id.is_none(),
+        ErrorCode::InvalidOptions,
+        "'idIndex' is not allowed with 'autoIndexId': {}",
+        id_index.map(ToString::to_string).unwrap_or_default()
+    );
+    let is_capped_clustered = options.capped && options.is_clustered();
+    ensure!(
+        !is_capped_clustered || invocation.node.options.test_commands_enabled,
+        ErrorCode::location(6127800),
+        "Clustered capped collection only available with 'enableTestCommands' server parameter"
+    );
+    match &options.validator {
+        Some(validator) => check_validator(invocation, namespace, validator.view()),
+        None => Ok(()),
+    }
+}
+
+/// Refuses a validator where there may be none, and one that cannot be used.
+pub(super) fn check_validator(invocation: &Invocation, namespace: &Namespace, validator: DocRef<'_>) -> Result<()> {
+    if validator.is_empty() {
+        return Ok(());
+    }
+    ensure!(
+        !namespace.is_system() || namespace.is_timeseries_buckets(),
+        ErrorCode::InvalidOptions,
+        "Document validators not allowed on system collection {namespace}"
+    );
+    ensure!(
+        !(namespace.is_admin() || namespace.is_local() || namespace.is_config()),
+        ErrorCode::InvalidOptions,
+        "Document validators are not allowed on collection {namespace} in the {} internal database",
+        namespace.database()
+    );
+    let features = Features { expr: true, json_schema: true, ..Features::NONE };
+    let context = ParseContext::new(invocation.node.now_ms()).with_features(features);
+    let with_context = |error: Error| error.context("Parsing of collection validator failed");
+    MatchExpression::parse(validator, &context).map(|_| ()).map_err(with_context)
+}

@@ -1,0 +1,51 @@
+//! `convertToCapped`: a collection becomes a capped one, by a copy that takes its name.
+
+use super::change::{change, lock_exclusively};
+use super::clone_collection_as_capped::{check_size, clone_as_capped, source};
+use super::copy::{discard_copy, temporary_name};
+use crate::arguments::SafeLong;
+use crate::{Class, CommandRow, Invocation, NamespaceOf, SecondaryOk, arguments, run_boxed};
+use pando_base::Result;
+use pando_catalog::RenameOptions;
+use pando_doc::DocBuilder;
+
+pub(super) const ROW: CommandRow = CommandRow {
+    name: "convertToCapped",
+    help: "{ convertToCapped:<fromCollectionName>, size:<sizeInBytes> }",
+    run: |invocation, reply| run_boxed(run(invocation, reply)),
+    class: Class::Write,
+    secondary_ok: SecondaryOk::Never,
+    takes_write_concern: true,
+    namespace: NamespaceOf::FirstField,
+    privileges: &["convertToCapped"],
+    ..CommandRow::DEFAULT
+};
+
+arguments! {
+    struct ConvertArguments<'a> of "convertToCapped" {
+        size: SafeLong = "size" or SafeLong(0),
+    }
+}
+
+async fn run(invocation: &Invocation, _reply: &mut DocBuilder) -> Result<()> {
+    let data = invocation.data()?;
+    let arguments = ConvertArguments::parse(&invocation.request)?;
+    let namespace = invocation.collection()?;
+    let size_bytes = check_size(arguments.size.0)?;
+    let mut operation = invocation.operation()?;
+    let temporary = namespace.sibling(&temporary_name(&operation, "convertToCapped"))?;
+    lock_exclusively(data, &mut operation, &[&namespace, &temporary]).await?;
+    let source = source(data, &mut operation, &namespace)?;
+    let mut outcome = clone_as_capped(data, &mut operation, &source, &temporary, size_bytes, true).await;
+    if outcome.is_ok() {
+        let options = RenameOptions { drop_target: true, stay_temp: false };
+        outcome = change(&mut operation, "convertToCapped", &namespace, |operation| {
+            data.catalog.rename_collection(operation, &*data.observers, &temporary, &namespace, options).map(|_| ())
+        })
+        .await;
+    }
+    if outcome.is_err() {
+        discard_copy(data, &mut operation, &temporary).await?;
+    }
+    outcome
+}

@@ -1,0 +1,111 @@
+//! `create`: a collection or a view. One that is there already with the same options is as good as created.
+
+use super::change::{change, ensure_system_views, lock_exclusively};
+use super::collection_options::{check_for_client, options_of};
+use super::same_options::check_same;
+use super::system_views::ViewDocuments;
+use super::view_pipeline::check_view_pipeline;
+use crate::arguments::{SafeBool, SafeLong};
+use crate::{Class, CommandRow, Data, Invocation, NamespaceOf, SecondaryOk, arguments, run_boxed};
+use pando_base::{ErrorCode, Namespace, Result, bail};
+use pando_catalog::{CollectionOptions, ViewDefinition};
+use pando_doc::{Array, DocBuilder, DocRef, Value};
+
+/// What a client is told who still says whether there is to be an index on `_id`.
+const AUTO_INDEX_ID_NOTE: &str = "The autoIndexId option is deprecated and will be removed in a future release";
+
+pub(super) const ROW: CommandRow = CommandRow {
+    name: "create",
+    help: "explicitly creates a collection or view",
+    run: |invocation, reply| run_boxed(run(invocation, reply)),
+    class: Class::Write,
+    secondary_ok: SecondaryOk::Never,
+    is_allowed_in_transaction: true,
+    is_in_api_version_1: true,
+    takes_write_concern: true,
+    namespace: NamespaceOf::FirstField,
+    privileges: &["createCollection"],
+    ..CommandRow::DEFAULT
+};
+
+arguments! {
+    /// The fields and their types; what they mean is read from the document by the catalog.
+    struct CreateArguments<'a> of "create" {
+        capped: Option<SafeBool> = "capped",
+        auto_index_id: Option<SafeBool> = "autoIndexId",
+        id_index: Option<DocRef<'a>> = "idIndex",
+        size: Option<SafeLong> = "size",
+        max: Option<SafeLong> = "max",
+        storage_engine: Option<DocRef<'a>> = "storageEngine",
+        validator: Option<DocRef<'a>> = "validator",
+        validation_level: Option<&'a str> = "validationLevel",
+        validation_action: Option<&'a str> = "validationAction",
+        index_option_defaults: Option<DocRef<'a>> = "indexOptionDefaults",
+        view_on: Option<&'a str> = "viewOn",
+        pipeline: Option<Vec<DocRef<'a>>> = "pipeline",
+        collation: Option<DocRef<'a>> = "collation",
+        pre_and_post_images: Option<DocRef<'a>> = "changeStreamPreAndPostImages",
+        timeseries: Option<DocRef<'a>> = "timeseries",
+        clustered_index: Option<Value<'a>> = "clusteredIndex",
+        expire_after_seconds: Option<SafeLong> = "expireAfterSeconds",
+        encrypted_fields: Option<DocRef<'a>> = "encryptedFields",
+        temp: Option<SafeBool> = "temp",
+        flags: Option<SafeLong> = "flags",
+    }
+}
+
+async fn run(invocation: &Invocation, reply: &mut DocBuilder) -> Result<()> {
+    let data = invocation.data()?;
+    let arguments = CreateArguments::parse(&invocation.request)?;
+    let namespace = invocation.collection()?;
+    namespace.validate_for_create()?;
+    let options = options_of(data, invocation.body())?;
+    check_for_client(invocation, &namespace, &options)?;
+    if arguments.auto_index_id.is_some() {
+        reply.append("note", AUTO_INDEX_ID_NOTE);
+    }
+    match create(invocation, data, &namespace, options.clone()).await {
+        Err(error) if error.code() == ErrorCode::NamespaceExists => check_same(data, &namespace, &options, error),
+        outcome => outcome,
+    }
+}
+
+async fn create(invocation: &Invocation, data: &Data, namespace: &Namespace, options: CollectionOptions) -> Result<()> {
+    if options.timeseries.is_some() {
+        bail!(ErrorCode::NotImplemented, "time-series collections are not built yet");
+    }
+    if options.is_view() {
+        return create_view(invocation, data, namespace, options).await;
+    }
+    let mut operation = invocation.operation()?;
+    lock_exclusively(data, &mut operation, &[namespace]).await?;
+    change(&mut operation, "create", namespace, |operation| {
+        data.catalog.create_collection(operation, &*data.observers, namespace, options.clone()).map(|_| ())
+    })
+    .await
+}
+
+async fn create_view(
+    invocation: &Invocation,
+    data: &Data,
+    namespace: &Namespace,
+    options: CollectionOptions,
+) -> Result<()> {
+    let view = ViewDefinition {
+        namespace: namespace.clone(),
+        view_on: namespace.sibling(options.view_on.as_deref().unwrap_or_default())?,
+        pipeline: options.pipeline.unwrap_or_else(|| Array::from_iter(std::iter::empty::<i32>())),
+        collation: options.collation,
+    };
+    check_view_pipeline(namespace, &view.pipeline)?;
+    let system_views = Namespace::system_views(&namespace.database_name());
+    let mut operation = invocation.operation()?;
+    lock_exclusively(data, &mut operation, &[namespace, &system_views]).await?;
+    data.catalog.check_database_case(&namespace.database_name())?;
+    ensure_system_views(data, &mut operation, &system_views).await?;
+    let writer = ViewDocuments(data.write_path());
+    change(&mut operation, "create", namespace, |operation| {
+        data.catalog.create_view(operation, &*data.observers, &writer, view.clone())
+    })
+    .await
+}

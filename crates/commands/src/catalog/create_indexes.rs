@@ -1,0 +1,221 @@
+//! `createIndexes`: one or more indexes of a collection, which is created if it is not there.
+
+use super::change::{change, is_a_view, lock_exclusively};
+use super::collation;
+use super::index_build::build_indexes;
+use super::names::{check_uuid, index_count};
+use super::partial_filter::check_partial_filter;
+use crate::arguments::SafeBool;
+use crate::{Class, CommandRow, Data, Invocation, NamespaceOf, SecondaryOk, arguments, run_boxed};
+use pando_base::{ErrorCode, Namespace, Result, Uuid, ensure};
+use pando_catalog::{Collection, CollectionOptions, IndexDescriptor, PreparedIndex};
+use pando_doc::{Doc, DocBuilder, DocRef, Value};
+use pando_index::IndexAccess;
+use pando_operation::Operation;
+use pando_storage::Direction;
+use std::sync::Arc;
+
+pub(super) const ROW: CommandRow = CommandRow {
+    name: "createIndexes",
+    help: "create one or more indexes on a collection",
+    run: |invocation, reply| run_boxed(run(invocation, reply)),
+    class: Class::Write,
+    secondary_ok: SecondaryOk::Never,
+    is_allowed_in_transaction: true,
+    is_in_api_version_1: true,
+    takes_write_concern: true,
+    namespace: NamespaceOf::FirstField,
+    privileges: &["createIndex"],
+    ..CommandRow::DEFAULT
+};
+
+arguments! {
+    struct CreateIndexesArguments<'a> of "createIndexes" {
+        version: Option<Value<'a>> = "v",
+        indexes: Vec<DocRef<'a>> = "indexes",
+        ignore_unknown_options: SafeBool = "ignoreUnknownIndexOptions" or SafeBool(false),
+        commit_quorum: Option<Value<'a>> = "commitQuorum",
+        return_on_start: Option<SafeBool> = "returnOnStart",
+        is_timeseries: Option<SafeBool> = "isTimeseriesNamespace",
+        collection_uuid: Option<Uuid> = "collectionUUID",
+    }
+}
+
+/// What the reply tells.
+#[derive(Clone, Copy)]
+struct Outcome {
+    count_before: i32,
+    count_after: i32,
+    /// None if nothing had to be looked at beyond the indexes.
+    created_collection: Option<bool>,
+}
+
+async fn run(invocation: &Invocation, reply: &mut DocBuilder) -> Result<()> {
+    let data = invocation.data()?;
+    let arguments = CreateIndexesArguments::parse(&invocation.request)?;
+    let namespace = invocation.collection()?;
+    let is_replica_set = invocation.node.replication.is_replica_set();
+    namespace.validate_for_write(is_replica_set)?;
+    ensure!(!namespace.is_system_views(), ErrorCode::IllegalOperation, "not allowed to create index on {namespace}");
+    ensure!(
+        arguments.commit_quorum.is_none() || is_replica_set,
+        ErrorCode::BadValue,
+        "Standalones can't specify commitQuorum"
+    );
+    let specifications = specifications(data, &namespace, &arguments.indexes)?;
+    let mut operation = invocation.operation()?;
+    lock_exclusively(data, &mut operation, &[&namespace]).await?;
+    check_uuid(data, &namespace, arguments.collection_uuid)?;
+    let outcome = match data.catalog.collection_for_write(&mut operation, &namespace)? {
+        Some(collection) => on_existing(invocation, data, &mut operation, &collection, &specifications).await?,
+        None => on_new(data, &mut operation, &namespace, &specifications).await?,
+    };
+    let quorum = is_replica_set && namespace.is_replicated();
+    append_outcome(outcome, specifications.len(), quorum.then_some(arguments.commit_quorum), reply);
+    Ok(())
+}
+
+/// The specifications, each of which could be an index by itself.
+fn specifications(data: &Data, namespace: &Namespace, given: &[DocRef<'_>]) -> Result<Vec<Doc>> {
+    ensure!(!given.is_empty(), ErrorCode::BadValue, "Must specify at least one index to create");
+    given.iter().map(|specification| with_whole_collation(data, namespace, *specification)).collect()
+}
+
+fn with_whole_collation(data: &Data, namespace: &Namespace, specification: DocRef<'_>) -> Result<Doc> {
+    pando_catalog::validate_index_spec(specification)?;
+    ensure!(
+        !(namespace.is_system() && !namespace.is_timeseries_buckets()) || !specification.contains("hidden"),
+        ErrorCode::BadValue,
+        "Can't hide index on system collection"
+    );
+    let Some(Value::Document(given)) = specification.get("collation") else { return Ok(specification.to_doc()) };
+    let Some(completed) = collation::complete(data, given)? else { return Ok(specification.to_doc()) };
+    let mut whole = DocBuilder::with_capacity(specification.size_bytes() + completed.size_bytes());
+    for element in specification.raw_elements() {
+        match element.name == "collation" {
+            true => whole.append("collation", &completed),
+            false => whole.append_raw(element),
+        }
+    }
+    Ok(whole.finish())
+}
+
+/// The collection and its indexes appear at once.
+async fn on_new(
+    data: &Data,
+    operation: &mut Operation,
+    namespace: &Namespace,
+    specifications: &[Doc],
+) -> Result<Outcome> {
+    if data.catalog.latest().view(namespace)?.is_some() {
+        return Err(is_a_view(namespace));
+    }
+    namespace.validate_for_create()?;
+    ensure!(
+        !specifications.iter().any(|specification| specification.view().contains("clustered")),
+        ErrorCode::location(6100900),
+        "Cannot implicitly create a new collection with createIndex 'clustered' option"
+    );
+    change(operation, "createIndexes", namespace, |operation| {
+        let options = CollectionOptions::default();
+        let created = data.catalog.create_collection(operation, &*data.observers, namespace, options)?;
+        let count_before = index_count(&created);
+        let collection = add_to_empty(data, operation, created, specifications)?;
+        Ok(Outcome { count_before, count_after: index_count(&collection), created_collection: Some(true) })
+    })
+    .await
+}
+
+async fn on_existing(
+    invocation: &Invocation,
+    data: &Data,
+    operation: &mut Operation,
+    collection: &Arc<Collection>,
+    specifications: &[Doc],
+) -> Result<Outcome> {
+    let count_before = index_count(collection);
+    let wanted = prepare_all(data, collection, specifications)?;
+    if wanted.is_empty() {
+        return Ok(Outcome { count_before, count_after: count_before, created_collection: None });
+    }
+    let namespace = &collection.namespace;
+    let next = if is_empty(operation, collection)? {
+        change(operation, "createIndexes", namespace, |operation| {
+            add_to_empty(data, operation, Arc::clone(collection), &wanted)
+        })
+        .await?
+    } else {
+        build_indexes(invocation, data, operation, collection, &wanted).await?
+    };
+    Ok(Outcome { count_before, count_after: index_count(&next), created_collection: Some(false) })
+}
+
+/// What is new of the specifications, in the form that is stored. Two that are the same are one; what conflicts among them is
+/// found when the second is added.
+fn prepare_all(data: &Data, collection: &Collection, specifications: &[Doc]) -> Result<Vec<Doc>> {
+    let mut wanted: Vec<Doc> = Vec::with_capacity(specifications.len());
+    for specification in specifications {
+        if let PreparedIndex::New(completed) = data.catalog.prepare_index(collection, specification.view())?
+            && !wanted.contains(&completed)
+        {
+            check_buildable(data, &completed)?;
+            wanted.push(completed);
+        }
+    }
+    Ok(wanted)
+}
+
+/// Refuses now what would fail at the first document: kinds of index that there are not yet, filters that do not parse.
+fn check_buildable(data: &Data, specification: &Doc) -> Result<()> {
+    let descriptor = IndexDescriptor::parse(specification.view())?;
+    if let Some(filter) = &descriptor.partial_filter {
+        check_partial_filter(filter.view())?;
+    }
+    IndexAccess::new(&descriptor, &**data.write_path().indexing().hooks()).map(|_| ())
+}
+
+/// Adds indexes to a collection without documents, in the operation's unit of work.
+fn add_to_empty(
+    data: &Data,
+    operation: &mut Operation,
+    mut collection: Arc<Collection>,
+    specifications: &[Doc],
+) -> Result<Arc<Collection>> {
+    for specification in specifications {
+        if let PreparedIndex::New(completed) = data.catalog.prepare_index(&collection, specification.view())? {
+            check_buildable(data, &completed)?;
+            collection = data.catalog.create_index_on_empty(operation, &*data.observers, &collection, &completed)?;
+        }
+    }
+    Ok(collection)
+}
+
+fn is_empty(operation: &mut Operation, collection: &Collection) -> Result<bool> {
+    let mut cursor = collection.records.cursor(Direction::Forward);
+    let is_empty = cursor.next(&mut operation.recovery_unit)?.is_none();
+    drop(cursor);
+    operation.recovery_unit.abandon_snapshot()?;
+    Ok(is_empty)
+}
+
+fn append_outcome(
+    outcome: Outcome,
+    specification_count: usize,
+    quorum: Option<Option<Value<'_>>>,
+    reply: &mut DocBuilder,
+) {
+    let Outcome { count_before, count_after, created_collection } = outcome;
+    reply.append("numIndexesBefore", count_before);
+    reply.append("numIndexesAfter", count_after);
+    reply.append_some("createdCollectionAutomatically", created_collection);
+    match quorum {
+        Some(Some(given)) => reply.append("commitQuorum", given),
+        Some(None) => reply.append("commitQuorum", "votingMembers"),
+        None => {}
+    }
+    if count_after == count_before {
+        reply.append("note", "all indexes already exist");
+    } else if usize::try_from(count_after - count_before).is_ok_and(|added| added < specification_count) {
+        reply.append("note", "index already exists");
+    }
+}

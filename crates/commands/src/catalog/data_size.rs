@@ -1,0 +1,157 @@
+//! `dataSize`: how many documents a range of a collection has, and how many bytes.
+
+use super::copy::next_documents;
+use super::names::full_name;
+use crate::arguments::{SafeBool, SafeLong};
+use crate::locking::lock_for_read;
+use crate::{Admission, Class, CommandRow, Data, Invocation, NamespaceOf, SecondaryOk, arguments, run_boxed};
+use pando_base::{ErrorCode, Namespace, RecordId, Result, bail, ensure};
+use pando_catalog::Collection;
+use pando_doc::{Doc, DocBuilder, DocRef};
+use pando_operation::Operation;
+use pando_query::FindPlan;
+use pando_query::executor::{DocumentSink, drive, yield_now};
+use pando_query::request::{FindRequest, Hint};
+
+pub(super) const ROW: CommandRow = CommandRow {
+    name: "dataSize",
+    aliases: &["datasize"],
+    help: "determine data size for a set of data in a certain range",
+    run: |invocation, reply| run_boxed(run(invocation, reply)),
+    class: Class::Read,
+    secondary_ok: SecondaryOk::Always,
+    is_stopped_when_abandoned: true,
+    admission: Admission::Read,
+    namespace: NamespaceOf::FullName,
+    privileges: &["find"],
+    ..CommandRow::DEFAULT
+};
+
+arguments! {
+    struct DataSizeArguments<'a> of "dataSize" {
+        min: Option<DocRef<'a>> = "min",
+        max: Option<DocRef<'a>> = "max",
+        key_pattern: Option<DocRef<'a>> = "keyPattern",
+        estimate: SafeBool = "estimate" or SafeBool(false),
+        max_size: Option<SafeLong> = "maxSize",
+        max_objects: Option<SafeLong> = "maxObjects",
+    }
+}
+
+/// Adds up documents until there are enough.
+struct Sum {
+    documents: i64,
+    size_bytes: i64,
+    size_bytes_max: Option<i64>,
+    documents_max: Option<i64>,
+}
+
+impl Sum {
+    fn is_enough(&self) -> bool {
+        self.size_bytes_max.is_some_and(|max| self.size_bytes > max)
+            || self.documents_max.is_some_and(|max| self.documents > max)
+    }
+}
+
+impl DocumentSink for Sum {
+    fn offer(&mut self, document: &Doc) -> bool {
+        self.documents += 1;
+        self.size_bytes += document.size_bytes() as i64;
+        true
+    }
+
+    fn is_full(&self) -> bool {
+        self.is_enough()
+    }
+}
+
+async fn run(invocation: &Invocation, reply: &mut DocBuilder) -> Result<()> {
+    let data = invocation.data()?;
+    let arguments = DataSizeArguments::parse(&invocation.request)?;
+    let namespace = full_name(invocation.target(), "dataSize.dataSize")?;
+    let bound = |bound: Option<DocRef<'_>>| bound.filter(|bound| !bound.is_empty()).map(DocRef::to_doc);
+    let (min, max) = (bound(arguments.min), bound(arguments.max));
+    let negation = if min.is_some() { "" } else { "not " };
+    ensure!(min.is_some() == max.is_some(), ErrorCode::BadValue, "Max must {negation}be set if min is {negation}set.");
+    let started_ns = invocation.node.env.clock().monotonic_ns();
+    let mut operation = invocation.operation()?;
+    lock_for_read(&mut operation).await?;
+    let mut sum = Sum {
+        documents: 0,
+        size_bytes: 0,
+        size_bytes_max: positive(arguments.max_size),
+        documents_max: positive(arguments.max_objects),
+    };
+    let collection = data.collections().open(&mut operation, &namespace)?;
+    match (&collection, min, max) {
+        (None, ..) => {}
+        (Some(_), Some(min), Some(max)) => {
+            let key_pattern = arguments.key_pattern.map_or_else(|| key_pattern_of(min.view()), DocRef::to_doc);
+            range(data, &mut operation, &namespace, (min, max, key_pattern), &mut sum).await?;
+        }
+        (Some(collection), ..) if arguments.estimate.0 && !sum.has_limits() => {
+            sum.documents = collection.records.num_records()?;
+            sum.size_bytes = collection.records.data_size_bytes()?;
+        }
+        (Some(collection), ..) => scan(&mut operation, collection, &mut sum).await?,
+    }
+    let elapsed_ns = invocation.node.env.clock().monotonic_ns().saturating_sub(started_ns);
+    reply.append("size", sum.size_bytes);
+    reply.append("numObjects", sum.documents);
+    reply.append("millis", i64::try_from(elapsed_ns / 1_000_000).unwrap_or(i64::MAX));
+    if collection.is_some() {
+        reply.append("estimate", arguments.estimate.0);
+    }
+    if sum.is_enough() {
+        reply.append("maxReached", true);
+    }
+    Ok(())
+}
+
+impl Sum {
+    fn has_limits(&self) -> bool {
+        self.size_bytes_max.is_some() || self.documents_max.is_some()
+    }
+}
+
+fn positive(limit: Option<SafeLong>) -> Option<i64> {
+    limit.map(|limit| limit.0).filter(|limit| *limit > 0)
+}
+
+/// The pattern with the fields of a bound, all ascending.
+fn key_pattern_of(bound: DocRef<'_>) -> Doc {
+    bound.elements().map(|element| (element.name, 1)).collect()
+}
+
+async fn scan(operation: &mut Operation, collection: &Collection, sum: &mut Sum) -> Result<()> {
+    let mut after: Option<RecordId> = None;
+    loop {
+        operation.context.check()?;
+        let documents = next_documents(operation, collection, after.as_ref())?;
+        let Some((last, _)) = documents.last() else { return Ok(()) };
+        after = Some(last.clone());
+        for (_, document) in &documents {
+            sum.offer(document);
+            if sum.is_enough() {
+                return Ok(());
+            }
+        }
+        yield_now().await;
+    }
+}
+
+/// Documents between two keys of an index.
+async fn range(
+    data: &Data,
+    operation: &mut Operation,
+    namespace: &Namespace,
+    (min, max, key_pattern): (Doc, Doc, Doc),
+    sum: &mut Sum,
+) -> Result<()> {
+    let request = FindRequest { min, max, hint: Hint::KeyPattern(key_pattern), ..FindRequest::new(namespace.clone()) };
+    let FindPlan::Executor(mut executor) = data.query.find(operation, &request)? else {
+        bail!(ErrorCode::OperationFailed, "Couldn't find valid index containing key pattern")
+    };
+    while !sum.is_full() && !drive(&mut *executor, operation, data.collections(), sum).await? {}
+    Ok(())
+}

@@ -1,0 +1,83 @@
+//! `drop`: a collection or a view goes. One that is not there is as good as dropped.
+
+use super::change::{change, lock_exclusively};
+use super::names::check_uuid;
+use super::system_views::ViewDocuments;
+use crate::{Class, CommandRow, Data, Invocation, NamespaceOf, SecondaryOk, arguments, run_boxed};
+use pando_base::{ErrorCode, Namespace, Result, Uuid, bail, ensure};
+use pando_doc::DocBuilder;
+
+pub(super) const ROW: CommandRow = CommandRow {
+    name: "drop",
+    help: "drop a collection\n{drop : <collectionName>}",
+    run: |invocation, reply| run_boxed(run(invocation, reply)),
+    class: Class::Write,
+    secondary_ok: SecondaryOk::Never,
+    is_in_api_version_1: true,
+    takes_write_concern: true,
+    namespace: NamespaceOf::FirstField,
+    privileges: &["dropCollection"],
+    ..CommandRow::DEFAULT
+};
+
+arguments! {
+    struct DropArguments<'a> of "drop" {
+        collection_uuid: Option<Uuid> = "collectionUUID",
+    }
+}
+
+async fn run(invocation: &Invocation, reply: &mut DocBuilder) -> Result<()> {
+    let data = invocation.data()?;
+    let arguments = DropArguments::parse(&invocation.request)?;
+    let namespace = invocation.collection()?;
+    ensure!(!namespace.is_oplog(), ErrorCode::location(5255000), "can't drop live oplog while replicating");
+    check_droppable(&namespace)?;
+    let system_views = Namespace::system_views(&namespace.database_name());
+    let mut operation = invocation.operation()?;
+    let is_view = data.catalog.latest().view(&namespace)?.is_some();
+    let names = [&namespace, &system_views];
+    lock_exclusively(data, &mut operation, if is_view { &names } else { &names[..1] }).await?;
+    check_uuid(data, &namespace, arguments.collection_uuid)?;
+    if let Some(collection) = data.catalog.collection_for_write(&mut operation, &namespace)? {
+        change(&mut operation, "drop", &namespace, |operation| {
+            data.catalog.drop_collection(operation, &*data.observers, &namespace).map(|_| ())
+        })
+        .await?;
+        reply.append("nIndexesWas", super::names::index_count(&collection));
+        reply.append("ns", namespace.as_str());
+    } else if is_view && drop_view(data, &mut operation, &namespace).await? {
+        reply.append("ns", namespace.as_str());
+    }
+    Ok(())
+}
+
+/// False if somebody else was faster.
+async fn drop_view(data: &Data, operation: &mut pando_operation::Operation, namespace: &Namespace) -> Result<bool> {
+    let writer = ViewDocuments(data.write_path());
+    let dropped =
+        change(operation, "drop", namespace, |operation| data.catalog.drop_view(operation, &writer, namespace)).await;
+    match dropped {
+        Err(error) if error.code() == ErrorCode::NamespaceNotFound => Ok(false),
+        outcome => outcome.map(|()| true),
+    }
+}
+
+/// Collections that the server lives by stay.
+fn check_droppable(namespace: &Namespace) -> Result<()> {
+    let is_droppable = !namespace.is_system()
+        || namespace == Namespace::health_log()
+        || namespace == Namespace::sessions()
+        || namespace == Namespace::keys()
+        || namespace.is_system_profile()
+        || namespace.is_system_views()
+        || namespace.is_temporary_resharding()
+        || namespace.is_timeseries_buckets()
+        || namespace.is_change_stream_pre_images()
+        || namespace.is_change_collection()
+        || namespace.is_system_javascript()
+        || namespace.is_system_statistics();
+    if !is_droppable {
+        bail!(ErrorCode::IllegalOperation, "cannot drop system collection {namespace}");
+    }
+    Ok(())
+}

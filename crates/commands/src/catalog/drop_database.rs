@@ -1,0 +1,68 @@
+//! `dropDatabase`: every collection of a database goes, then the database.
+
+use super::change::change;
+use crate::locking::lock_database;
+use crate::{Class, CommandRow, Data, Invocation, SecondaryOk, arguments, run_boxed};
+use pando_base::{DatabaseName, ErrorCode, Namespace, Result, ensure};
+use pando_doc::DocBuilder;
+use pando_locks::Mode;
+use pando_operation::Operation;
+use pando_repl::ReplGate;
+
+pub(super) const ROW: CommandRow = CommandRow {
+    name: "dropDatabase",
+    help: "drop (delete) this database",
+    run: |invocation, reply| run_boxed(run(invocation, reply)),
+    class: Class::Write,
+    secondary_ok: SecondaryOk::Never,
+    is_in_api_version_1: true,
+    takes_write_concern: true,
+    privileges: &["dropDatabase"],
+    ..CommandRow::DEFAULT
+};
+
+arguments! {
+    struct DropDatabaseArguments<'a> of "dropDatabase" {}
+}
+
+async fn run(invocation: &Invocation, _reply: &mut DocBuilder) -> Result<()> {
+    let data = invocation.data()?;
+    DropDatabaseArguments::parse(&invocation.request)?;
+    let database = &invocation.database;
+    ensure!(
+        !(database.is_local() && invocation.node.replication.is_replica_set()),
+        ErrorCode::IllegalOperation,
+        "Cannot drop '{database}' database while replication is active"
+    );
+    ensure!(
+        invocation.target().to_double() == Some(1.0),
+        ErrorCode::location(5255100),
+        "Have to pass 1 as 'drop' parameter"
+    );
+    let mut operation = invocation.operation()?;
+    lock_database(&mut operation, database, Mode::X).await?;
+    data.replication.check_can_write(&Namespace::from(database.clone()))?;
+    drop_database(data, &mut operation, database).await
+}
+
+/// Each collection goes in a unit of its own, views' documents last; then the database, empty by now, is told.
+async fn drop_database(data: &Data, operation: &mut Operation, database: &DatabaseName) -> Result<()> {
+    let latest = data.catalog.latest();
+    if !latest.has_database(database) {
+        return Ok(());
+    }
+    let names: Vec<Namespace> = latest.collections(database).map(|collection| collection.namespace.clone()).collect();
+    let (views, others): (Vec<_>, Vec<_>) = names.into_iter().partition(Namespace::is_system_views);
+    drop(latest);
+    for namespace in others.iter().chain(&views) {
+        change(operation, "dropDatabase", namespace, |operation| {
+            data.catalog.drop_collection(operation, &*data.observers, namespace).map(|_| ())
+        })
+        .await?;
+    }
+    let namespace = Namespace::from(database.clone());
+    change(operation, "dropDatabase", &namespace, |operation| {
+        data.catalog.drop_database(operation, &*data.observers, database)
+    })
+    .await
+}

@@ -1,0 +1,54 @@
+//! `emptycapped`: all documents of a capped collection go at once. For tests.
+
+use super::change::lock_exclusively;
+use crate::{Class, CommandRow, Data, Invocation, NamespaceOf, SecondaryOk, arguments, run_boxed};
+use pando_base::{ErrorCode, Namespace, Result, bail, ensure};
+use pando_catalog::Collection;
+use pando_doc::DocBuilder;
+use pando_operation::{Operation, write_conflict_retry};
+use std::sync::Arc;
+
+pub(super) const ROW: CommandRow = CommandRow {
+    name: "emptycapped",
+    help: "empty a capped collection",
+    run: |invocation, reply| run_boxed(run(invocation, reply)),
+    class: Class::Write,
+    secondary_ok: SecondaryOk::Never,
+    takes_write_concern: true,
+    namespace: NamespaceOf::FirstField,
+    is_for_tests: true,
+    ..CommandRow::DEFAULT
+};
+
+arguments! {
+    struct EmptyCappedArguments<'a> of "emptycapped" {}
+}
+
+async fn run(invocation: &Invocation, _reply: &mut DocBuilder) -> Result<()> {
+    let data = invocation.data()?;
+    EmptyCappedArguments::parse(&invocation.request)?;
+    let namespace = invocation.collection()?;
+    let mut operation = invocation.operation()?;
+    lock_exclusively(data, &mut operation, &[&namespace]).await?;
+    let collection = find_capped(data, &mut operation, &namespace)?;
+    ensure!(
+        !namespace.is_system() || namespace.is_system_profile(),
+        ErrorCode::IllegalOperation,
+        "Cannot truncate a system collection: {namespace}"
+    );
+    write_conflict_retry(&mut operation, "emptycapped", &namespace, |operation| {
+        data.write_path().truncate(operation, &collection)
+    })
+    .await
+}
+
+/// The capped collection of this name, which the caller has locked.
+pub(super) fn find_capped(data: &Data, operation: &mut Operation, namespace: &Namespace) -> Result<Arc<Collection>> {
+    let Some(collection) = data.catalog.collection_for_write(operation, namespace)? else {
+        let is_view = data.catalog.latest().view(namespace)?.is_some();
+        ensure!(!is_view, ErrorCode::CommandNotSupportedOnView, "emptycapped not supported on view: {namespace}");
+        bail!(ErrorCode::NamespaceNotFound, "no such collection");
+    };
+    ensure!(collection.is_capped(), ErrorCode::IllegalOperation, "collection must be capped");
+    Ok(collection)
+}

@@ -1,0 +1,137 @@
+//! `listCollections`: what collections and views a database has.
+//!
+//! Without locks: what is listed is one version of the catalog.
+
+use super::cursor_reply::{CursorArguments, append_cursor};
+use crate::arguments::SafeBool;
+use crate::locking::lock_for_read;
+use crate::{Admission, Class, CommandRow, Data, Invocation, SecondaryOk, arguments, run_boxed};
+use pando_base::{Namespace, Result};
+use pando_catalog::{Collection, ViewDefinition};
+use pando_doc::{Doc, DocBuilder, DocRef, Value, doc};
+use pando_expr::{MatchExpression, ParseContext};
+use pando_operation::Operation;
+
+pub(super) const ROW: CommandRow = CommandRow {
+    name: "listCollections",
+    help: "list collections for this db",
+    run: |invocation, reply| run_boxed(run(invocation, reply)),
+    class: Class::Read,
+    secondary_ok: SecondaryOk::OptIn,
+    is_in_api_version_1: true,
+    is_stopped_when_abandoned: true,
+    admission: Admission::Read,
+    privileges: &["listCollections"],
+    ..CommandRow::DEFAULT
+};
+
+arguments! {
+    struct ListCollectionsArguments<'a> of "listCollections" {
+        cursor: Option<CursorArguments<'a>> = "cursor",
+        filter: Option<DocRef<'a>> = "filter",
+        name_only: SafeBool = "nameOnly" or SafeBool(false),
+        authorized_collections: SafeBool = "authorizedCollections" or SafeBool(false),
+        include_pending_drops: Option<SafeBool> = "includePendingDrops",
+    }
+}
+
+async fn run(invocation: &Invocation, reply: &mut DocBuilder) -> Result<()> {
+    let data = invocation.data()?;
+    let arguments = ListCollectionsArguments::parse(&invocation.request)?;
+    let limits = CursorArguments::limits(arguments.cursor.as_ref())?;
+    let context = ParseContext::new(invocation.node.now_ms());
+    let filter = arguments.filter.map(|filter| MatchExpression::parse(filter, &context)).transpose()?;
+    let mut operation = invocation.operation()?;
+    lock_for_read(&mut operation).await?;
+    let list = List {
+        name_only: arguments.name_only.0,
+        is_read_only: invocation.node.options.is_read_only,
+        filter: filter.as_ref(),
+    };
+    let rows = match arguments.filter.and_then(exact_name) {
+        Some(name) => list.one(invocation, data, &mut operation, name)?,
+        None => list.all(invocation, data, &mut operation)?,
+    };
+    let namespace = Namespace::list_collections_cursor(&invocation.database);
+    append_cursor(invocation, data, &mut operation, &namespace, rows, limits, reply)
+}
+
+/// The name that a filter asks for, if it asks for exactly one.
+fn exact_name(filter: DocRef<'_>) -> Option<&str> {
+    filter.get("name").and_then(|name| name.as_str())
+}
+
+struct List<'a> {
+    name_only: bool,
+    is_read_only: bool,
+    filter: Option<&'a MatchExpression>,
+}
+
+impl List<'_> {
+    /// The row of one name, found without looking at the others.
+    fn one(&self, invocation: &Invocation, data: &Data, operation: &mut Operation, name: &str) -> Result<Vec<Doc>> {
+        let mut rows = Vec::new();
+        let Ok(namespace) = Namespace::new(&invocation.database, name) else { return Ok(rows) };
+        let mut view = data.catalog.establish(operation)?;
+        if let Some(collection) = view.collection(&data.catalog, operation, &namespace)? {
+            self.push(self.collection_row(&collection), &mut rows)?;
+        } else if let Some(definition) = view.latest().view(&namespace)? {
+            self.push(self.view_row(definition), &mut rows)?;
+        }
+        Ok(rows)
+    }
+
+    fn all(&self, invocation: &Invocation, data: &Data, operation: &mut Operation) -> Result<Vec<Doc>> {
+        let mut rows = Vec::new();
+        let mut view = data.catalog.establish(operation)?;
+        for collection in view.collections(&data.catalog, operation, &invocation.database)? {
+            self.push(self.collection_row(&collection), &mut rows)?;
+        }
+        if let Some(views) = view.latest().views(&invocation.database) {
+            for definition in views.iter() {
+                self.push(self.view_row(definition), &mut rows)?;
+            }
+        }
+        Ok(rows)
+    }
+
+    fn push(&self, row: Doc, rows: &mut Vec<Doc>) -> Result<()> {
+        let is_wanted = self.filter.map_or(Ok(true), |filter| filter.try_matches(row.view()))?;
+        if is_wanted {
+            rows.push(row);
+        }
+        Ok(())
+    }
+
+    fn collection_row(&self, collection: &Collection) -> Doc {
+        let mut row = DocBuilder::new();
+        row.append("name", collection.namespace.collection());
+        row.append("type", "collection");
+        if self.name_only {
+            return row.finish();
+        }
+        row.append("options", collection.options.to_doc_without_uuid());
+        row.document("info", |info| {
+            info.append("readOnly", self.is_read_only);
+            info.append("uuid", Value::Binary { subtype: 4, bytes: collection.uuid.as_bytes() });
+        });
+        row.append_some("idIndex", collection.id_index().map(|index| &index.descriptor.specification));
+        row.finish()
+    }
+
+    fn view_row(&self, view: &ViewDefinition) -> Doc {
+        let mut row = DocBuilder::new();
+        row.append("name", view.namespace.collection());
+        row.append("type", if view.is_timeseries() { "timeseries" } else { "view" });
+        if self.name_only {
+            return row.finish();
+        }
+        row.document("options", |options| {
+            options.append("viewOn", view.view_on.collection());
+            options.append("pipeline", &view.pipeline);
+            options.append_some("collation", view.collation.as_ref());
+        });
+        row.append("info", doc! { "readOnly": !view.is_timeseries() });
+        row.finish()
+    }
+}

@@ -1,0 +1,85 @@
+//! `listDatabases`: what databases there are, and how large they are on disk.
+
+use crate::arguments::SafeBool;
+use crate::locking::lock_for_read;
+use crate::{Admission, Class, CommandRow, Data, Invocation, SecondaryOk, arguments, run_boxed};
+use pando_base::{DatabaseName, Result};
+use pando_doc::{Doc, DocBuilder, DocRef};
+use pando_expr::{MatchExpression, ParseContext};
+use pando_operation::Operation;
+
+pub(super) const ROW: CommandRow = CommandRow {
+    name: "listDatabases",
+    help: "{ listDatabases:1, [filter: <filterObject>] [, nameOnly: true ] }\nlist databases on this server",
+    run: |invocation, reply| run_boxed(run(invocation, reply)),
+    class: Class::Read,
+    is_admin_only: true,
+    secondary_ok: SecondaryOk::OptIn,
+    is_in_api_version_1: true,
+    is_stopped_when_abandoned: true,
+    admission: Admission::Read,
+    privileges: &["listDatabases"],
+    ..CommandRow::DEFAULT
+};
+
+arguments! {
+    struct ListDatabasesArguments<'a> of "listDatabases" {
+        name_only: SafeBool = "nameOnly" or SafeBool(false),
+        authorized_databases: Option<SafeBool> = "authorizedDatabases",
+        filter: Option<DocRef<'a>> = "filter",
+    }
+}
+
+async fn run(invocation: &Invocation, reply: &mut DocBuilder) -> Result<()> {
+    let data = invocation.data()?;
+    let arguments = ListDatabasesArguments::parse(&invocation.request)?;
+    let context = ParseContext::new(invocation.node.now_ms());
+    let filter = arguments.filter.map(|filter| MatchExpression::parse(filter, &context)).transpose()?;
+    let mut operation = invocation.operation()?;
+    lock_for_read(&mut operation).await?;
+    let mut view = data.catalog.establish(&mut operation)?;
+    let databases = view.databases(&data.catalog, &mut operation)?;
+    let (mut rows, mut total_bytes) = (Vec::with_capacity(databases.len()), 0_i64);
+    for database in databases {
+        operation.context.check()?;
+        let size_bytes = match arguments.name_only.0 {
+            true => None,
+            false => Some(disk_bytes(data, &mut view, &mut operation, &database)?),
+        };
+        let row = row(&database, size_bytes);
+        if filter.as_ref().map_or(Ok(true), |filter| filter.try_matches(row.view()))? {
+            total_bytes = total_bytes.saturating_add(size_bytes.unwrap_or(0));
+            rows.push(row);
+        }
+    }
+    reply.array("databases", |array| rows.iter().for_each(|row| array.push(row)));
+    if !arguments.name_only.0 {
+        reply.append("totalSize", total_bytes);
+        reply.append("totalSizeMb", total_bytes / (1024 * 1024));
+    }
+    Ok(())
+}
+
+fn row(database: &DatabaseName, size_bytes: Option<i64>) -> Doc {
+    let mut row = DocBuilder::new();
+    row.append("name", database.as_str());
+    if let Some(size_bytes) = size_bytes {
+        row.append("sizeOnDisk", size_bytes);
+        // A database is there as long as it has a collection.
+        row.append("empty", false);
+    }
+    row.finish()
+}
+
+fn disk_bytes(
+    data: &Data,
+    view: &mut pando_catalog::CatalogView,
+    operation: &mut Operation,
+    database: &DatabaseName,
+) -> Result<i64> {
+    let mut size_bytes = 0_u64;
+    for collection in view.collections(&data.catalog, operation, database)? {
+        size_bytes = size_bytes.saturating_add(super::storage_stats::collection_disk_bytes(&collection)?);
+    }
+    Ok(i64::try_from(size_bytes).unwrap_or(i64::MAX))
+}

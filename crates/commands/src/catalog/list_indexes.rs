@@ -1,0 +1,125 @@
+//! `listIndexes`: what indexes a collection has, as their specifications.
+
+use super::change::{does_not_exist, is_a_view};
+use super::cursor_reply::{CursorArguments, append_cursor};
+use crate::arguments::SafeBool;
+use crate::locking::lock_for_read;
+use crate::{Admission, Class, CommandRow, Data, Invocation, NamespaceOf, SecondaryOk, arguments, run_boxed};
+use pando_base::{ErrorCode, Result, Uuid, ensure};
+use pando_catalog::{Collection, Index};
+use pando_doc::{Doc, DocBuilder, Value};
+use pando_operation::Operation;
+use std::sync::Arc;
+
+pub(super) const ROW: CommandRow = CommandRow {
+    name: "listIndexes",
+    help: "list indexes for a collection",
+    run: |invocation, reply| run_boxed(run(invocation, reply)),
+    class: Class::Read,
+    secondary_ok: SecondaryOk::OptIn,
+    is_in_api_version_1: true,
+    is_stopped_when_abandoned: true,
+    admission: Admission::Read,
+    namespace: NamespaceOf::FirstField,
+    privileges: &["listIndexes"],
+    ..CommandRow::DEFAULT
+};
+
+arguments! {
+    struct ListIndexesArguments<'a> of "listIndexes" {
+        cursor: Option<CursorArguments<'a>> = "cursor",
+        include_build_uuids: SafeBool = "includeBuildUUIDs" or SafeBool(false),
+        include_build_info: SafeBool = "includeIndexBuildInfo" or SafeBool(false),
+        is_timeseries: Option<SafeBool> = "isTimeseriesNamespace",
+    }
+}
+
+async fn run(invocation: &Invocation, reply: &mut DocBuilder) -> Result<()> {
+    let data = invocation.data()?;
+    let arguments = ListIndexesArguments::parse(&invocation.request)?;
+    let limits = CursorArguments::limits(arguments.cursor.as_ref())?;
+    ensure!(
+        !(arguments.include_build_uuids.0 && arguments.include_build_info.0),
+        ErrorCode::InvalidOptions,
+        "The includeBuildUUIDs flag and includeBuildIndexInfo flag cannot both be set to true"
+    );
+    let mut operation = invocation.operation()?;
+    lock_for_read(&mut operation).await?;
+    let collection = find(invocation, data, &mut operation)?;
+    let form = match (arguments.include_build_uuids.0, arguments.include_build_info.0) {
+        (true, _) => Form::WithBuildUuid,
+        (_, true) => Form::WithBuildInfo,
+        _ => Form::Plain,
+    };
+    let rows = rows(&collection, form);
+    append_cursor(invocation, data, &mut operation, &collection.namespace, rows, limits, reply)
+}
+
+/// The collection that the command names, by its name or its id.
+fn find(invocation: &Invocation, data: &Data, operation: &mut Operation) -> Result<Arc<Collection>> {
+    let mut view = data.catalog.establish(operation)?;
+    if let Value::Binary { subtype: 4, bytes } = invocation.target() {
+        let uuid = Uuid::from_slice(bytes)?;
+        let found = view.collection_by_uuid(&data.catalog, operation, &uuid)?;
+        let missing = || {
+            let reason = format!("Unable to resolve {uuid}");
+            pando_base::Error::new(ErrorCode::NamespaceNotFound, reason)
+        };
+        return found.filter(|found| found.namespace.database_name() == invocation.database).ok_or_else(missing);
+    }
+    let namespace = invocation.collection()?;
+    match view.collection(&data.catalog, operation, &namespace)? {
+        Some(collection) => Ok(collection),
+        None if view.latest().view(&namespace)?.is_some() => Err(is_a_view(&namespace)),
+        None => Err(does_not_exist(&namespace)),
+    }
+}
+
+/// What is told of builds under way.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Form {
+    Plain,
+    WithBuildUuid,
+    WithBuildInfo,
+}
+
+fn rows(collection: &Collection, form: Form) -> Vec<Doc> {
+    let mut rows = Vec::with_capacity(collection.indexes.len() + 1);
+    if let Some(specification) = clustered_specification(collection) {
+        rows.push(specification);
+    }
+    rows.extend(collection.indexes.iter().map(|index| row(index, form)));
+    rows
+}
+
+/// The clustered index, which has no table of its own.
+pub(super) fn clustered_specification(collection: &Collection) -> Option<Doc> {
+    let clustered = collection.options.clustered_index.as_ref().filter(|clustered| !clustered.legacy)?;
+    let mut row = DocBuilder::new();
+    row.append_all(clustered.specification.view());
+    row.append_some("collation", collection.options.collation.as_ref());
+    row.append_some("expireAfterSeconds", collection.options.expire_after_seconds);
+    row.append("clustered", true);
+    Some(row.finish())
+}
+
+fn row(index: &Index, form: Form) -> Doc {
+    let specification = &index.descriptor.specification;
+    let build = index.build_uuid.filter(|_| !index.ready);
+    let uuid = build.as_ref().map(|uuid| Value::Binary { subtype: 4, bytes: uuid.as_bytes() });
+    let mut row = DocBuilder::new();
+    match (form, uuid) {
+        (Form::Plain, _) | (Form::WithBuildUuid, None) => return specification.clone(),
+        (Form::WithBuildUuid, Some(uuid)) => {
+            row.append("spec", specification);
+            row.append("buildUUID", uuid);
+        }
+        (Form::WithBuildInfo, uuid) => {
+            row.append("spec", specification);
+            if let Some(uuid) = uuid {
+                row.document("indexBuildInfo", |info| info.append("buildUUID", uuid));
+            }
+        }
+    }
+    row.finish()
+}

@@ -1,0 +1,72 @@
+//! Commands about collections, indexes, views and databases themselves: what there is, how large it is, and how it changes.
+//!
+//! One file each. What several share:
+//! - `change`: locks, and units of work that are tried again;
+//! - `collection_options`, `collation`, `view_pipeline`, `partial_filter`, `same_options`: what clients may ask for;
+//! - `system_views`: documents of `system.views`; `copy`: documents of a collection into a new one;
+//! - `index_build`: the indexes of a collection that has documents, and the seam for builds that let writers in;
+//! - `cursor_reply`, `storage_stats`: parts of replies.
+//!
+//! Who lists takes no locks: it sees one version of the catalog, whatever changes meanwhile. Who changes takes the global
+//! and the database's lock in IX and collections in X (`dropDatabase` the database in X), in the order of their ids, and
+//! keeps them to the end.
+
+mod cap_trunc;
+mod change;
+mod clone_collection_as_capped;
+mod coll_mod;
+mod coll_stats;
+mod collation;
+mod collection_options;
+mod convert_to_capped;
+mod copy;
+mod create;
+mod create_indexes;
+mod cursor_reply;
+mod data_size;
+mod db_stats;
+mod drop;
+mod drop_database;
+mod drop_indexes;
+mod empty_capped;
+mod fsync;
+mod index_build;
+mod list_collections;
+mod list_databases;
+mod list_indexes;
+mod names;
+mod partial_filter;
+mod re_index;
+mod rename_collection;
+mod same_options;
+mod storage_stats;
+mod system_views;
+mod validate;
+mod view_pipeline;
+
+use crate::CommandRow;
+
+/// The commands of this area.
+pub static ROWS: &[CommandRow] = &[
+    cap_trunc::ROW,
+    clone_collection_as_capped::ROW,
+    coll_mod::ROW,
+    coll_stats::ROW,
+    convert_to_capped::ROW,
+    create::ROW,
+    create_indexes::ROW,
+    data_size::ROW,
+    db_stats::ROW,
+    drop::ROW,
+    drop_database::ROW,
+    drop_indexes::ROW,
+    empty_capped::ROW,
+    fsync::ROW,
+    fsync::UNLOCK_ROW,
+    list_collections::ROW,
+    list_databases::ROW,
+    list_indexes::ROW,
+    re_index::ROW,
+    rename_collection::ROW,
+    validate::ROW,
+];

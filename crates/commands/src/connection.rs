@@ -1,0 +1,104 @@
+//! What is remembered of a client between its requests.
+//!
+//! Locks: two small ones, never held together.
+
+use pando_base::{Client, ErrorCode, OperationContext};
+use pando_wire::Compressor;
+use parking_lot::Mutex;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// A client's connection.
+#[derive(Debug)]
+pub struct ConnectionState {
+    /// As operations and the log name it.
+    pub client: Arc<Client>,
+    /// The client's address.
+    pub remote: SocketAddr,
+    /// The address that the client reached.
+    pub local: SocketAddr,
+    /// A first hello has come; its metadata, or their absence, stands.
+    is_greeted: AtomicBool,
+    /// The client knows the words of hello.
+    supports_hello: AtomicBool,
+    /// The client is a server of ours.
+    is_internal: AtomicBool,
+    compressors: Mutex<Vec<Compressor>>,
+    /// The operation that is stopped if the client goes away.
+    stopped_when_abandoned: Mutex<Option<OperationContext>>,
+}
+
+impl ConnectionState {
+    /// A connection that has said nothing yet.
+    pub fn new(connection_id: i64, remote: SocketAddr, local: SocketAddr) -> ConnectionState {
+        ConnectionState {
+            client: Arc::new(Client::of_connection(connection_id, remote.to_string())),
+            remote,
+            local,
+            is_greeted: AtomicBool::new(false),
+            supports_hello: AtomicBool::new(false),
+            is_internal: AtomicBool::new(false),
+            compressors: Mutex::default(),
+            stopped_when_abandoned: Mutex::default(),
+        }
+    }
+
+    /// Notes a hello; true for the first.
+    pub fn greet(&self) -> bool {
+        !self.is_greeted.swap(true, Ordering::Relaxed)
+    }
+
+    /// Has there been a hello?
+    pub fn is_greeted(&self) -> bool {
+        self.is_greeted.load(Ordering::Relaxed)
+    }
+
+    /// Does the client know the words of hello, rather than those of isMaster?
+    pub fn supports_hello(&self) -> bool {
+        self.supports_hello.load(Ordering::Relaxed)
+    }
+
+    /// Notes which words the client knows.
+    pub fn set_supports_hello(&self, supports: bool) {
+        self.supports_hello.store(supports, Ordering::Relaxed);
+    }
+
+    /// Is the client a server of ours?
+    pub fn is_internal(&self) -> bool {
+        self.is_internal.load(Ordering::Relaxed)
+    }
+
+    /// Notes that the client is a server of ours; it stays one.
+    pub fn set_internal(&self) {
+        self.is_internal.store(true, Ordering::Relaxed);
+    }
+
+    /// Is the client on this machine?
+    pub fn is_local(&self) -> bool {
+        self.remote.ip().to_canonical().is_loopback()
+    }
+
+    /// The compressors that both sides agreed on.
+    pub fn compressors(&self) -> Vec<Compressor> {
+        self.compressors.lock().clone()
+    }
+
+    /// Keeps what both sides agreed on.
+    pub fn set_compressors(&self, agreed: Vec<Compressor>) {
+        *self.compressors.lock() = agreed;
+    }
+
+    /// The operation to stop if the client goes away; none when it is over.
+    pub fn set_stopped_when_abandoned(&self, context: Option<OperationContext>) {
+        *self.stopped_when_abandoned.lock() = context;
+    }
+
+    /// The client went away.
+    pub fn abandon(&self) {
+        let context = self.stopped_when_abandoned.lock().clone();
+        if let Some(context) = context {
+            context.kill(ErrorCode::ClientDisconnect);
+        }
+    }
+}

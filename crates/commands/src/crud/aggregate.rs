@@ -1,0 +1,164 @@
+//! `aggregate`.
+
+use super::reading::{FirstBatch, begin_read, cursor_options, hint, reply_with_first_batch, shared, shared_or_empty};
+use crate::arguments::{SafeBool, SafeLong};
+use crate::table::run_boxed;
+use crate::{Admission, Class, CommandRow, Data, Invocation, NamespaceOf, SecondaryOk, arguments};
+use pando_base::{Error, ErrorCode, Namespace, OperationKind, Result, Uuid, bail, ensure};
+use pando_doc::{ArrayRef, Doc, DocBuilder, DocRef, Value};
+use pando_operation::Operation;
+use pando_query::executor::{BatchLimits, drive};
+use pando_query::request::AggregateRequest;
+
+/// Stages that make documents without a collection.
+const WITHOUT_COLLECTION: &[&str] = &[
+    "$changeStream",
+    "$currentOp",
+    "$documents",
+    "$listCatalog",
+    "$listLocalSessions",
+    "$queryStats",
+    "$shardedDataDistribution",
+];
+
+pub(super) const ROW: CommandRow = CommandRow {
+    name: "aggregate",
+    help: "Runs the aggregation command. See https://dochub.mongodb.org/core/aggregation for more details.",
+    run: |invocation, reply| run_boxed(run(invocation, reply)),
+    class: Class::Read,
+    secondary_ok: SecondaryOk::OptIn,
+    is_allowed_in_transaction: true,
+    is_in_api_version_1: true,
+    takes_write_concern: true,
+    takes_read_concern: true,
+    is_stopped_when_abandoned: true,
+    admission: Admission::Read,
+    kind: OperationKind::Command,
+    namespace: NamespaceOf::FirstField,
+    privileges: &["find"],
+    ..CommandRow::DEFAULT
+};
+
+arguments! {
+    pub(super) struct AggregateArguments<'a> of "aggregate" {
+        pipeline: ArrayRef<'a> = "pipeline",
+        explain: SafeBool = "explain" or SafeBool(false),
+        allow_disk_use: Option<SafeBool> = "allowDiskUse",
+        cursor: Option<CursorArguments<'a>> = "cursor",
+        hint: Option<Value<'a>> = "hint",
+        collation: Option<DocRef<'a>> = "collation",
+        variables: Option<DocRef<'a>> = "let",
+        bypass_validation: SafeBool = "bypassDocumentValidation" or SafeBool(false),
+        legacy_runtime_constants: Option<DocRef<'a>> = "runtimeConstants",
+        needs_merge: Option<SafeBool> = "needsMerge",
+        from_mongos: Option<SafeBool> = "fromMongos",
+        exchange: Option<DocRef<'a>> = "exchange",
+        is_map_reduce: Option<SafeBool> = "isMapReduceCommand",
+        collection_uuid: Option<Uuid> = "collectionUUID",
+        encryption: Option<DocRef<'a>> = "encryptionInformation",
+    }
+}
+
+arguments! {
+    pub(super) struct CursorArguments<'a> of "cursor" {
+        batch_size: Option<SafeLong> = "batchSize",
+    }
+}
+
+impl AggregateArguments<'_> {
+    /// What is asked of the query engine.
+    pub(super) fn request(&self, invocation: &Invocation, namespace: Namespace) -> Result<AggregateRequest> {
+        let stage = |value: Value<'_>| match value {
+            Value::Document(stage) => Ok(shared(invocation, stage)),
+            _ => Err(Error::type_mismatch("Each element of the 'pipeline' array must be an object")),
+        };
+        let pipeline: Vec<Doc> = self.pipeline.values().map(stage).collect::<Result<_>>()?;
+        let batch_size = self.cursor.as_ref().and_then(|cursor| cursor.batch_size).map(|size| size.0);
+        Ok(AggregateRequest {
+            batch_size: batch_size.map(|size| crate::arguments::at_least("batchSize", size, 0)).transpose()?,
+            hint: hint(self.hint)?,
+            collation: shared_or_empty(invocation, self.collation),
+            variables: shared_or_empty(invocation, self.variables),
+            allow_disk_use: self.allow_disk_use.map(|allowed| allowed.0),
+            bypass_document_validation: self.bypass_validation.0,
+            ..AggregateRequest::new(namespace, pipeline)
+        })
+    }
+}
+
+/// The collection, or the database if the pipeline needs none.
+pub(super) fn namespace(invocation: &Invocation) -> Result<Namespace> {
+    match invocation.target() {
+        Value::String(_) | Value::Symbol(_) => invocation.collection(),
+        number if number.is_number() => {
+            ensure!(
+                number.to_double() == Some(1.0),
+                ErrorCode::FailedToParse,
+                "Invalid command format: the 'aggregate' field must specify a collection name or 1"
+            );
+            Ok(Namespace::collectionless_aggregate(&invocation.database))
+        }
+        _ => bail!(
+            ErrorCode::TypeMismatch,
+            "collection name has invalid type: {}",
+            invocation.target().value_type().name()
+        ),
+    }
+}
+
+fn check_collectionless(request: &AggregateRequest) -> Result<()> {
+    let first = request.pipeline.first().and_then(|stage| stage.view().first().map(|stage| stage.name.to_string()));
+    let name = first.unwrap_or_default();
+    let needs_none = WITHOUT_COLLECTION.contains(&name.as_str());
+    ensure!(
+        needs_none || !request.namespace.is_collectionless_aggregate(),
+        ErrorCode::InvalidNamespace,
+        "{{aggregate: 1}} is not valid for '{name}'; a collection is required."
+    );
+    Ok(())
+}
+
+async fn run(invocation: &Invocation, reply: &mut DocBuilder) -> Result<()> {
+    let data = invocation.data()?;
+    let arguments = AggregateArguments::parse(&invocation.request)?;
+    let namespace = namespace(invocation)?;
+    ensure!(
+        arguments.cursor.is_some() || arguments.explain.0,
+        ErrorCode::FailedToParse,
+        "The 'cursor' option is required, except for aggregate with the explain argument"
+    );
+    super::collections::check_uuid(data, &namespace, arguments.collection_uuid)?;
+    let request = arguments.request(invocation, namespace)?;
+    check_collectionless(&request)?;
+    let mut operation = invocation.operation()?;
+    begin_read(invocation, data, &mut operation).await?;
+    if arguments.explain.0 {
+        let verbosity = pando_query::explain::Verbosity::QueryPlanner;
+        let explained = data.query.explain_aggregate(&mut operation, &request, None, verbosity).await?;
+        super::explain::append(invocation, &explained, invocation.body(), reply);
+        return Ok(());
+    }
+    let aggregation = data.query.aggregate(&mut operation, &request, None)?;
+    if aggregation.output.is_some() {
+        super::output::run(invocation, data, &mut operation, &request, aggregation).await?;
+        reply.document("cursor", |cursor| {
+            cursor.array("firstBatch", |_| {});
+            cursor.append("id", 0_i64);
+            cursor.append("ns", request.namespace.as_str());
+        });
+        return Ok(());
+    }
+    let mut options = cursor_options(invocation, &request.namespace);
+    let executor = aggregation.executor.executor();
+    options.collection = executor.and_then(|executor| executor.collection()).map(|collection| collection.uuid);
+    let first = FirstBatch { limits: BatchLimits::first(request.batch_size), is_single: false, limit: None, options };
+    reply_with_first_batch(invocation, data, &mut operation, Box::new(aggregation.executor), first, reply).await
+}
+
+/// Runs an aggregation and gives all of its results.
+pub(super) async fn run_to_end(data: &Data, operation: &mut Operation, request: &AggregateRequest) -> Result<Vec<Doc>> {
+    let mut aggregation = data.query.aggregate(operation, request, None)?;
+    let mut found: Vec<Doc> = Vec::new();
+    drive(&mut aggregation.executor, operation, data.collections(), &mut found).await?;
+    Ok(found)
+}

@@ -1,0 +1,150 @@
+//! `delete`.
+
+use super::batch::{BatchResult, check_count};
+use super::collections::{check_can_write, lock_for_write, lock_if_capped};
+use super::reading::{hint, shared, shared_or_empty};
+use super::retryable::{RetryableWrite, statement, with_entry};
+use crate::arguments::{Place, SafeBool, SafeLong};
+use crate::locking::unlock;
+use crate::table::run_boxed;
+use crate::{Admission, Class, CommandRow, Data, Invocation, NamespaceOf, OpCounter, SecondaryOk, arguments};
+use pando_base::{ErrorCode, Namespace, OperationKind, Result, Uuid, ensure};
+use pando_doc::{ArrayRef, DocBuilder, DocRef, Value};
+use pando_operation::Operation;
+use pando_query::request::DeleteRequest;
+use pando_session::retried_delete;
+use pando_wire::Documents;
+
+pub(super) const ROW: CommandRow = CommandRow {
+    name: "delete",
+    help: "delete documents",
+    run: |invocation, reply| run_boxed(run(invocation, reply)),
+    class: Class::Write,
+    secondary_ok: SecondaryOk::Never,
+    is_allowed_in_transaction: true,
+    is_retryable_write: true,
+    is_in_api_version_1: true,
+    takes_write_concern: true,
+    takes_read_concern: true,
+    admission: Admission::Write,
+    kind: OperationKind::Remove,
+    op_counter: OpCounter::Own,
+    namespace: NamespaceOf::FirstField,
+    privileges: &["remove"],
+    ..CommandRow::DEFAULT
+};
+
+arguments! {
+    pub(super) struct DeleteArguments<'a> of "delete" {
+        deletes: Documents<'a> = "deletes",
+        ordered: SafeBool = "ordered" or SafeBool(true),
+        bypass_validation: Option<SafeBool> = "bypassDocumentValidation",
+        statement_ids: Option<ArrayRef<'a>> = "stmtIds",
+        variables: Option<DocRef<'a>> = "let",
+        legacy_runtime_constants: Option<DocRef<'a>> = "legacyRuntimeConstants",
+        is_timeseries: Option<SafeBool> = "isTimeseriesNamespace",
+        collection_uuid: Option<Uuid> = "collectionUUID",
+        encryption: Option<DocRef<'a>> = "encryptionInformation",
+    }
+}
+
+arguments! {
+    pub(super) struct DeleteStatement<'a> of "delete.deletes" {
+        query: DocRef<'a> = "q",
+        limit: SafeLong = "limit",
+        hint: Option<Value<'a>> = "hint",
+        collation: Option<DocRef<'a>> = "collation",
+        sample_id: Option<Uuid> = "sampleId",
+    }
+}
+
+impl<'a> DeleteArguments<'a> {
+    /// The statements, read in full before the first is run.
+    pub(super) fn statements(&self) -> Result<Vec<DeleteStatement<'a>>> {
+        let place = Place::of_command("delete.deletes");
+        let read = |statement| {
+            let statement = DeleteStatement::parse_fields(statement, &place, false)?;
+            let limit = statement.limit.0;
+            ensure!(
+                matches!(limit, 0 | 1),
+                ErrorCode::FailedToParse,
+                "The limit field in delete objects must be 0 or 1. Got {limit}"
+            );
+            Ok(statement)
+        };
+        self.deletes.iter().map(read).collect()
+    }
+
+    /// What is asked of the query engine.
+    pub(super) fn request(
+        &self,
+        invocation: &Invocation,
+        namespace: &Namespace,
+        statement: &DeleteStatement<'_>,
+    ) -> Result<DeleteRequest> {
+        let filter = shared(invocation, statement.query);
+        Ok(DeleteRequest {
+            hint: hint(statement.hint)?,
+            collation: shared_or_empty(invocation, statement.collation),
+            variables: shared_or_empty(invocation, self.variables),
+            ..DeleteRequest::new(namespace.clone(), filter, statement.limit.0 == 0)
+        })
+    }
+}
+
+async fn run(invocation: &Invocation, reply: &mut DocBuilder) -> Result<()> {
+    let data = invocation.data()?;
+    let namespace = invocation.collection()?;
+    let arguments = DeleteArguments::parse(&invocation.request)?;
+    check_count(arguments.deletes.len())?;
+    let statements = arguments.statements()?;
+    check_can_write(invocation, data, &namespace)?;
+    super::collections::check_uuid(data, &namespace, arguments.collection_uuid)?;
+    let mut operation = invocation.operation()?;
+    let retryable = RetryableWrite::begin(invocation, data, &mut operation, statements.len()).await?;
+    let mut result = BatchResult::default();
+    for (index, delete) in statements.iter().enumerate() {
+        invocation.node.counters.operations.delete.increment();
+        let request = arguments.request(invocation, &namespace, delete);
+        let outcome = one(data, &mut operation, request, retryable.as_ref(), index, &mut result).await;
+        unlock(&operation);
+        match outcome {
+            Ok(n) => result.n += n,
+            Err(error) => {
+                if !result.failed(index, error, arguments.ordered.0)? {
+                    break;
+                }
+            }
+        }
+    }
+    result.append_to(invocation, data, false, reply);
+    Ok(())
+}
+
+/// Runs one statement, unless it was carried out before.
+async fn one(
+    data: &Data,
+    operation: &mut Operation,
+    request: Result<DeleteRequest>,
+    retryable: Option<&RetryableWrite>,
+    index: usize,
+    result: &mut BatchResult,
+) -> Result<u64> {
+    let mut request = request?;
+    let (ids, executed) = statement(data, retryable, index)?;
+    if let Some(entry) = executed {
+        let before = with_entry(&entry, retried_delete)?;
+        ids.as_slice().iter().for_each(|id| result.retried(*id));
+        return Ok(u64::try_from(before.n).unwrap_or(0));
+    }
+    ensure!(
+        retryable.is_none() || !request.multi,
+        ErrorCode::InvalidOptions,
+        "Cannot use (or request) retryable writes with limit=0"
+    );
+    request.statement_ids = ids;
+    if let Some(collection) = lock_for_write(data, operation, &request.namespace).await? {
+        lock_if_capped(operation, &collection).await?;
+    }
+    Ok(data.query.delete(operation, &request).await?.n)
+}

@@ -1,0 +1,131 @@
+//! `find`.
+
+use super::reading::{FirstBatch, begin_read, cursor_options, hint, reply_with_first_batch, shared_or_empty};
+use crate::arguments::{SafeBool, SafeLong};
+use crate::table::run_boxed;
+use crate::{Admission, Class, CommandRow, Data, Invocation, NamespaceOf, OpCounter, SecondaryOk, arguments};
+use pando_base::{Error, ErrorCode, Namespace, OperationKind, Result, Uuid, ensure};
+use pando_doc::{DocBuilder, DocRef, Value};
+use pando_query::FindPlan;
+use pando_query::executor::BatchLimits;
+use pando_query::request::FindRequest;
+
+pub(super) const ROW: CommandRow = CommandRow {
+    name: "find",
+    help: "query for documents",
+    run: |invocation, reply| run_boxed(run(invocation, reply)),
+    class: Class::Read,
+    secondary_ok: SecondaryOk::OptIn,
+    is_allowed_in_transaction: true,
+    is_in_api_version_1: true,
+    takes_read_concern: true,
+    is_stopped_when_abandoned: true,
+    admission: Admission::Read,
+    kind: OperationKind::Query,
+    op_counter: OpCounter::Query,
+    namespace: NamespaceOf::FirstField,
+    privileges: &["find"],
+    ..CommandRow::DEFAULT
+};
+
+arguments! {
+    pub(super) struct FindArguments<'a> of "find" {
+        filter: Option<DocRef<'a>> = "filter",
+        projection: Option<DocRef<'a>> = "projection",
+        sort: Option<DocRef<'a>> = "sort",
+        hint: Option<Value<'a>> = "hint",
+        skip: Option<SafeLong> = "skip",
+        limit: Option<SafeLong> = "limit",
+        batch_size: Option<SafeLong> = "batchSize",
+        single_batch: SafeBool = "singleBatch" or SafeBool(false),
+        min: Option<DocRef<'a>> = "min",
+        max: Option<DocRef<'a>> = "max",
+        return_key: SafeBool = "returnKey" or SafeBool(false),
+        show_record_id: SafeBool = "showRecordId" or SafeBool(false),
+        tailable: SafeBool = "tailable" or SafeBool(false),
+        oplog_replay: Option<SafeBool> = "oplogReplay",
+        no_cursor_timeout: SafeBool = "noCursorTimeout" or SafeBool(false),
+        await_data: SafeBool = "awaitData" or SafeBool(false),
+        allow_partial_results: SafeBool = "allowPartialResults" or SafeBool(false),
+        collation: Option<DocRef<'a>> = "collation",
+        allow_disk_use: Option<SafeBool> = "allowDiskUse",
+        variables: Option<DocRef<'a>> = "let",
+        runtime_constants: Option<DocRef<'a>> = "runtimeConstants",
+        legacy_runtime_constants: Option<DocRef<'a>> = "legacyRuntimeConstants",
+        read_once: Option<SafeBool> = "readOnce",
+        allow_speculative_majority_read: Option<SafeBool> = "allowSpeculativeMajorityRead",
+        term: Option<i64> = "term",
+        resume_after: Option<DocRef<'a>> = "$_resumeAfter",
+        request_resume_token: Option<SafeBool> = "$_requestResumeToken",
+        collection_uuid: Option<Uuid> = "collectionUUID",
+    }
+}
+
+impl FindArguments<'_> {
+    /// What is asked of the query engine.
+    pub(super) fn request(&self, invocation: &Invocation, namespace: Namespace) -> Result<FindRequest> {
+        let refused = self.resume_after.is_some() || self.request_resume_token.is_some_and(|wanted| wanted.0);
+        ensure!(!refused, ErrorCode::NotImplemented, "resume tokens of find are not built yet");
+        Ok(FindRequest {
+            filter: shared_or_empty(invocation, self.filter),
+            projection: shared_or_empty(invocation, self.projection),
+            sort: shared_or_empty(invocation, self.sort),
+            skip: self.skip.map(|skip| skip.0),
+            limit: self.limit.map(|limit| limit.0),
+            batch_size: self.batch_size.map(|size| size.0),
+            single_batch: self.single_batch.0,
+            hint: hint(self.hint)?,
+            min: shared_or_empty(invocation, self.min),
+            max: shared_or_empty(invocation, self.max),
+            return_key: self.return_key.0,
+            show_record_id: self.show_record_id.0,
+            tailable: self.tailable.0,
+            await_data: self.await_data.0,
+            no_cursor_timeout: self.no_cursor_timeout.0,
+            allow_partial_results: self.allow_partial_results.0,
+            allow_disk_use: self.allow_disk_use.map(|allowed| allowed.0),
+            collation: shared_or_empty(invocation, self.collation),
+            variables: shared_or_empty(invocation, self.variables),
+            ..FindRequest::new(namespace)
+        })
+    }
+}
+
+/// The collection by its name, or by its id as servers among themselves name it.
+pub(super) fn namespace_or_uuid(invocation: &Invocation, data: &Data) -> Result<Namespace> {
+    let Value::Binary { subtype: 4, bytes } = invocation.target() else { return invocation.collection() };
+    let uuid = bytes.try_into().map(Uuid::from_bytes).ok();
+    let latest = data.catalog.latest();
+    let found = uuid.as_ref().and_then(|uuid| latest.namespace_of(uuid)).cloned();
+    found.filter(|found| found.database() == invocation.database.as_str()).ok_or_else(|| {
+        let id = uuid.map(|uuid| uuid.to_string()).unwrap_or_default();
+        Error::new(ErrorCode::NamespaceNotFound, format!("Unable to resolve {id}"))
+    })
+}
+
+async fn run(invocation: &Invocation, reply: &mut DocBuilder) -> Result<()> {
+    let data = invocation.data()?;
+    let arguments = FindArguments::parse(&invocation.request)?;
+    let namespace = namespace_or_uuid(invocation, data)?;
+    super::collections::check_uuid(data, &namespace, arguments.collection_uuid)?;
+    let request = arguments.request(invocation, namespace)?;
+    request.validate()?;
+    let mut operation = invocation.operation()?;
+    begin_read(invocation, data, &mut operation).await?;
+    let source = match data.query.find(&mut operation, &request)? {
+        FindPlan::Executor(executor) => executor,
+        FindPlan::View(_) => return super::views::find(invocation, data, &mut operation, &request, reply).await,
+    };
+    let mut options = cursor_options(invocation, &request.namespace);
+    options.collection = source.collection().map(|collection| collection.uuid);
+    options.no_timeout = request.no_cursor_timeout;
+    options.tailable = request.tailable && options.collection.is_some();
+    options.await_data = request.await_data;
+    let first = FirstBatch {
+        limits: BatchLimits::first(request.batch_size),
+        is_single: request.single_batch,
+        limit: request.limit.and_then(|limit| u64::try_from(limit).ok()).filter(|limit| *limit > 0),
+        options,
+    };
+    reply_with_first_batch(invocation, data, &mut operation, source, first, reply).await
+}

@@ -1,0 +1,142 @@
+//! `getMore`.
+//!
+//! A cursor whose query fails is gone. A tailable one stays at its end, and with awaitData the reply waits for new
+//! documents; `maxTimeMS` is then how long, and otherwise not allowed: the time that the first request has left counts.
+
+use super::reading::begin_read_with;
+use crate::arguments::SafeLong;
+use crate::table::run_boxed;
+use crate::{Class, CommandRow, Data, Invocation, NamespaceOf, OpCounter, SecondaryOk, arguments};
+use pando_base::{Error, ErrorCode, Namespace, OperationKind, Result, ensure};
+use pando_doc::{DocBuilder, DocRef, Value};
+use pando_operation::Operation;
+use pando_query::cursor::PinnedCursor;
+use pando_query::executor::{BatchLimits, BatchSink, drive};
+use std::time::Duration;
+
+/// How long an awaiting cursor waits unless the client says otherwise.
+const AWAIT_MS_DEFAULT: u64 = 1000;
+
+pub(super) const ROW: CommandRow = CommandRow {
+    name: "getMore",
+    help: "retrieve more results from an existing cursor",
+    run: |invocation, reply| run_boxed(run(invocation, reply)),
+    class: Class::Read,
+    secondary_ok: SecondaryOk::Always,
+    is_allowed_in_transaction: true,
+    is_in_api_version_1: true,
+    is_stopped_when_abandoned: true,
+    kind: OperationKind::GetMore,
+    op_counter: OpCounter::GetMore,
+    namespace: NamespaceOf::Field("collection"),
+    privileges: &["find"],
+    ..CommandRow::DEFAULT
+};
+
+arguments! {
+    struct GetMoreArguments<'a> of "getMore" {
+        collection: &'a str = "collection",
+        batch_size: Option<SafeLong> = "batchSize",
+        term: Option<i64> = "term",
+        last_known_committed: Option<DocRef<'a>> = "lastKnownCommittedOpTime",
+    }
+}
+
+async fn run(invocation: &Invocation, reply: &mut DocBuilder) -> Result<()> {
+    let data = invocation.data()?;
+    let Value::Int64(id) = invocation.target() else {
+        let found = invocation.target().value_type().name();
+        let reason = format!("BSON field 'getMore.getMore' is the wrong type '{found}', expected type 'long'");
+        return Err(Error::type_mismatch(reason));
+    };
+    let arguments = GetMoreArguments::parse(&invocation.request)?;
+    let batch_size = arguments.batch_size.map(|size| crate::arguments::at_least("batchSize", size.0, 0)).transpose()?;
+    let namespace = Namespace::new(&invocation.database, arguments.collection)?;
+    ensure!(namespace.is_valid(), ErrorCode::InvalidNamespace, "Invalid namespace specified '{namespace}'");
+    let session = invocation.generic.session.as_ref().map(|session| &session.document);
+    let mut cursor = data.cursors.pin(id, &invocation.context, &namespace, session, None)?;
+    let max_time_ms = invocation.generic.max_time_ms;
+    if max_time_ms > 0 && !cursor.options.await_data {
+        cursor.keep();
+        return Err(Error::bad_value("cannot set maxTimeMS on getMore command for a non-awaitData cursor"));
+    }
+    if let Some(left_ns) = cursor.time_left_ns.filter(|_| !cursor.options.await_data) {
+        invocation.context.set_deadline_after(left_ns);
+    }
+    let mut operation = invocation.operation()?;
+    begin_read_with(data, &mut operation, Some(&cursor.options.read_concern)).await?;
+    cursor.source.restore(&mut operation, data.collections())?;
+    let wait_ms = match cursor.options.tailable && cursor.options.await_data {
+        true => Some(if max_time_ms > 0 { max_time_ms } else { AWAIT_MS_DEFAULT }),
+        false => None,
+    };
+    let document = reply.begin_document("cursor");
+    let sink = BatchSink::begin(reply, "nextBatch", BatchLimits::further(batch_size));
+    let more = More { invocation, data, wait_ms };
+    let (is_over, count) = more.fill(&mut operation, &mut cursor, sink).await?;
+    invocation.context.statistics().documents_returned.add(u64::from(count));
+    cursor.returned += u64::from(count);
+    cursor.batches += 1;
+    let left = match is_over {
+        true => {
+            cursor.close();
+            0
+        }
+        false => {
+            cursor.time_left_ns = invocation.context.remaining_ns();
+            cursor.keep()
+        }
+    };
+    reply.append("id", left);
+    reply.append("ns", namespace.as_str());
+    reply.end(document);
+    Ok(())
+}
+
+/// A batch being filled.
+struct More<'a> {
+    invocation: &'a Invocation,
+    data: &'a Data,
+    /// How long to wait for documents.
+    wait_ms: Option<u64>,
+}
+
+impl More<'_> {
+    /// Fills a batch. Tells whether the query is over, and how many documents there are.
+    async fn fill(
+        &self,
+        operation: &mut Operation,
+        cursor: &mut PinnedCursor,
+        mut sink: BatchSink<'_>,
+    ) -> Result<(bool, u32)> {
+        let is_tailable = cursor.options.tailable;
+        let collections = self.data.collections();
+        let Some(wait_ms) = self.wait_ms else {
+            let is_exhausted = drive(&mut *cursor.source, operation, collections, &mut sink).await?;
+            return Ok((is_exhausted && !is_tailable, sink.end()));
+        };
+        let clock = self.invocation.node.env.clock();
+        let until_ns = clock.monotonic_ns().saturating_add(wait_ms.saturating_mul(1_000_000));
+        loop {
+            // Listening begins before the look, so that nothing falls between.
+            let news = cursor.options.collection.map(|uuid| self.data.inserts.listen(uuid));
+            drive(&mut *cursor.source, operation, collections, &mut sink).await?;
+            let left_ns = until_ns.saturating_sub(clock.monotonic_ns());
+            let Some(mut news) = news.filter(|_| sink.count() == 0 && left_ns > 0) else { break };
+            cursor.source.save();
+            operation.recovery_unit.abandon_snapshot()?;
+            crate::locking::unlock(operation);
+            let pause = clock.sleep(Duration::from_nanos(left_ns));
+            let waiting = async {
+                tokio::select! {
+                    () = news.heard() => {}
+                    () = pause => {}
+                }
+            };
+            self.invocation.context.interruptible(waiting).await?;
+            crate::locking::lock_for_read(operation).await?;
+            cursor.source.restore(operation, collections)?;
+        }
+        Ok((false, sink.end()))
+    }
+}

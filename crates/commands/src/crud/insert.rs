@@ -1,0 +1,187 @@
+//! `insert`.
+//!
+//! Documents go in groups, each with the collection's lock of its own, so that a long batch keeps nobody out. A document
+//! that cannot be stored, or was stored by an earlier attempt, ends the group before it.
+
+use super::batch::{BatchResult, check_count};
+use super::collections::{check_can_write, collection_for_insert};
+use super::retryable::{RetryableWrite, statement};
+use crate::arguments::SafeBool;
+use crate::locking::unlock;
+use crate::table::run_boxed;
+use crate::{Admission, Class, CommandRow, Data, Invocation, NamespaceOf, OpCounter, SecondaryOk, arguments};
+use pando_base::{Namespace, OperationKind, Result};
+use pando_collection::InsertOptions;
+use pando_doc::{ArrayRef, Doc, DocBuilder, DocRef};
+use pando_operation::Operation;
+use pando_oplog::StatementIds;
+use pando_query::executor::yield_now;
+use pando_query::write::InsertDocument;
+use pando_wire::Documents;
+
+/// As many documents are inserted under one lock.
+const GROUP_COUNT_MAX: usize = 64;
+/// As many bytes.
+const GROUP_BYTES_MAX: usize = 256 * 1024;
+
+pub(super) const ROW: CommandRow = CommandRow {
+    name: "insert",
+    help: "insert documents",
+    run: |invocation, reply| run_boxed(run(invocation, reply)),
+    class: Class::Write,
+    secondary_ok: SecondaryOk::Never,
+    is_allowed_in_transaction: true,
+    is_retryable_write: true,
+    is_in_api_version_1: true,
+    takes_write_concern: true,
+    takes_read_concern: true,
+    admission: Admission::Write,
+    kind: OperationKind::Insert,
+    op_counter: OpCounter::Own,
+    namespace: NamespaceOf::FirstField,
+    privileges: &["insert"],
+    ..CommandRow::DEFAULT
+};
+
+arguments! {
+    struct InsertArguments<'a> of "insert" {
+        documents: Documents<'a> = "documents",
+        ordered: SafeBool = "ordered" or SafeBool(true),
+        bypass_validation: SafeBool = "bypassDocumentValidation" or SafeBool(false),
+        statement_ids: Option<ArrayRef<'a>> = "stmtIds",
+        is_timeseries: Option<SafeBool> = "isTimeseriesNamespace",
+        collection_uuid: Option<pando_base::Uuid> = "collectionUUID",
+        encryption: Option<DocRef<'a>> = "encryptionInformation",
+    }
+}
+
+async fn run(invocation: &Invocation, reply: &mut DocBuilder) -> Result<()> {
+    let data = invocation.data()?;
+    let namespace = invocation.collection()?;
+    let arguments = InsertArguments::parse(&invocation.request)?;
+    check_count(arguments.documents.len())?;
+    check_can_write(invocation, data, &namespace)?;
+    super::collections::check_uuid(data, &namespace, arguments.collection_uuid)?;
+    let mut operation = invocation.operation()?;
+    let retryable = RetryableWrite::begin(invocation, data, &mut operation, arguments.documents.len()).await?;
+    let mut inserts = Inserts {
+        invocation,
+        data,
+        namespace: &namespace,
+        is_ordered: arguments.ordered.0,
+        options: InsertOptions { bypass_validation: arguments.bypass_validation.0, ..InsertOptions::default() },
+        result: BatchResult::default(),
+        group: Vec::with_capacity(arguments.documents.len().min(GROUP_COUNT_MAX)),
+        group_start: 0,
+        group_bytes: 0,
+    };
+    inserts.run(&mut operation, retryable.as_ref(), arguments.documents).await?;
+    inserts.result.append_to(invocation, data, false, reply);
+    Ok(())
+}
+
+/// A batch in progress.
+struct Inserts<'a> {
+    invocation: &'a Invocation,
+    data: &'a Data,
+    namespace: &'a Namespace,
+    is_ordered: bool,
+    options: InsertOptions,
+    result: BatchResult,
+    /// Documents next to each other in the batch that go together.
+    group: Vec<InsertDocument>,
+    group_start: usize,
+    group_bytes: usize,
+}
+
+impl Inserts<'_> {
+    async fn run(
+        &mut self,
+        operation: &mut Operation,
+        retryable: Option<&RetryableWrite>,
+        documents: Documents<'_>,
+    ) -> Result<()> {
+        for (index, document) in documents.iter().enumerate() {
+            let (ids, executed) = statement(self.data, retryable, index)?;
+            if executed.is_some() {
+                if !self.flush(operation).await? {
+                    return Ok(());
+                }
+                self.result.n += 1;
+                ids.as_slice().iter().for_each(|id| self.result.retried(*id));
+                continue;
+            }
+            match self.prepare(operation, document) {
+                Ok(document) => self.add(index, document, ids),
+                Err(error) => {
+                    if !self.flush(operation).await? || !self.result.failed(index, error, self.is_ordered)? {
+                        return Ok(());
+                    }
+                    continue;
+                }
+            }
+            let is_full = self.group.len() >= GROUP_COUNT_MAX || self.group_bytes >= GROUP_BYTES_MAX;
+            if is_full && !self.flush(operation).await? {
+                return Ok(());
+            }
+        }
+        self.flush(operation).await.map(|_| ())
+    }
+
+    /// The document as it is stored. One that needs nothing is not copied.
+    fn prepare(&self, operation: &Operation, document: DocRef<'_>) -> Result<Doc> {
+        let mended = self.data.query.prepare_insert(operation, document)?;
+        Ok(mended.unwrap_or_else(|| Doc::trusted(self.invocation.request.share(document.bytes()))))
+    }
+
+    fn add(&mut self, index: usize, document: Doc, statement_ids: StatementIds) {
+        if self.group.is_empty() {
+            self.group_start = index;
+            self.group_bytes = 0;
+        }
+        debug_assert_eq!(self.group_start + self.group.len(), index, "a group has no gaps");
+        self.group_bytes += document.size_bytes();
+        self.group.push(InsertDocument { document, statement_ids });
+    }
+
+    /// Inserts the group; false if the batch ends here.
+    async fn flush(&mut self, operation: &mut Operation) -> Result<bool> {
+        if self.group.is_empty() {
+            return Ok(true);
+        }
+        let group = std::mem::take(&mut self.group);
+        self.invocation.node.counters.operations.insert.add(group.len() as u64);
+        let collection = match collection_for_insert(self.data, operation, self.namespace).await {
+            Ok(collection) => collection,
+            Err(error) => {
+                unlock(operation);
+                return self.fail_group(group.len(), &error);
+            }
+        };
+        let outcomes = self.data.query.insert(operation, &collection, &group, self.is_ordered, self.options).await;
+        unlock(operation);
+        let mut goes_on = true;
+        for (place, outcome) in outcomes.into_iter().enumerate() {
+            match outcome {
+                Ok(()) => self.result.n += 1,
+                Err(error) => goes_on &= self.result.failed(self.group_start + place, error, self.is_ordered)?,
+            }
+        }
+        self.group = group;
+        self.group.clear();
+        if goes_on {
+            yield_now().await;
+        }
+        Ok(goes_on)
+    }
+
+    /// Every document of the group fails for the same reason.
+    fn fail_group(&mut self, count: usize, error: &pando_base::Error) -> Result<bool> {
+        for place in 0..count {
+            if !self.result.failed(self.group_start + place, error.clone(), self.is_ordered)? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+}

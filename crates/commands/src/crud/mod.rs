@@ -1,0 +1,46 @@
+//! The commands that read and write documents.
+//!
+//! One file each. What several share: `batch` (statements of a write command, their errors and the reply), `retryable`
+//! (statements that a session has carried out before), `collections` (finding and creating the collection of a write),
+//! `reading` (what reads begin with, first batches), `views` (reads of views, which become aggregations), `tailing` (news
+//! for cursors that wait), `output` (`$out` and `$merge`).
+
+mod aggregate;
+mod batch;
+mod collections;
+mod count;
+mod delete;
+mod distinct;
+mod explain;
+mod find;
+mod find_and_modify;
+mod get_more;
+mod insert;
+mod kill_cursors;
+mod output;
+mod reading;
+mod retryable;
+mod tailing;
+mod update;
+mod views;
+
+use crate::CommandRow;
+
+pub(crate) use collections::check_uuid;
+pub use collections::collection_for_insert;
+pub use tailing::{InsertNews, Listener};
+
+/// The rows of this area.
+pub static ROWS: &[CommandRow] = &[
+    aggregate::ROW,
+    count::ROW,
+    delete::ROW,
+    distinct::ROW,
+    explain::ROW,
+    find::ROW,
+    find_and_modify::ROW,
+    get_more::ROW,
+    insert::ROW,
+    kill_cursors::ROW,
+    update::ROW,
+];

@@ -1,0 +1,98 @@
+//! What all reads begin with, and how documents become a reply.
+
+use crate::locking::lock_for_read;
+use crate::{Data, Invocation};
+use pando_base::Result;
+use pando_doc::{Doc, DocBuilder, DocRef, Value};
+use pando_operation::Operation;
+use pando_query::cursor::CursorOptions;
+use pando_query::executor::{BatchLimits, BatchSink, BatchSource, drive};
+use pando_query::request::Hint;
+use pando_repl::read_concern::ReadConcern;
+
+/// Waits until the operation may read as the client wants to, and lets it into the engine.
+pub(super) async fn begin_read(invocation: &Invocation, data: &Data, operation: &mut Operation) -> Result<()> {
+    begin_read_with(data, operation, invocation.generic.read_concern.as_ref()).await
+}
+
+/// The same with a read concern that was given before.
+pub(super) async fn begin_read_with(data: &Data, operation: &mut Operation, concern: Option<&Doc>) -> Result<()> {
+    let concern = match concern.filter(|concern| !concern.is_empty()) {
+        Some(concern) => ReadConcern::parse(concern.view())?,
+        None => ReadConcern::default(),
+    };
+    data.replication.prepare_read(operation, &concern, Some(data.oplog_writer())).await?;
+    lock_for_read(operation).await
+}
+
+/// A part of the request that outlives it.
+pub(super) fn shared(invocation: &Invocation, part: DocRef<'_>) -> Doc {
+    Doc::trusted(invocation.request.share(part.bytes()))
+}
+
+/// The same for a part that may be absent.
+pub(super) fn shared_or_empty(invocation: &Invocation, part: Option<DocRef<'_>>) -> Doc {
+    part.map_or_else(Doc::new, |part| shared(invocation, part))
+}
+
+/// The index that the client wants used.
+pub(super) fn hint(value: Option<Value<'_>>) -> Result<Hint> {
+    value.map_or(Ok(Hint::None), Hint::parse)
+}
+
+/// What a query is to a client that gets it batch by batch.
+pub(super) struct FirstBatch {
+    /// How large the first batch may be.
+    pub(super) limits: BatchLimits,
+    /// No cursor is kept.
+    pub(super) is_single: bool,
+    /// So many results end the query.
+    pub(super) limit: Option<u64>,
+    /// What the cursor remembers.
+    pub(super) options: CursorOptions,
+}
+
+/// What a cursor remembers of the request that makes it.
+pub(super) fn cursor_options(invocation: &Invocation, namespace: &pando_base::Namespace) -> CursorOptions {
+    let generic = &invocation.generic;
+    CursorOptions {
+        session: generic.session.as_ref().map(|session| session.document.clone()),
+        originating_command: Doc::trusted(invocation.request.body_bytes()),
+        read_concern: generic.read_concern.clone().unwrap_or_default(),
+        ..CursorOptions::new(namespace.clone())
+    }
+}
+
+/// Writes the first batch of a query, and keeps its cursor if there is more.
+pub(super) async fn reply_with_first_batch(
+    invocation: &Invocation,
+    data: &Data,
+    operation: &mut Operation,
+    mut source: Box<dyn BatchSource>,
+    first: FirstBatch,
+    reply: &mut DocBuilder,
+) -> Result<()> {
+    invocation.context.describe(|description| description.plan_summary = source.plan_summary().to_owned());
+    let cursor = reply.begin_document("cursor");
+    let mut sink = BatchSink::begin(reply, "firstBatch", first.limits);
+    let is_exhausted = drive(&mut *source, operation, data.collections(), &mut sink).await?;
+    let count = sink.end();
+    invocation.context.statistics().documents_returned.add(u64::from(count));
+    let is_tailable = first.options.tailable;
+    let is_over =
+        (is_exhausted && !is_tailable) || first.is_single || first.limit.is_some_and(|limit| u64::from(count) >= limit);
+    let namespace = first.options.namespace.clone();
+    let id = match is_over {
+        true => 0,
+        false => {
+            let mut kept = data.cursors.register(&invocation.context, first.options, source);
+            (kept.returned, kept.batches) = (u64::from(count), 1);
+            kept.time_left_ns = invocation.context.remaining_ns();
+            kept.keep()
+        }
+    };
+    reply.append("id", id);
+    reply.append("ns", namespace.as_str());
+    reply.end(cursor);
+    Ok(())
+}

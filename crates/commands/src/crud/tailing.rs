@@ -1,0 +1,57 @@
+//! News of capped collections, for cursors that wait at their end.
+
+use pando_base::Uuid;
+use pando_collection::InsertWatcher;
+use parking_lot::Mutex;
+use std::collections::HashMap;
+use std::sync::Arc;
+use tokio::sync::watch;
+
+/// Tells listeners of inserts. Only collections that somebody listens to are kept.
+#[derive(Default)]
+pub struct InsertNews {
+    listened: Mutex<HashMap<Uuid, watch::Sender<u64>>>,
+}
+
+/// Somebody who listens.
+pub struct Listener {
+    news: Arc<InsertNews>,
+    collection: Uuid,
+    receiver: Option<watch::Receiver<u64>>,
+}
+
+impl InsertNews {
+    /// Listens to a collection from now on.
+    pub fn listen(self: &Arc<Self>, collection: Uuid) -> Listener {
+        let receiver = self.listened.lock().entry(collection).or_default().subscribe();
+        Listener { news: Arc::clone(self), collection, receiver: Some(receiver) }
+    }
+}
+
+impl InsertWatcher for InsertNews {
+    fn inserted(&self, collection: Uuid) {
+        if let Some(sender) = self.listened.lock().get(&collection) {
+            sender.send_modify(|count| *count += 1);
+        }
+    }
+}
+
+impl Listener {
+    /// Ends when something was inserted since the listening began or since the last time.
+    pub async fn heard(&mut self) {
+        if let Some(receiver) = &mut self.receiver {
+            // The sender is there as long as somebody listens.
+            let _ = receiver.changed().await;
+        }
+    }
+}
+
+impl Drop for Listener {
+    fn drop(&mut self) {
+        self.receiver = None;
+        let mut listened = self.news.listened.lock();
+        if listened.get(&self.collection).is_some_and(|sender| sender.receiver_count() == 0) {
+            listened.remove(&self.collection);
+        }
+    }
+}

@@ -1,0 +1,178 @@
+//! `update`.
+
+use super::batch::{BatchResult, check_count};
+use super::collections::{check_can_write, collection_for_insert, lock_for_write};
+use super::reading::{hint, shared, shared_or_empty};
+use super::retryable::{RetryableWrite, statement, with_entry};
+use crate::arguments::{Place, SafeBool};
+use crate::locking::unlock;
+use crate::table::run_boxed;
+use crate::{Admission, Class, CommandRow, Data, Invocation, NamespaceOf, OpCounter, SecondaryOk, arguments};
+use pando_base::{Error, ErrorCode, Namespace, OperationKind, Result, Uuid, ensure};
+use pando_doc::{ArrayRef, Doc, DocBuilder, DocRef, OwnedValue, Value};
+use pando_operation::Operation;
+use pando_query::request::UpdateRequest;
+use pando_query::write::UpdateResult;
+use pando_session::retried_update;
+use pando_wire::Documents;
+
+pub(super) const ROW: CommandRow = CommandRow {
+    name: "update",
+    help: "update documents",
+    run: |invocation, reply| run_boxed(run(invocation, reply)),
+    class: Class::Write,
+    secondary_ok: SecondaryOk::Never,
+    is_allowed_in_transaction: true,
+    is_retryable_write: true,
+    is_in_api_version_1: true,
+    takes_write_concern: true,
+    takes_read_concern: true,
+    admission: Admission::Write,
+    kind: OperationKind::Update,
+    op_counter: OpCounter::Own,
+    namespace: NamespaceOf::FirstField,
+    privileges: &["update"],
+    ..CommandRow::DEFAULT
+};
+
+arguments! {
+    pub(super) struct UpdateArguments<'a> of "update" {
+        updates: Documents<'a> = "updates",
+        ordered: SafeBool = "ordered" or SafeBool(true),
+        bypass_validation: SafeBool = "bypassDocumentValidation" or SafeBool(false),
+        statement_ids: Option<ArrayRef<'a>> = "stmtIds",
+        variables: Option<DocRef<'a>> = "let",
+        runtime_constants: Option<DocRef<'a>> = "runtimeConstants",
+        legacy_runtime_constants: Option<DocRef<'a>> = "legacyRuntimeConstants",
+        is_timeseries: Option<SafeBool> = "isTimeseriesNamespace",
+        collection_uuid: Option<Uuid> = "collectionUUID",
+        encryption: Option<DocRef<'a>> = "encryptionInformation",
+    }
+}
+
+arguments! {
+    pub(super) struct UpdateStatement<'a> of "update.updates" {
+        query: DocRef<'a> = "q",
+        update: Value<'a> = "u",
+        constants: Option<DocRef<'a>> = "c",
+        multi: bool = "multi" or false,
+        upsert: bool = "upsert" or false,
+        upsert_supplied: bool = "upsertSupplied" or false,
+        array_filters: Option<Vec<DocRef<'a>>> = "arrayFilters",
+        hint: Option<Value<'a>> = "hint",
+        collation: Option<DocRef<'a>> = "collation",
+        sample_id: Option<Uuid> = "sampleId",
+        allow_shard_key_updates: Option<bool> = "allowShardKeyUpdatesWithoutFullShardKeyInQuery",
+    }
+}
+
+impl<'a> UpdateArguments<'a> {
+    /// The statements, read in full before the first is run.
+    pub(super) fn statements(&self) -> Result<Vec<UpdateStatement<'a>>> {
+        let place = Place::of_command("update.updates");
+        self.updates.iter().map(|statement| UpdateStatement::parse_fields(statement, &place, false)).collect()
+    }
+
+    /// What is asked of the query engine.
+    pub(super) fn request(
+        &self,
+        invocation: &Invocation,
+        namespace: &Namespace,
+        statement: &UpdateStatement<'_>,
+    ) -> Result<UpdateRequest> {
+        let array_filters = statement.array_filters.as_deref().unwrap_or_default();
+        Ok(UpdateRequest {
+            constants: shared_or_empty(invocation, statement.constants),
+            multi: statement.multi,
+            upsert: statement.upsert,
+            array_filters: array_filters.iter().map(|filter| shared(invocation, *filter)).collect(),
+            hint: hint(statement.hint)?,
+            collation: shared_or_empty(invocation, statement.collation),
+            variables: shared_or_empty(invocation, self.variables),
+            bypass_document_validation: self.bypass_validation.0,
+            ..UpdateRequest::new(
+                namespace.clone(),
+                shared(invocation, statement.query),
+                update_value(invocation, statement.update)?,
+            )
+        })
+    }
+}
+
+/// A document or a pipeline.
+pub(super) fn update_value(invocation: &Invocation, update: Value<'_>) -> Result<OwnedValue> {
+    match update {
+        Value::Document(_) | Value::Array(_) => Ok(update.to_shared(&Doc::trusted(invocation.request.body_bytes()))),
+        _ => Err(Error::failed_to_parse("Update argument must be either an object or an array")),
+    }
+}
+
+async fn run(invocation: &Invocation, reply: &mut DocBuilder) -> Result<()> {
+    let data = invocation.data()?;
+    let namespace = invocation.collection()?;
+    let arguments = UpdateArguments::parse(&invocation.request)?;
+    check_count(arguments.updates.len())?;
+    let statements = arguments.statements()?;
+    check_can_write(invocation, data, &namespace)?;
+    super::collections::check_uuid(data, &namespace, arguments.collection_uuid)?;
+    let mut operation = invocation.operation()?;
+    let retryable = RetryableWrite::begin(invocation, data, &mut operation, statements.len()).await?;
+    let mut result = BatchResult::default();
+    for (index, update) in statements.iter().enumerate() {
+        invocation.node.counters.operations.update.increment();
+        let request = arguments.request(invocation, &namespace, update);
+        let outcome = one(data, &mut operation, request, retryable.as_ref(), index, &mut result).await;
+        unlock(&operation);
+        match outcome {
+            Ok(updated) => take(&mut result, index, updated),
+            Err(error) => {
+                if !result.failed(index, error, arguments.ordered.0)? {
+                    break;
+                }
+            }
+        }
+    }
+    result.append_to(invocation, data, true, reply);
+    Ok(())
+}
+
+fn take(result: &mut BatchResult, index: usize, updated: UpdateResult) {
+    result.n += updated.n;
+    result.modified += updated.modified;
+    if let Some(id) = updated.upserted {
+        result.upserted(index, id);
+    }
+}
+
+/// Runs one statement, unless it was carried out before.
+async fn one(
+    data: &Data,
+    operation: &mut Operation,
+    request: Result<UpdateRequest>,
+    retryable: Option<&RetryableWrite>,
+    index: usize,
+    result: &mut BatchResult,
+) -> Result<UpdateResult> {
+    let mut request = request?;
+    let (ids, executed) = statement(data, retryable, index)?;
+    if let Some(entry) = executed {
+        let before = with_entry(&entry, retried_update)?;
+        ids.as_slice().iter().for_each(|id| result.retried(*id));
+        let (n, modified) = (u64::try_from(before.n).unwrap_or(0), u64::try_from(before.n_modified).unwrap_or(0));
+        return Ok(UpdateResult { n, modified, upserted: before.upserted, returned: None });
+    }
+    ensure!(
+        retryable.is_none() || !request.multi,
+        ErrorCode::InvalidOptions,
+        "Cannot use (or request) retryable writes with multi=true"
+    );
+    request.statement_ids = ids;
+    request.validate()?;
+    if request.upsert {
+        collection_for_insert(data, operation, &request.namespace).await?;
+    } else {
+        // Without a collection the statement still has to make sense, which the engine says.
+        lock_for_write(data, operation, &request.namespace).await?;
+    }
+    data.query.update(operation, &request).await
+}

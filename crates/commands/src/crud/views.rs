@@ -1,0 +1,82 @@
+//! Reads of views: they become aggregations on what the view stands on.
+
+use super::aggregate::run_to_end;
+use super::reading::{FirstBatch, cursor_options, reply_with_first_batch};
+use crate::{Data, Invocation};
+use pando_base::{Result, ensure};
+use pando_catalog::ResolvedView;
+use pando_doc::{Array, ArrayBuilder, DocBuilder, Value, doc};
+use pando_operation::Operation;
+use pando_query::executor::BatchLimits;
+use pando_query::pipeline::find_as_pipeline;
+use pando_query::request::{AggregateRequest, CountRequest, DistinctRequest, FindRequest};
+
+pub(super) async fn find(
+    invocation: &Invocation,
+    data: &Data,
+    operation: &mut Operation,
+    request: &FindRequest,
+    reply: &mut DocBuilder,
+) -> Result<()> {
+    let aggregation = data.query.aggregate(operation, &find_as_pipeline(request)?, None)?;
+    let first = FirstBatch {
+        limits: BatchLimits::first(request.batch_size),
+        is_single: request.single_batch,
+        limit: request.limit.and_then(|limit| u64::try_from(limit).ok()).filter(|limit| *limit > 0),
+        options: cursor_options(invocation, &request.namespace),
+    };
+    reply_with_first_batch(invocation, data, operation, Box::new(aggregation.executor), first, reply).await
+}
+
+/// The documents of a view that match, counted.
+pub(super) async fn count(data: &Data, operation: &mut Operation, request: &CountRequest) -> Result<u64> {
+    let mut pipeline = vec![doc! { "$match": &request.filter }];
+    if let Some(skip) = request.skip.filter(|skip| *skip > 0) {
+        pipeline.push(doc! { "$skip": skip });
+    }
+    if let Some(limit) = request.limit_count().and_then(|limit| i64::try_from(limit).ok()) {
+        pipeline.push(doc! { "$limit": limit });
+    }
+    pipeline.push(doc! { "$count": "count" });
+    let aggregate = AggregateRequest {
+        hint: request.hint.clone(),
+        collation: request.collation.clone(),
+        ..AggregateRequest::new(request.namespace.clone(), pipeline)
+    };
+    let found = run_to_end(data, operation, &aggregate).await?;
+    let count = found.first().and_then(|only| only.get("count")).and_then(|count| count.to_i64_exact());
+    Ok(count.and_then(|count| u64::try_from(count).ok()).unwrap_or(0))
+}
+
+/// The distinct values of a view: arrays on the way count by their elements.
+pub(super) async fn distinct(data: &Data, operation: &mut Operation, request: &DistinctRequest) -> Result<Array> {
+    let path = format!("${}", request.key);
+    let is_field = !request.key.is_empty() && !request.key.starts_with('$');
+    ensure!(is_field, pando_base::ErrorCode::BadValue, "'{}' is no path", request.key);
+    let mut pipeline = vec![doc! { "$match": &request.filter }];
+    let mut prefix = String::new();
+    for part in request.key.split('.') {
+        prefix = if prefix.is_empty() { format!("${part}") } else { format!("{prefix}.{part}") };
+        let keeps = prefix == path;
+        pipeline.push(doc! { "$unwind": { "path": &prefix, "preserveNullAndEmptyArrays": (!keeps) } });
+    }
+    pipeline.push(doc! { "$group": { "_id": &path } });
+    pipeline.push(doc! { "$sort": { "_id": 1 } });
+    let aggregate = AggregateRequest {
+        hint: request.hint.clone(),
+        collation: request.collation.clone(),
+        ..AggregateRequest::new(request.namespace.clone(), pipeline)
+    };
+    let found = run_to_end(data, operation, &aggregate).await?;
+    let mut values = ArrayBuilder::new();
+    for group in &found {
+        values.push(group.get("_id").unwrap_or(Value::Null));
+    }
+    Ok(values.finish())
+}
+
+/// True if the name is a view's.
+pub(super) fn is_view(data: &Data, namespace: &pando_base::Namespace) -> Result<bool> {
+    let view: Option<ResolvedView> = data.collections().view(namespace)?;
+    Ok(view.is_some())
+}

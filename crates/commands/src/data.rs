@@ -1,0 +1,121 @@
+//! What data commands work with: storage, collections, queries, sessions and replication of a node, put together by the
+//! server. A node without storage (some tests) has none of it.
+
+use crate::Invocation;
+use crate::crud::InsertNews;
+use pando_base::{Error, ErrorCode, Result};
+use pando_catalog::{Catalog, Observers};
+use pando_collection::WritePath;
+use pando_locks::ResourceId;
+use pando_operation::{Operation, Services};
+use pando_query::QueryEngine;
+use pando_query::cursor::CursorManager;
+use pando_query::executor::Collections;
+use pando_repl::{OplogWriter, ReplicationNode, ReplicationParts};
+use pando_session::{History, SessionCatalog, SessionTable};
+use std::ops::{Deref, DerefMut};
+use std::sync::Arc;
+
+/// The data of a node.
+pub struct Data {
+    /// Engine, locks, parameters: what operations are made from.
+    pub services: Services,
+    /// The collections.
+    pub catalog: Arc<Catalog>,
+    /// Who is told of every write: the oplog's writer in a set.
+    pub observers: Arc<Observers>,
+    /// Plans and runs; it has the write path.
+    pub query: QueryEngine,
+    /// The cursors of clients.
+    pub cursors: CursorManager,
+    /// Wakes cursors that wait at the end of capped collections.
+    pub inserts: Arc<InsertNews>,
+    /// Who has which session.
+    pub sessions: SessionCatalog,
+    /// Where sessions are kept.
+    pub session_table: Arc<dyn SessionTable>,
+    /// What sessions have written.
+    pub history: History,
+    /// The node's part in its set: who may write, write and read concerns, cluster time.
+    pub replication: Arc<ReplicationNode>,
+    /// What starts and changes the set; the oplog's writer is in it.
+    pub replication_parts: ReplicationParts,
+}
+
+impl Data {
+    /// Writes documents.
+    pub fn write_path(&self) -> &Arc<WritePath> {
+        &self.query.write_path
+    }
+
+    /// Finds collections for reads.
+    pub fn collections(&self) -> &dyn Collections {
+        &*self.query.collections
+    }
+
+    /// The oplog's writer.
+    pub fn oplog_writer(&self) -> &Arc<OplogWriter> {
+        &self.replication_parts.writer
+    }
+}
+
+/// The operation of a command. When it ends, its locks are given back, and the command's invocation learns what the reply
+/// has to wait for.
+pub struct CommandOperation<'a> {
+    operation: Operation,
+    invocation: &'a Invocation,
+}
+
+impl Deref for CommandOperation<'_> {
+    type Target = Operation;
+
+    fn deref(&self) -> &Operation {
+        &self.operation
+    }
+}
+
+impl DerefMut for CommandOperation<'_> {
+    fn deref_mut(&mut self) -> &mut Operation {
+        &mut self.operation
+    }
+}
+
+impl Drop for CommandOperation<'_> {
+    fn drop(&mut self) {
+        self.operation.locker.unlock_everything();
+        self.invocation.note_written(&self.operation);
+    }
+}
+
+impl Invocation {
+    /// The node's data.
+    pub fn data(&self) -> Result<&Arc<Data>> {
+        let none = || Error::new(ErrorCode::IllegalOperation, "this node has no storage");
+        self.node.data.as_ref().ok_or_else(none)
+    }
+
+    /// The operation of this command. Made anew by each call; a command needs one.
+    pub fn operation(&self) -> Result<CommandOperation<'_>> {
+        let operation = self.data()?.services.operation_of(self.context.clone());
+        Ok(CommandOperation { operation, invocation: self })
+    }
+}
+
+/// The names of a namespace's locks.
+pub(crate) struct LockNames {
+    pub(crate) tenant: Option<ResourceId>,
+    pub(crate) database: ResourceId,
+    pub(crate) collection: ResourceId,
+}
+
+impl LockNames {
+    pub(crate) fn of(namespace: &pando_base::Namespace) -> LockNames {
+        let tenant = namespace.tenant();
+        let id = tenant.as_ref().map(|tenant| &tenant.0[..]);
+        LockNames {
+            tenant: id.map(ResourceId::tenant),
+            database: ResourceId::database(id, namespace.database().as_bytes()),
+            collection: ResourceId::collection(id, namespace.as_str().as_bytes()),
+        }
+    }
+}

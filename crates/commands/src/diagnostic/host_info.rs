@@ -1,0 +1,40 @@
+//! `hostInfo`: the machine.
+
+use crate::{CommandRow, Invocation, run_boxed};
+use pando_base::Result;
+use pando_doc::{DocBuilder, Value};
+
+pub(super) const ROW: CommandRow = CommandRow {
+    name: "hostInfo",
+    help: "returns information about the daemon's host",
+    run: |invocation, reply| run_boxed(std::future::ready(run(invocation, reply))),
+    privileges: &["hostInfo"],
+    ..CommandRow::DEFAULT
+};
+
+fn run(invocation: &Invocation, reply: &mut DocBuilder) -> Result<()> {
+    let (node, facts) = (&invocation.node, invocation.node.machine.facts());
+    reply.document("system", |system| {
+        system.append("currentTime", Value::DateTime(node.now_ms()));
+        system.append("hostname", &node.options.host);
+        system.append("cpuAddrSize", usize::BITS as i32);
+        system.append("memSizeMB", (facts.memory_bytes >> 20) as i64);
+        system.append("memLimitMB", (facts.memory_limit_bytes >> 20) as i64);
+        system.append("numCores", facts.processors as i32);
+        system.append("numPhysicalCores", facts.processors as i32);
+        system.append("numCpuSockets", 1);
+        system.append("cpuArch", &facts.architecture);
+        system.append("numaEnabled", false);
+        system.append("numNumaNodes", 1);
+    });
+    reply.document("os", |os| {
+        os.append("type", &facts.system_type);
+        os.append("name", &facts.system_name);
+        os.append("version", &facts.system_version);
+    });
+    reply.document("extra", |extra| {
+        extra.append("pageSize", facts.page_bytes as i64);
+        extra.append("maxOpenFiles", facts.open_files_max.min(i32::MAX as u64) as i32);
+    });
+    Ok(())
+}

@@ -1,0 +1,30 @@
+//! Commands that tell about the node.
+
+mod build_info;
+mod connection_status;
+mod current_op;
+mod features;
+mod get_cmd_line_opts;
+mod get_log;
+mod host_info;
+mod list_commands;
+mod ping;
+mod server_status;
+mod whats_my_uri;
+
+use crate::CommandRow;
+
+/// The commands of this area.
+pub static ROWS: &[CommandRow] = &[
+    build_info::ROW,
+    connection_status::ROW,
+    current_op::ROW,
+    features::ROW,
+    get_cmd_line_opts::ROW,
+    get_log::ROW,
+    host_info::ROW,
+    list_commands::ROW,
+    ping::ROW,
+    server_status::ROW,
+    whats_my_uri::ROW,
+];

@@ -1,0 +1,18 @@
+//! `whatsmyuri`: the address by which the node knows the client.
+
+use crate::{CommandRow, Invocation, run_boxed};
+use pando_base::Result;
+use pando_doc::DocBuilder;
+
+pub(super) const ROW: CommandRow = CommandRow {
+    name: "whatsmyuri",
+    help: "{whatsmyuri:1}",
+    run: |invocation, reply| run_boxed(std::future::ready(run(invocation, reply))),
+    is_allowed_before_authentication: true,
+    ..CommandRow::DEFAULT
+};
+
+fn run(invocation: &Invocation, reply: &mut DocBuilder) -> Result<()> {
+    reply.append("you", invocation.connection.client.remote());
+    Ok(())
+}

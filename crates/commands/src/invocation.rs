@@ -1,0 +1,172 @@
+//! What a command is given: the request, who sent it, and the node it runs on.
+
+use crate::arguments::GenericArguments;
+use crate::{CommandRow, ConnectionState, NamespaceOf, Node};
+use bstr::BStr;
+use pando_base::{DatabaseName, Error, ErrorCode, Namespace, OperationContext, Result};
+use pando_doc::{Array, Doc, DocRef, Value};
+use pando_operation::Operation;
+use pando_wire::Command;
+use parking_lot::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
+
+/// One run of a command.
+pub struct Invocation {
+    /// The node.
+    pub node: Arc<Node>,
+    /// The client's connection.
+    pub connection: Arc<ConnectionState>,
+    /// The operation.
+    pub context: OperationContext,
+    /// The command's row.
+    pub row: &'static CommandRow,
+    /// The request as it was sent.
+    pub request: Command,
+    /// The database it is for.
+    pub database: DatabaseName,
+    /// The collection it is about, or the database.
+    pub namespace: Namespace,
+    /// What every command takes.
+    pub generic: GenericArguments,
+    /// Labels that a fail point wants in place of an error's own.
+    labels_in_place: OnceLock<Array>,
+    /// What the connection does next, if the command decides that.
+    next: Mutex<Option<NextInvocation>>,
+    /// Has the command taken locks for writing? Then its reply waits for the write concern.
+    has_written: AtomicBool,
+}
+
+/// What a command can decide about its connection.
+#[derive(Clone, Debug, PartialEq)]
+pub enum NextInvocation {
+    /// Another reply follows: this command is run again by itself.
+    Again(Doc),
+    /// The connection closes without a reply.
+    Close,
+}
+
+impl Invocation {
+    /// A run of this command.
+    pub fn new(
+        node: Arc<Node>,
+        connection: Arc<ConnectionState>,
+        context: OperationContext,
+        row: &'static CommandRow,
+        request: Command,
+        database: DatabaseName,
+        generic: GenericArguments,
+    ) -> Invocation {
+        let namespace = namespace(row, request.body(), &database);
+        let (labels_in_place, next) = (OnceLock::new(), Mutex::new(None));
+        Invocation {
+            node,
+            connection,
+            context,
+            row,
+            request,
+            database,
+            namespace,
+            generic,
+            labels_in_place,
+            next,
+            has_written: AtomicBool::new(false),
+        }
+    }
+
+    /// The command document.
+    #[inline]
+    pub fn body(&self) -> DocRef<'_> {
+        self.request.body()
+    }
+
+    /// The value of the command's own field.
+    pub fn target(&self) -> Value<'_> {
+        self.body().first().map_or(Value::Null, |element| element.value)
+    }
+
+    /// The value of the command's own field, which must be a string.
+    pub fn target_text(&self) -> Result<&str> {
+        match self.target() {
+            Value::String(text) => utf8(text),
+            other => Err(Error::type_mismatch(format!(
+                "BSON field '{0}.{0}' is the wrong type '{1}', expected type 'string'",
+                self.row.name,
+                other.value_type().name()
+            ))),
+        }
+    }
+
+    /// The collection that the command's own field names, which must be there and may not be a UUID.
+    pub fn collection(&self) -> Result<Namespace> {
+        match self.target() {
+            Value::String(name) | Value::Symbol(name) => {
+                let namespace = Namespace::new(&self.database, utf8(name)?)?;
+                namespace.validate()?;
+                Ok(namespace)
+            }
+            Value::Binary { subtype: 4, .. } => {
+                Err(Error::bad_value("Collection name must be provided. UUID is not valid in this context"))
+            }
+            other => {
+                let reason = format!("collection name has invalid type {}", other.value_type().name());
+                Err(Error::bad_value(reason))
+            }
+        }
+    }
+
+    /// Puts these labels in place of those of whatever error this command ends with.
+    pub fn set_labels_in_place(&self, labels: Array) {
+        // The first fail point wins; there is only one.
+        let _ = self.labels_in_place.set(labels);
+    }
+
+    /// The labels that a fail point wants.
+    pub fn labels_in_place(&self) -> Option<&Array> {
+        self.labels_in_place.get()
+    }
+
+    /// Says what the connection does after this command.
+    pub fn set_next(&self, next: NextInvocation) {
+        *self.next.lock() = Some(next);
+    }
+
+    /// What the command said, once.
+    pub fn take_next(&self) -> Option<NextInvocation> {
+        self.next.lock().take()
+    }
+
+    /// Notes what an operation of this command has done.
+    pub(crate) fn note_written(&self, operation: &Operation) {
+        if operation.locker.was_global_locked_for_write() {
+            self.has_written.store(true, Ordering::Relaxed);
+        }
+    }
+
+    /// Has the command written, or tried to? A write that changed nothing waits for what it found, too.
+    pub fn has_written(&self) -> bool {
+        self.has_written.load(Ordering::Relaxed)
+    }
+
+    /// True if the client can take a stream of replies.
+    pub fn is_exhaust(&self) -> bool {
+        self.request.allows_exhaust()
+    }
+}
+
+/// The namespace as far as the row says where it is; the database if it is not there or makes no sense.
+fn namespace(row: &CommandRow, body: DocRef<'_>, database: &DatabaseName) -> Namespace {
+    let text = |value: Option<Value<'_>>| value.and_then(|value| value.as_bytes().map(|text| text.to_string()));
+    let first = || text(body.first().map(|element| element.value));
+    let found = match row.namespace {
+        NamespaceOf::Database => None,
+        NamespaceOf::FirstField => first().and_then(|name| Namespace::new(database, &name).ok()),
+        NamespaceOf::Field(field) => text(body.get(field)).and_then(|name| Namespace::new(database, &name).ok()),
+        NamespaceOf::FullName => first().and_then(|name| Namespace::parse(&name).ok()),
+    };
+    found.unwrap_or_else(|| Namespace::from(database.clone()))
+}
+
+fn utf8(text: &BStr) -> Result<&str> {
+    std::str::from_utf8(text).map_err(|_| Error::new(ErrorCode::InvalidNamespace, "a name must be valid UTF-8"))
+}

@@ -1,0 +1,24 @@
+//! The labels that tell a driver what it may do about an error.
+
+use crate::{CommandRow, GenericArguments};
+use pando_base::{Category, Error, ErrorCode};
+
+/// The same write may be sent again with the same number.
+const RETRYABLE_WRITE: &str = "RetryableWriteError";
+
+/// The labels of an error: its own, and those that follow from its code and from how the command was sent.
+pub fn error_labels(error: &Error, row: &CommandRow, generic: &GenericArguments) -> Vec<&'static str> {
+    let mut labels = error.labels().to_vec();
+    if is_retryable_write_error(error.code(), row, generic) && !labels.contains(&RETRYABLE_WRITE) {
+        labels.push(RETRYABLE_WRITE);
+    }
+    labels
+}
+
+/// Writes with a number outside transactions; ends of transactions in any case.
+fn is_retryable_write_error(code: ErrorCode, row: &CommandRow, generic: &GenericArguments) -> bool {
+    let ends_transaction = matches!(row.name, "commitTransaction" | "abortTransaction");
+    let is_numbered_write = row.is_retryable_write && generic.transaction_number.is_some();
+    let is_retryable = ends_transaction || (is_numbered_write && generic.autocommit.is_none());
+    is_retryable && code.is(Category::RetriableError)
+}

@@ -1,0 +1,63 @@
+//! The commands: one file each, grouped by area, and the table that lists them.
+//!
+//! - [`CommandTable`], [`CommandRow`]: every command with what dispatch has to know about it. Nothing registers itself.
+//! - [`arguments!`]: the strict parser. A command declares its fields with their types; unknown, missing, repeated and
+//!   mistyped ones are refused with MongoDB's codes and words. What every command takes ([`GenericArguments`]) is parsed
+//!   once, by dispatch.
+//! - [`Invocation`]: what a command is given. [`Node`]: the handles it works with. [`ConnectionState`]: what is remembered
+//!   of the client.
+//! - [`reply`]: how success and errors look.
+//! - [`StatusSection`]: what serverStatus is made of; other crates add theirs.
+//!
+//! A command never knows sockets, and never waits without [`OperationContext::interruptible`]. Its reply goes into a
+//! builder that begins empty; if it fails, what it wrote is thrown away.
+//!
+//! [`OperationContext::interruptible`]: pando_base::OperationContext::interruptible
+
+pub mod administration;
+pub mod arguments;
+pub mod catalog;
+mod connection;
+mod counters;
+pub mod crud;
+mod data;
+pub mod diagnostic;
+mod fail_command;
+pub mod handshake;
+mod invocation;
+mod labels;
+pub mod locking;
+mod node;
+mod parameters;
+mod replication;
+pub mod reply;
+pub mod session;
+pub mod status;
+mod table;
+pub mod testing;
+mod version;
+
+pub use arguments::{ApiParameters, GenericArguments};
+pub use connection::ConnectionState;
+pub use counters::{AssertCounters, Counters, HelloCounters, OpCounters};
+pub use data::{CommandOperation, Data};
+pub use fail_command::{FAIL_COMMAND, FailCommand};
+pub use invocation::{Invocation, NextInvocation};
+pub use labels::error_labels;
+pub use node::{Control, Node, NodeOptions};
+pub use parameters::{ENABLE_TEST_COMMANDS, LOG_LEVEL, PARAMETERS, REQUIRE_API_VERSION, SLOW_MS};
+pub use replication::{
+    NotInitiated, OneMember, ReplicationView, StandAlone, TopologyVersion, append_cluster_time, check_as_secondary,
+};
+pub use status::StatusSection;
+pub use table::{
+    Admission, Class, CommandFuture, CommandRow, CommandTable, NamespaceOf, OpCounter, SecondaryOk, run_boxed,
+};
+pub use version::{GIT_VERSION, MAX_WIRE_VERSION, MIN_WIRE_VERSION, VERSION, VERSION_PARTS};
+
+/// The fail points of this crate.
+pub static FAIL_POINTS: &[&dyn pando_base::AnyFailPoint] = &[&FAIL_COMMAND, &handshake::WAIT_IN_HELLO];
+
+/// The rows of this crate, by area.
+pub static ROWS: &[&[CommandRow]] =
+    &[handshake::ROWS, diagnostic::ROWS, administration::ROWS, session::ROWS, testing::ROWS, crud::ROWS, catalog::ROWS];

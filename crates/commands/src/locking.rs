@@ -1,0 +1,35 @@
+//! Locks for commands: taken without guards, because the operation that has them is changed meanwhile, and given back by
+//! [`unlock`] or by the end of the command's operation.
+//!
+//! Reads take the global lock in IS alone, and with it a ticket: they find collections without locks. Writes take the
+//! collection in IX, DDL in X.
+
+use crate::data::LockNames;
+use pando_base::{DatabaseName, Namespace, Result};
+use pando_locks::{GlobalLockOptions, Mode, Wait};
+use pando_operation::Operation;
+
+/// Lets a read into the engine.
+pub async fn lock_for_read(operation: &mut Operation) -> Result<()> {
+    let options =
+        GlobalLockOptions { skip_batch_barrier: true, skip_replication_state: true, ..GlobalLockOptions::default() };
+    operation.locker.hold_global(Mode::IS, options, &Wait::of(&operation.context)).await
+}
+
+/// Locks a collection, and what lies above it with the intent that belongs to the mode.
+pub async fn lock_collection(operation: &mut Operation, namespace: &Namespace, mode: Mode) -> Result<()> {
+    let names = LockNames::of(namespace);
+    let wait = Wait::of(&operation.context);
+    operation.locker.hold_collection(names.tenant, names.database, names.collection, mode, &wait).await
+}
+
+/// Locks a database, and what lies above it with the intent that belongs to the mode.
+pub async fn lock_database(operation: &mut Operation, database: &DatabaseName, mode: Mode) -> Result<()> {
+    let names = LockNames::of(&Namespace::from(database.clone()));
+    operation.locker.hold_database(names.tenant, names.database, mode, &Wait::of(&operation.context)).await
+}
+
+/// Gives back everything.
+pub fn unlock(operation: &Operation) {
+    operation.locker.unlock_everything();
+}

@@ -1,0 +1,44 @@
+//! The parameters of dispatch and of the commands themselves.
+
+use pando_base::{AnyParameter, Document, Parameter, Settable};
+
+/// `{version: "7.0"}`.
+const COMPATIBILITY: &[u8] = b"\x16\x00\x00\x00\x02version\x00\x04\x00\x00\x007.0\x00\x00";
+
+/// Test commands are there.
+pub static ENABLE_TEST_COMMANDS: Parameter<bool> =
+    Parameter::new("enableTestCommands", false, "Offers commands and fail points that only tests should use.")
+        .settable(Settable::AtStartup);
+
+/// How much the log says.
+pub static LOG_LEVEL: Parameter<i32> =
+    Parameter::new("logLevel", 0, "How much the log says, from 0 to 5.").at_least(0).at_most(5);
+
+/// Requests must declare their API version.
+pub static REQUIRE_API_VERSION: Parameter<bool> =
+    Parameter::new("requireApiVersion", false, "Refuses requests that do not declare an API version.");
+
+/// From when an operation is slow. MongoDB sets it with `profile` and `--slowms`; it is a parameter here as well.
+pub static SLOW_MS: Parameter<i32> =
+    Parameter::new("slowms", 100, "Operations that take longer than this many milliseconds are logged.").at_least(-1);
+
+static FEATURE_COMPATIBILITY_VERSION: Parameter<Document> =
+    Parameter::new("featureCompatibilityVersion", COMPATIBILITY, "The version whose data formats are written.")
+        .settable(Settable::Never);
+
+static QUIET: Parameter<bool> = Parameter::new("quiet", false, "Logs fewer lines about connections and commands.");
+
+static TESTING_DIAGNOSTICS: Parameter<bool> =
+    Parameter::new("testingDiagnosticsEnabled", false, "Stops at defects that would otherwise be survived.")
+        .settable(Settable::AtStartup);
+
+/// The parameters of this crate.
+pub static PARAMETERS: &[&dyn AnyParameter] = &[
+    &ENABLE_TEST_COMMANDS,
+    &FEATURE_COMPATIBILITY_VERSION,
+    &LOG_LEVEL,
+    &QUIET,
+    &REQUIRE_API_VERSION,
+    &SLOW_MS,
+    &TESTING_DIAGNOSTICS,
+];

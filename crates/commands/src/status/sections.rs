@@ -1,0 +1,99 @@
+//! The sections that need nothing but the node itself.
+
+use super::StatusSection;
+use crate::Invocation;
+use crate::counters::OpCounters;
+use pando_doc::{DocBuilder, Value};
+
+/// Fills a section in.
+type Fill = fn(&Invocation, &mut DocBuilder);
+
+/// A section that is one function.
+struct Plain {
+    name: &'static str,
+    fill: Fill,
+}
+
+impl StatusSection for Plain {
+    fn name(&self) -> &'static str {
+        self.name
+    }
+
+    fn fill(&self, invocation: &Invocation, _: Option<Value<'_>>, section: &mut DocBuilder) {
+        (self.fill)(invocation, section);
+    }
+}
+
+/// The sections of this crate. The server sorts all by name.
+pub fn sections() -> Vec<Box<dyn StatusSection>> {
+    let plain: [(&'static str, Fill); 7] = [
+        ("asserts", asserts),
+        ("extra_info", extra_info),
+        ("mem", memory),
+        ("opcounters", operations),
+        ("opcountersRepl", replicated_operations),
+        ("repl", replication),
+        ("security", security),
+    ];
+    plain.into_iter().map(|(name, fill)| Box::new(Plain { name, fill }) as Box<dyn StatusSection>).collect()
+}
+
+fn asserts(invocation: &Invocation, section: &mut DocBuilder) {
+    let asserts = &invocation.node.counters.asserts;
+    section.append("regular", asserts.regular.get() as i32);
+    section.append("warning", asserts.warning.get() as i32);
+    section.append("msg", asserts.message.get() as i32);
+    section.append("user", asserts.user.get() as i32);
+    section.append("tripwire", asserts.tripwire.get() as i32);
+    section.append("rollovers", asserts.rollovers.get() as i32);
+}
+
+fn extra_info(invocation: &Invocation, section: &mut DocBuilder) {
+    let usage = invocation.node.machine.usage();
+    section.append("note", "fields vary by platform");
+    section.append("user_time_us", usage.user_micros as i64);
+    section.append("system_time_us", usage.system_micros as i64);
+    section.append("page_faults", usage.page_faults as i64);
+    section.append("threads", usage.threads as i32);
+}
+
+fn memory(invocation: &Invocation, section: &mut DocBuilder) {
+    let usage = invocation.node.machine.usage();
+    section.append("bits", usize::BITS as i32);
+    section.append("resident", (usage.resident_bytes >> 20) as i32);
+    section.append("virtual", (usage.virtual_bytes >> 20) as i32);
+    section.append("supported", true);
+}
+
+fn operations(invocation: &Invocation, section: &mut DocBuilder) {
+    append_operations(&invocation.node.counters.operations, section);
+}
+
+/// Nothing is applied from another member yet.
+fn replicated_operations(invocation: &Invocation, section: &mut DocBuilder) {
+    if invocation.node.replication.is_replica_set() {
+        append_operations(&OpCounters::default(), section);
+    }
+}
+
+fn append_operations(operations: &OpCounters, section: &mut DocBuilder) {
+    section.append("insert", operations.insert.get() as i64);
+    section.append("query", operations.query.get() as i64);
+    section.append("update", operations.update.get() as i64);
+    section.append("delete", operations.delete.get() as i64);
+    section.append("getmore", operations.get_more.get() as i64);
+    section.append("command", operations.command.get() as i64);
+}
+
+fn replication(invocation: &Invocation, section: &mut DocBuilder) {
+    let (node, connection) = (&invocation.node, &invocation.connection);
+    if node.replication.is_replica_set() {
+        node.replication.append_hello(connection, node.now_ms(), false, section);
+    }
+}
+
+fn security(_: &Invocation, section: &mut DocBuilder) {
+    section.document("authentication", |authentication| {
+        authentication.document("mechanisms", |_| {});
+    });
+}

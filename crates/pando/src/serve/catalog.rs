@@ -1,0 +1,177 @@
+//! The options: one list for the command line, the configuration file and `getCmdLineOpts`.
+//!
+//! Names are mongod's. An option that has no meaning here is accepted if scripts are likely to have it, and does nothing;
+//! one that would promise what is not done (encryption of connections, say) is refused by `meaning`.
+
+/// What an option takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// Nothing: it is there or not. In a file: a boolean.
+    Switch,
+    /// Text.
+    Text,
+    /// A whole number.
+    Whole,
+    /// A number.
+    Decimal,
+    /// `name=value`, several times. In a file: a map.
+    Pairs,
+}
+
+/// One option.
+#[derive(Clone, Copy, Debug)]
+pub struct Choice {
+    /// The name on the command line; empty for those that only a file has.
+    pub flag: &'static str,
+    /// One letter for it.
+    pub short: Option<char>,
+    /// The name in a file, dotted.
+    pub name: &'static str,
+    /// What it takes.
+    pub kind: Kind,
+    /// For people; empty for those that are only accepted.
+    pub help: &'static str,
+}
+
+const fn choice(flag: &'static str, name: &'static str, kind: Kind, help: &'static str) -> Choice {
+    Choice { flag, short: None, name, kind, help }
+}
+
+/// Other names in files for the same setting.
+pub const OTHER_NAMES: &[(&str, &str)] = &[
+    ("replication.replSetName", "replication.replSet"),
+    ("net.ssl.mode", "net.tls.mode"),
+    ("net.http.enabled", "net.httpInterface"),
+];
+
+/// All options.
+pub const CHOICES: &[Choice] = &[
+    Choice { short: Some('f'), ..choice("config", "config", Kind::Text, "Configuration file (YAML)") },
+    choice("configExpand", "configExpand", Kind::Text, ""),
+    choice("port", "net.port", Kind::Whole, "Port to listen on (27017)"),
+    choice("bind_ip", "net.bindIp", Kind::Text, "Addresses to listen on, with commas between (127.0.0.1)"),
+    choice("bind_ip_all", "net.bindIpAll", Kind::Switch, "Listen on all addresses"),
+    choice("ipv6", "net.ipv6", Kind::Switch, "Listen on IPv6 as well"),
+    choice("maxConns", "net.maxIncomingConnections", Kind::Whole, "How many connections there may be at once"),
+    choice("listenBacklog", "net.listenBacklog", Kind::Whole, ""),
+    choice("filePermissions", "net.unixDomainSocket.filePermissions", Kind::Whole, ""),
+    choice("unixSocketPrefix", "net.unixDomainSocket.pathPrefix", Kind::Text, ""),
+    choice("nounixsocket", "net.unixDomainSocket.disabled", Kind::Switch, ""),
+    choice("", "net.unixDomainSocket.enabled", Kind::Switch, ""),
+    choice("", "net.wireObjectCheck", Kind::Switch, ""),
+    choice("", "net.httpInterface", Kind::Switch, ""),
+    choice("objcheck", "net.objectCheck", Kind::Switch, ""),
+    choice(
+        "networkMessageCompressors",
+        "net.compression.compressors",
+        Kind::Text,
+        "Compressors that clients may use (snappy,zstd,zlib), or 'disabled'",
+    ),
+    choice("tlsMode", "net.tls.mode", Kind::Text, ""),
+    choice("sslMode", "net.tls.modeOldName", Kind::Text, ""),
+    choice("tlsCertificateKeyFile", "net.tls.certificateKeyFile", Kind::Text, ""),
+    choice("tlsCAFile", "net.tls.CAFile", Kind::Text, ""),
+    choice("dbpath", "storage.dbPath", Kind::Text, "Where the data lies (./pando-data; for mongod /data/db)"),
+    choice("directoryperdb", "storage.directoryPerDB", Kind::Switch, ""),
+    choice("storageEngine", "storage.engine", Kind::Text, "Accepted: wiredTiger, which means our engine"),
+    choice("syncdelay", "storage.syncPeriodSecs", Kind::Decimal, "Seconds between checkpoints (60)"),
+    choice(
+        "journalCommitInterval",
+        "storage.journal.commitIntervalMs",
+        Kind::Whole,
+        "How often the log is flushed (100)",
+    ),
+    choice("journal", "storage.journal.enabled", Kind::Switch, ""),
+    choice("nojournal", "storage.journal.disabled", Kind::Switch, ""),
+    choice("queryableBackupMode", "storage.queryableBackupMode", Kind::Switch, "Open the data without changing it"),
+    choice("oplogMinRetentionHours", "storage.oplogMinRetentionHours", Kind::Decimal, ""),
+    choice(
+        "wiredTigerCacheSizeGB",
+        "storage.wiredTiger.engineConfig.cacheSizeGB",
+        Kind::Decimal,
+        "Memory for data, in GB",
+    ),
+    choice("wiredTigerJournalCompressor", "storage.wiredTiger.engineConfig.journalCompressor", Kind::Text, ""),
+    choice("wiredTigerDirectoryForIndexes", "storage.wiredTiger.engineConfig.directoryForIndexes", Kind::Switch, ""),
+    choice(
+        "wiredTigerMaxCacheOverflowFileSizeGB",
+        "storage.wiredTiger.engineConfig.maxCacheOverflowFileSizeGB",
+        Kind::Decimal,
+        "",
+    ),
+    choice("wiredTigerEngineConfigString", "storage.wiredTiger.engineConfig.configString", Kind::Text, ""),
+    choice("zstdDefaultCompressionLevel", "storage.wiredTiger.engineConfig.zstdCompressionLevel", Kind::Whole, ""),
+    choice(
+        "wiredTigerCollectionBlockCompressor",
+        "storage.wiredTiger.collectionConfig.blockCompressor",
+        Kind::Text,
+        "",
+    ),
+    choice("wiredTigerCollectionConfigString", "storage.wiredTiger.collectionConfig.configString", Kind::Text, ""),
+    choice("wiredTigerIndexConfigString", "storage.wiredTiger.indexConfig.configString", Kind::Text, ""),
+    choice("wiredTigerIndexPrefixCompression", "storage.wiredTiger.indexConfig.prefixCompression", Kind::Text, ""),
+    choice("standalone", "replication.standalone", Kind::Switch, "Be no member of a replica set: plain mode, no oplog"),
+    choice("replSet", "replication.replSet", Kind::Text, "Be a member of this set, and wait for replSetInitiate"),
+    choice("oplogSize", "replication.oplogSizeMB", Kind::Whole, "Size of the oplog, in MB"),
+    choice("enableMajorityReadConcern", "replication.enableMajorityReadConcern", Kind::Text, ""),
+    choice("configsvr", "sharding.configsvr", Kind::Switch, ""),
+    choice("shardsvr", "sharding.shardsvr", Kind::Switch, ""),
+    choice("", "sharding.clusterRole", Kind::Text, ""),
+    choice("configdb", "sharding.configDB", Kind::Text, ""),
+    Choice { short: Some('v'), ..choice("verbose", "systemLog.verbosity", Kind::Whole, "Say more, from 1 to 5") },
+    choice("quiet", "systemLog.quiet", Kind::Switch, "Say less"),
+    choice("logpath", "systemLog.path", Kind::Text, "Log to this file"),
+    choice("logappend", "systemLog.logAppend", Kind::Switch, "Continue the log file that is there"),
+    choice("logRotate", "systemLog.logRotate", Kind::Text, "What rotation does: rename or reopen"),
+    choice("syslog", "systemLog.syslog", Kind::Switch, ""),
+    choice("", "systemLog.destination", Kind::Text, ""),
+    choice("timeStampFormat", "systemLog.timeStampFormat", Kind::Text, ""),
+    choice("", "systemLog.traceAllExceptions", Kind::Switch, ""),
+    choice("fork", "processManagement.fork", Kind::Switch, "Run in the background; needs --logpath"),
+    choice("pidfilepath", "processManagement.pidFilePath", Kind::Text, "Write the process's number to this file"),
+    choice("timeZoneInfo", "processManagement.timeZoneInfo", Kind::Text, ""),
+    choice("auth", "security.auth", Kind::Switch, ""),
+    choice("noauth", "security.noauth", Kind::Switch, ""),
+    choice("", "security.authorization", Kind::Text, ""),
+    choice("keyFile", "security.keyFile", Kind::Text, ""),
+    choice("clusterAuthMode", "security.clusterAuthMode", Kind::Text, ""),
+    choice("noscripting", "security.noscripting", Kind::Switch, ""),
+    choice("", "security.javascriptEnabled", Kind::Switch, ""),
+    choice("redactClientLogData", "security.redactClientLogData", Kind::Switch, ""),
+    choice(
+        "slowms",
+        "operationProfiling.slowOpThresholdMs",
+        Kind::Whole,
+        "From how many milliseconds an operation is slow",
+    ),
+    choice("slowOpSampleRate", "operationProfiling.slowOpSampleRate", Kind::Decimal, ""),
+    choice("profile", "operationProfiling.profile", Kind::Whole, ""),
+    choice("", "operationProfiling.mode", Kind::Text, ""),
+    choice("setParameter", "setParameter", Kind::Pairs, "Set a parameter: name=value"),
+    choice("repair", "storage.repair", Kind::Switch, ""),
+    choice("upgrade", "storage.upgrade", Kind::Switch, ""),
+];
+
+/// The option with this name in a file.
+pub fn by_name(name: &str) -> Option<&'static Choice> {
+    let name = OTHER_NAMES.iter().find(|(other, _)| *other == name).map_or(name, |(_, same)| same);
+    CHOICES.iter().find(|choice| choice.name == name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_unique_and_other_names_lead_somewhere() {
+        for (place, choice) in CHOICES.iter().enumerate() {
+            let later = CHOICES.iter().skip(place + 1);
+            let same =
+                |other: &Choice| other.name == choice.name || (!other.flag.is_empty() && other.flag == choice.flag);
+            assert!(!later.clone().any(same), "{choice:?}");
+        }
+        for (other, name) in OTHER_NAMES {
+            assert!(by_name(name).is_some() && by_name(other).is_some(), "{other}");
+        }
+    }
+}

@@ -1,0 +1,312 @@
+//! What settings mean: where to listen, where the data lies, how much memory, where the log goes.
+
+use super::ProgramName;
+use super::settings::Settings;
+use crate::error::{PandoError, Result};
+use pando_engine::{EngineOptions, Mode};
+use pando_net::NetOptions;
+use pando_server::{ReplicationMode, ServerOptions};
+use pando_wire::Compressors;
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::time::Duration;
+
+const PORT: i64 = 27017;
+/// Ports of shards and of config servers.
+const SHARD_PORT: i64 = 27018;
+const CONFIG_PORT: i64 = 27019;
+
+/// The set that a node starts by itself.
+const OWN_SET: &str = "rs0";
+
+/// Everything that a node needs to know.
+#[derive(Debug)]
+pub struct Plan {
+    pub server: ServerOptions,
+    pub engine: EngineOptions,
+    /// How much memory the user wants for data, if they said so.
+    pub memory_bytes: Option<u64>,
+    pub data_directory: PathBuf,
+    pub log: LogPlan,
+    pub runs_in_background: bool,
+    pub process_id_file: Option<PathBuf>,
+    /// Started by its own name by a person: then three lines say what they need to know.
+    pub is_friendly: bool,
+}
+
+/// Where the log goes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum LogPlan {
+    Output,
+    File { path: PathBuf, append: bool, renames: bool },
+}
+
+/// The meaning of the settings.
+pub fn plan(name: ProgramName, settings: &Settings, words: &[OsString]) -> Result<Plan> {
+    refuse_what_is_not_done(name, settings)?;
+    let replication = replication(name, settings)?;
+    let addresses = addresses(settings)?;
+    let mode = if replication == ReplicationMode::StandAlone { Mode::StandAlone } else { Mode::ReplicaSet };
+    let compressors = settings.text("net.compression.compressors").map(Compressors::from_setting).transpose();
+    let is_read_only = settings.is_on("storage.queryableBackupMode");
+    let server = ServerOptions {
+        net: NetOptions {
+            addresses,
+            connections_max: connections_max(settings)?,
+            compressors: compressors.map_err(|error| argument(error.reason()))?.unwrap_or_default(),
+        },
+        replication,
+        parameters: parameters(settings)?,
+        arguments: words.iter().map(|word| word.to_string_lossy().into_owned()).collect(),
+        parsed: settings.parsed(),
+        process_name: if name == ProgramName::Mongos { "mongos" } else { "mongod" }.to_owned(),
+        is_read_only,
+        runs_tasks: true,
+    };
+    let data_directory = settings.text("storage.dbPath").unwrap_or(default_directory(name));
+    Ok(Plan {
+        server,
+        engine: engine(settings, mode, is_read_only)?,
+        memory_bytes: memory_bytes(settings)?,
+        data_directory: data_directory.into(),
+        log: log(settings)?,
+        runs_in_background: settings.is_on("processManagement.fork"),
+        process_id_file: settings.text("processManagement.pidFilePath").map(PathBuf::from),
+        is_friendly: name == ProgramName::Pando,
+    })
+}
+
+fn argument(reason: impl Into<String>) -> PandoError {
+    PandoError::Argument(reason.into())
+}
+
+/// An option that is ignored although somebody relies on it would be worse than none.
+fn refuse_what_is_not_done(name: ProgramName, settings: &Settings) -> Result<()> {
+    if name == ProgramName::Mongos {
+        return Err(argument("the router is not there yet; start a node with `pando` or `mongod`"));
+    }
+    let tls = [settings.text("net.tls.mode"), settings.text("net.tls.modeOldName")];
+    if tls.into_iter().flatten().any(|mode| mode != "disabled" && mode != "allowTLS" && mode != "allowSSL") {
+        return Err(argument("TLS is not there yet"));
+    }
+    let wants_users = settings.is_on("security.auth")
+        || settings.text("security.keyFile").is_some()
+        || settings.text("security.authorization") == Some("enabled");
+    if wants_users {
+        return Err(argument("users and passwords are not there yet"));
+    }
+    if settings.is_on("systemLog.syslog") || settings.text("systemLog.destination") == Some("syslog") {
+        return Err(argument("logging to syslog is not there yet"));
+    }
+    if settings.is_on("sharding.configsvr")
+        || settings.is_on("sharding.shardsvr")
+        || settings.text("sharding.configDB").is_some()
+    {
+        return Err(argument("sharding is not there yet"));
+    }
+    match settings.text("storage.engine") {
+        None | Some("wiredTiger") => Ok(()),
+        Some(other) => Err(argument(format!("Cannot start server with an unknown storage engine: {other}"))),
+    }
+}
+
+fn replication(name: ProgramName, settings: &Settings) -> Result<ReplicationMode> {
+    let stands_alone = settings.is_on("replication.standalone");
+    match settings.text("replication.replSet") {
+        Some(_) if stands_alone => Err(argument("--standalone and --replSet exclude each other")),
+        // A seed list may follow the name.
+        Some(set) => Ok(ReplicationMode::ReplicaSet(set.split('/').next().unwrap_or(set).to_owned())),
+        None if stands_alone || name == ProgramName::Mongod => Ok(ReplicationMode::StandAlone),
+        None => Ok(ReplicationMode::OneMember(OWN_SET.to_owned())),
+    }
+}
+
+fn addresses(settings: &Settings) -> Result<Vec<String>> {
+    let usual = match settings.text("sharding.clusterRole") {
+        Some("shardsvr") => SHARD_PORT,
+        Some("configsvr") => CONFIG_PORT,
+        _ => PORT,
+    };
+    let port = settings.whole("net.port").unwrap_or(usual);
+    let port = u16::try_from(port).map_err(|_| argument(format!("Bad value for option net.port: {port}")))?;
+    let is_six_wanted = settings.is_on("net.ipv6");
+    let hosts: Vec<&str> = match settings.text("net.bindIp") {
+        _ if settings.is_on("net.bindIpAll") => vec!["*"],
+        None if is_six_wanted => vec!["127.0.0.1", "::1"],
+        None => vec!["127.0.0.1"],
+        Some(list) => list.split(',').map(str::trim).filter(|host| !host.is_empty()).collect(),
+    };
+    if hosts.iter().any(|host| host.starts_with('/')) {
+        return Err(argument("listening on Unix domain sockets is not there yet"));
+    }
+    let mut addresses: Vec<String> = hosts.into_iter().map(|host| address(host, port, is_six_wanted)).collect();
+    addresses.dedup();
+    Ok(addresses)
+}
+
+fn address(host: &str, port: u16, is_six_wanted: bool) -> String {
+    match host {
+        // One socket on the IPv6 wildcard serves both kinds.
+        "*" if is_six_wanted => format!("[::]:{port}"),
+        "*" => format!("0.0.0.0:{port}"),
+        "localhost" => format!("127.0.0.1:{port}"),
+        host if host.contains(':') => format!("[{host}]:{port}"),
+        host => format!("{host}:{port}"),
+    }
+}
+
+fn connections_max(settings: &Settings) -> Result<u64> {
+    let Some(number) = settings.whole("net.maxIncomingConnections") else {
+        return Ok(NetOptions::default().connections_max);
+    };
+    u64::try_from(number).ok().filter(|number| *number >= 5).ok_or_else(|| argument("maxConns has to be at least 5"))
+}
+
+fn parameters(settings: &Settings) -> Result<Vec<(String, String)>> {
+    let mut parameters = settings.parameters.clone();
+    if let Some(level) = settings.whole("systemLog.verbosity") {
+        parameters.push(("logLevel".to_owned(), level.clamp(0, 5).to_string()));
+    }
+    if let Some(slow_ms) = settings.whole("operationProfiling.slowOpThresholdMs") {
+        parameters.push(("slowms".to_owned(), slow_ms.to_string()));
+    }
+    Ok(parameters)
+}
+
+fn engine(settings: &Settings, mode: Mode, read_only: bool) -> Result<EngineOptions> {
+    let mut options = EngineOptions { mode, read_only, ..EngineOptions::default() };
+    if let Some(seconds) = settings.decimal("storage.syncPeriodSecs") {
+        let wrong = |_| argument(format!("Bad value for option storage.syncPeriodSecs: {seconds}"));
+        options.checkpoint_interval = Duration::try_from_secs_f64(seconds).map_err(wrong)?;
+    }
+    if let Some(interval) = settings.whole("storage.journal.commitIntervalMs") {
+        let fits = u64::try_from(interval).ok().filter(|interval| (1..=500).contains(interval));
+        let interval = fits.ok_or_else(|| argument("--journalCommitInterval out of allowed range (1-500ms)"))?;
+        options.commit_interval = Duration::from_millis(interval);
+    }
+    if let Some(megabytes) = settings.whole("replication.oplogSizeMB") {
+        let fits = u64::try_from(megabytes).ok().filter(|megabytes| *megabytes > 0);
+        options.oplog_bytes_max = fits.ok_or_else(|| argument("bad --oplogSize, arg must be greater than 0"))? << 20;
+    }
+    Ok(options)
+}
+
+fn memory_bytes(settings: &Settings) -> Result<Option<u64>> {
+    let Some(gigabytes) = settings.decimal("storage.wiredTiger.engineConfig.cacheSizeGB") else { return Ok(None) };
+    if !(0.25..=10_000.0).contains(&gigabytes) {
+        return Err(argument("wiredTigerCacheSizeGB must be between 0.25 and 10000"));
+    }
+    Ok(Some((gigabytes * (1_u64 << 30) as f64) as u64))
+}
+
+fn log(settings: &Settings) -> Result<LogPlan> {
+    let renames = match settings.text("systemLog.logRotate") {
+        None | Some("rename") => true,
+        Some("reopen") => false,
+        Some(_) => return Err(argument("unknown value for logRotate")),
+    };
+    let append = settings.is_on("systemLog.logAppend");
+    match settings.text("systemLog.path") {
+        Some(_) if !renames && !append => Err(argument("logAppend must equal true if logRotate is set to reopen")),
+        Some(path) => Ok(LogPlan::File { path: path.into(), append, renames }),
+        None if settings.is_on("processManagement.fork") => {
+            Err(argument("--fork has to be used with --logpath or --syslog"))
+        }
+        None => Ok(LogPlan::Output),
+    }
+}
+
+fn default_directory(name: ProgramName) -> &'static str {
+    if name == ProgramName::Pando { crate::DATA_DIRECTORY } else { "/data/db" }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::serve::command_line::{command, settings};
+    use pando_env::simulated::Simulation;
+
+    fn planned(line: &str) -> Result<Plan> {
+        let words: Vec<OsString> = line.split_whitespace().map(OsString::from).collect();
+        let name = ProgramName::of(words.first());
+        let matches = command(name).try_get_matches_from(&words).map_err(|error| argument(error.to_string()))?;
+        plan(name, &settings(&Simulation::new(1).env(), &matches)?, &words)
+    }
+
+    #[test]
+    fn u12_without_options_a_node_is_a_set_of_its_own() {
+        let plan = planned("pando").unwrap();
+        assert_eq!(plan.server.replication, ReplicationMode::OneMember("rs0".into()));
+        assert_eq!(
+            (plan.server.net.addresses.join(" "), plan.data_directory),
+            ("127.0.0.1:27017".into(), "./pando-data".into())
+        );
+        assert_eq!((plan.log, plan.engine.mode, plan.is_friendly), (LogPlan::Output, Mode::ReplicaSet, true));
+    }
+
+    #[test]
+    fn u12_under_the_name_of_mongod_it_stands_alone() {
+        let plan = planned("/usr/bin/mongod --dbpath /x --port 1234 --bind_ip_all").unwrap();
+        assert_eq!((plan.server.replication, plan.engine.mode), (ReplicationMode::StandAlone, Mode::StandAlone));
+        assert_eq!((plan.server.net.addresses.join(" "), plan.data_directory), ("0.0.0.0:1234".into(), "/x".into()));
+        assert_eq!(planned("mongod").unwrap().data_directory, PathBuf::from("/data/db"));
+        assert_eq!(planned("pando --standalone").unwrap().server.replication, ReplicationMode::StandAlone);
+        let set = planned("mongod --replSet x/a:1,b:2").unwrap();
+        assert_eq!(set.server.replication, ReplicationMode::ReplicaSet("x".into()));
+    }
+
+    #[test]
+    fn u12_usual_options_are_understood() {
+        let line = "mongod --storageEngine wiredTiger --wiredTigerCacheSizeGB 0.5 --logpath /l --logappend -v \
+                    --setParameter enableTestCommands=1 --setParameter a=b=c --slowms 5 --maxConns 10 --fork \
+                    --bind_ip localhost,::1,example.org --nounixsocket --journal --oplogSize 3 --pidfilepath /p \
+                    --networkMessageCompressors zlib --timeStampFormat iso8601-utc --directoryperdb";
+        let plan = planned(line).unwrap();
+        assert_eq!(plan.memory_bytes, Some(1 << 29));
+        assert_eq!(plan.server.net.addresses, ["127.0.0.1:27017", "[::1]:27017", "example.org:27017"]);
+        assert_eq!(plan.log, LogPlan::File { path: "/l".into(), append: true, renames: true });
+        let expected = [("enableTestCommands", "1"), ("a", "b=c"), ("logLevel", "1"), ("slowms", "5")];
+        assert_eq!(plan.server.parameters, expected.map(|(name, value)| (name.to_owned(), value.to_owned())));
+        assert!(plan.server.test_commands_enabled() && plan.runs_in_background);
+        assert_eq!((plan.server.net.connections_max, plan.engine.oplog_bytes_max), (10, 3 << 20));
+        let shown = plan.server.parsed.get("setParameter").unwrap().as_document().unwrap();
+        assert_eq!(shown.get("a").unwrap().as_str(), Some("b=c"));
+    }
+
+    #[test]
+    fn u12_what_is_not_done_is_refused() {
+        for line in [
+            "mongod --port 70000",
+            "mongod --auth",
+            "mongod --tlsMode requireTLS",
+            "mongod --storageEngine mmapv1",
+            "mongos",
+            "mongod --fork",
+            "pando --standalone --replSet x",
+            "mongod --nonsense",
+            "mongod --setParameter x",
+            "mongod --journalCommitInterval 0",
+            "mongod --maxConns 1",
+            "mongod --shardsvr",
+        ] {
+            assert!(planned(line).is_err(), "{line}");
+        }
+    }
+
+    #[test]
+    fn u12_the_command_line_goes_before_the_file() {
+        let env = Simulation::new(2).env();
+        let path = std::path::Path::new("mongod.conf");
+        let file = env.disk().open(path, pando_env::OpenMode::CreateNew).unwrap();
+        file.write_at(b"net: { port: 1, bindIp: 10.0.0.1 }\nsetParameter: { a: 1, b: 2 }", 0).unwrap();
+        let words: Vec<OsString> =
+            "mongod -f mongod.conf --port 2 --setParameter a=3".split(' ').map(OsString::from).collect();
+        let settings = settings(&env, &command(ProgramName::Mongod).try_get_matches_from(&words).unwrap()).unwrap();
+        let plan = plan(ProgramName::Mongod, &settings, &words).unwrap();
+        assert_eq!(plan.server.net.addresses, ["10.0.0.1:2"]);
+        assert_eq!(
+            plan.server.parameters,
+            [("b", "2"), ("a", "3")].map(|(name, value)| (name.to_owned(), value.to_owned()))
+        );
+    }
+}

@@ -1,0 +1,87 @@
+//! Running a node: the log, the engine, the server, the signals, and the end.
+
+use super::meaning::{LogPlan, Plan};
+use super::{background, welcome};
+use crate::error::{PandoError, Result};
+use crate::store;
+use pando_env::real::{RealMachine, RealSignals};
+use pando_env::{Env, Machine, OpenMode};
+use pando_server::{FileSink, LogTarget, ProcessControl, Server, StreamSink};
+use std::path::Path;
+use std::process::ExitCode;
+use std::sync::Arc;
+use tokio::runtime::Builder;
+
+/// Connections that the process can have at most: a fifth of its files is for everything else.
+const FILES_FOR_CONNECTIONS: f64 = 0.8;
+
+/// Runs until somebody ends it.
+pub fn run(env: &Env, plan: Plan) -> Result<ExitCode> {
+    let runtime = Builder::new_multi_thread()
+        .worker_threads(env.tasks().parallelism().max(2))
+        .thread_name("worker")
+        .enable_all()
+        .build()
+        .map_err(PandoError::Output)?;
+    runtime.block_on(serve(env, plan))
+}
+
+async fn serve(env: &Env, mut plan: Plan) -> Result<ExitCode> {
+    let target = log_target(env, &plan)?;
+    let log = Server::log(env, Arc::clone(&target));
+    // Layers that no handle reaches write there as well.
+    let _ = log.clone().install();
+    let control = Arc::new(ProcessControl::new(target));
+    let machine = Arc::new(RealMachine::new());
+    let files_max = (machine.facts().open_files_max as f64 * FILES_FOR_CONNECTIONS) as u64;
+    plan.server.net.connections_max = plan.server.net.connections_max.min(files_max.max(5));
+    plan.engine.memory_bytes =
+        plan.memory_bytes.unwrap_or_else(|| usual_memory_bytes(machine.facts().memory_limit_bytes));
+    let mut signals = RealSignals::new().map_err(PandoError::Output)?;
+    let engine = store::open(env, &plan.data_directory, plan.engine.clone())?;
+    let welcome = plan.is_friendly.then(|| welcome::text(&plan));
+    let starting = Server::start(env, machine, Some(Arc::clone(&engine)), plan.server.clone(), log, control);
+    let server = match starting.await {
+        Ok(server) => server,
+        Err(error) => {
+            engine.shut_down()?;
+            return Err(PandoError::Server(error));
+        }
+    };
+    write_process_id(env, plan.process_id_file.as_deref())?;
+    welcome.iter().for_each(|text| println!("{text}"));
+    background::tell_ready();
+    let outcome = server.run(&mut signals).await;
+    if let Some(path) = &plan.process_id_file {
+        // It is of no use any more; a process of another name may have taken it away.
+        let _ = env.disk().remove(path);
+    }
+    outcome.map_err(PandoError::Server)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn log_target(env: &Env, plan: &Plan) -> Result<Arc<dyn LogTarget>> {
+    Ok(match &plan.log {
+        // A person who just starts it wants to see three lines, and what goes wrong.
+        LogPlan::Output if plan.is_friendly => Arc::new(StreamSink::standard_output().quiet()),
+        LogPlan::Output => Arc::new(StreamSink::standard_output()),
+        LogPlan::File { path, append, renames } => {
+            let file = FileSink::open(env, path, *append, *renames);
+            Arc::new(file.map_err(|error| PandoError::Directory(path.clone(), error))?)
+        }
+    })
+}
+
+/// As much as mongod takes: half of what is there beyond a gigabyte, and a quarter of a gigabyte at least.
+fn usual_memory_bytes(limit_bytes: u64) -> u64 {
+    (limit_bytes.saturating_sub(1 << 30) / 2).max(1 << 28)
+}
+
+fn write_process_id(env: &Env, path: Option<&Path>) -> Result<()> {
+    let Some(path) = path else { return Ok(()) };
+    let wrong = |error| PandoError::Directory(path.to_owned(), error);
+    let mode = if env.disk().exists(path).map_err(wrong)? { OpenMode::ReadWrite } else { OpenMode::CreateNew };
+    let file = env.disk().open(path, mode).map_err(wrong)?;
+    let text = format!("{}\n", std::process::id());
+    file.write_at(text.as_bytes(), 0).and_then(|()| file.set_length(text.len() as u64)).map_err(wrong)
+}

@@ -1,0 +1,146 @@
+//! Settings by dotted name, from wherever they came.
+
+use super::catalog::{Choice, Kind, by_name};
+use pando_doc::{Doc, DocBuilder, Value};
+use std::collections::BTreeMap;
+
+/// A setting's value.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Setting {
+    /// There or not.
+    Switch(bool),
+    /// Text.
+    Text(String),
+    /// A whole number.
+    Whole(i64),
+    /// A number.
+    Decimal(f64),
+}
+
+/// All settings.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Settings {
+    values: BTreeMap<&'static str, Setting>,
+    /// The parameters, in order.
+    pub parameters: Vec<(String, String)>,
+}
+
+impl Settings {
+    /// Sets an option from text, which has to be of its kind.
+    pub fn set(&mut self, choice: &'static Choice, text: &str) -> Result<(), String> {
+        let wrong = || format!("Invalid value for option {}: {text}", choice.name);
+        let value = match choice.kind {
+            Kind::Switch => Setting::Switch(match text {
+                "true" => true,
+                "false" => false,
+                _ => return Err(wrong()),
+            }),
+            Kind::Text => Setting::Text(text.to_owned()),
+            Kind::Whole => Setting::Whole(text.parse().map_err(|_| wrong())?),
+            Kind::Decimal => Setting::Decimal(text.parse().map_err(|_| wrong())?),
+            Kind::Pairs => {
+                let (name, value) = text.split_once('=').ok_or_else(|| {
+                    format!("Illegal option assignment: \"{text}\", expected setParameter argument of form name=value")
+                })?;
+                self.parameters.push((name.to_owned(), value.to_owned()));
+                return Ok(());
+            }
+        };
+        self.values.insert(choice.name, value);
+        Ok(())
+    }
+
+    /// These settings, with others in front of them where both are there.
+    #[must_use]
+    pub fn overridden_by(mut self, others: Settings) -> Settings {
+        self.values.extend(others.values);
+        self.parameters.retain(|(name, _)| !others.parameters.iter().any(|(other, _)| other == name));
+        self.parameters.extend(others.parameters);
+        self
+    }
+
+    fn get(&self, name: &str) -> Option<&Setting> {
+        debug_assert!(by_name(name).is_some(), "{name} is in the list");
+        self.values.get(name)
+    }
+
+    /// Is it there, and not switched off?
+    pub fn is_on(&self, name: &str) -> bool {
+        self.get(name) == Some(&Setting::Switch(true))
+    }
+
+    /// The text.
+    pub fn text(&self, name: &str) -> Option<&str> {
+        match self.get(name)? {
+            Setting::Text(text) => Some(text),
+            _ => None,
+        }
+    }
+
+    /// The whole number.
+    pub fn whole(&self, name: &str) -> Option<i64> {
+        match self.get(name)? {
+            Setting::Whole(number) => Some(*number),
+            _ => None,
+        }
+    }
+
+    /// The number.
+    pub fn decimal(&self, name: &str) -> Option<f64> {
+        match self.get(name)? {
+            Setting::Decimal(number) => Some(*number),
+            _ => None,
+        }
+    }
+
+    /// The settings as `getCmdLineOpts` shows them: nested by the parts of their names.
+    pub fn parsed(&self) -> Doc {
+        let mut tree = Tree::default();
+        for (name, setting) in &self.values {
+            tree.insert(name, Leaf::Setting(setting));
+        }
+        for (name, value) in &self.parameters {
+            tree.insert(&format!("setParameter.{}", name.replace('.', "\u{0}")), Leaf::Text(value));
+        }
+        let mut parsed = DocBuilder::new();
+        tree.append_to(&mut parsed);
+        parsed.finish()
+    }
+}
+
+enum Leaf<'a> {
+    Setting(&'a Setting),
+    Text(&'a str),
+}
+
+#[derive(Default)]
+struct Tree<'a> {
+    leaf: Option<Leaf<'a>>,
+    below: BTreeMap<String, Tree<'a>>,
+}
+
+impl<'a> Tree<'a> {
+    fn insert(&mut self, path: &str, leaf: Leaf<'a>) {
+        let mut place = self;
+        for part in path.split('.') {
+            place = place.below.entry(part.replace('\u{0}', ".")).or_default();
+        }
+        place.leaf = Some(leaf);
+    }
+
+    fn append_to(&self, document: &mut DocBuilder) {
+        for (name, tree) in &self.below {
+            match &tree.leaf {
+                Some(Leaf::Setting(Setting::Switch(on))) => document.append(name, *on),
+                Some(Leaf::Setting(Setting::Text(text))) => document.append(name, text),
+                Some(Leaf::Setting(Setting::Whole(number))) => match i32::try_from(*number) {
+                    Ok(number) => document.append(name, number),
+                    Err(_) => document.append(name, *number),
+                },
+                Some(Leaf::Setting(Setting::Decimal(number))) => document.append(name, Value::Double(*number)),
+                Some(Leaf::Text(text)) => document.append(name, *text),
+                None => document.document(name, |below| tree.append_to(below)),
+            }
+        }
+    }
+}

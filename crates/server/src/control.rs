@@ -1,0 +1,65 @@
+//! What only the process can do: end, and begin a new log file.
+
+use crate::logging::LogTarget;
+use pando_base::{Error, Result};
+use pando_commands::Control;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use tokio::sync::Notify;
+
+/// How long connections have to finish unless somebody says otherwise.
+const PATIENCE_SECONDS: u64 = 15;
+
+/// The switch that ends the process, and the log that it writes.
+pub struct ProcessControl {
+    is_stopping: AtomicBool,
+    patience_seconds: AtomicU64,
+    stopping: Notify,
+    log_target: Arc<dyn LogTarget>,
+}
+
+impl ProcessControl {
+    /// A process that logs there.
+    pub fn new(log_target: Arc<dyn LogTarget>) -> ProcessControl {
+        ProcessControl {
+            is_stopping: AtomicBool::new(false),
+            patience_seconds: AtomicU64::new(PATIENCE_SECONDS),
+            stopping: Notify::new(),
+            log_target,
+        }
+    }
+
+    /// Ends when the process is to end.
+    pub async fn stopped(&self) {
+        loop {
+            let notified = self.stopping.notified();
+            if self.is_stopping.load(Ordering::SeqCst) {
+                return;
+            }
+            notified.await;
+        }
+    }
+
+    /// How long connections have to finish.
+    pub fn patience_seconds(&self) -> u64 {
+        self.patience_seconds.load(Ordering::SeqCst)
+    }
+}
+
+impl Control for ProcessControl {
+    fn shut_down(&self, timeout_seconds: u64) {
+        self.patience_seconds.store(timeout_seconds.min(PATIENCE_SECONDS), Ordering::SeqCst);
+        self.is_stopping.store(true, Ordering::SeqCst);
+        self.stopping.notify_waiters();
+    }
+
+    fn rotate_logs(&self, kind: Option<&str>) -> Result<()> {
+        match kind {
+            None | Some("server") => self.log_target.rotate().map_err(|error| Error::internal(error.to_string())),
+            Some(other) => {
+                let reason = format!("Unknown log type for rotate: {other}");
+                Err(Error::new(pando_base::ErrorCode::NoSuchKey, reason))
+            }
+        }
+    }
+}

@@ -1,0 +1,153 @@
+//! Opening a node's data on its engine: catalog, write paths, queries, sessions, replication, in this order; then
+//! start-up recovery. Afterwards the node can serve.
+//!
+//! There are two write paths. That of commands tells the observers, of which the oplog's writer is one in a set. The other
+//! tells nobody: replication itself writes with it (recovery, sessions, what is local).
+
+use crate::options::{ReplicationMode, ServerOptions};
+use pando_base::{Component, Log, OperationRegistry, ParameterSet, Result, Severity, log};
+use pando_catalog::{Catalog, Observers};
+use pando_collection::{InsertWatcher, WritePath};
+use pando_commands::Data;
+use pando_commands::crud::InsertNews;
+use pando_env::Env;
+use pando_index::Indexing;
+use pando_locks::{LockManager, TicketParameters, Tickets};
+use pando_operation::Services;
+use pando_oplog::ObserverRegistry;
+use pando_query::cursor::CursorManager;
+use pando_query::executor::CatalogCollections;
+use pando_query::{MatchValidator, QueryEngine, QueryIndexHooks};
+use pando_repl::apply::Applier;
+use pando_repl::config::HostAndPort;
+use pando_repl::topology::Mode;
+use pando_repl::{LocalStore, ReplicationNode, ReplicationParts};
+use pando_session::{History, SessionCatalog, SessionTable, StoredSessions};
+use pando_storage::{Engine, ReadTimestamps};
+use std::sync::Arc;
+
+/// What is there before the data.
+pub(crate) struct Foundations<'a> {
+    pub(crate) env: &'a Env,
+    pub(crate) engine: &'a Arc<dyn Engine>,
+    pub(crate) parameters: &'a Arc<ParameterSet>,
+    pub(crate) operations: &'a OperationRegistry,
+    pub(crate) log: &'a Log,
+}
+
+/// Opens the data and recovers it.
+pub(crate) fn open(on: &Foundations<'_>, options: &ServerOptions, hostname: &str) -> Result<Arc<Data>> {
+    let mode = mode(&options.replication);
+    let is_replicated = mode.is_replicated();
+    let replication = ReplicationNode::new(on.env, on.engine, mode);
+    replication.follow_parameters(on.parameters);
+    let services = services(on, &replication)?;
+    let (catalog, report) = Catalog::open(on.env, on.engine)?;
+    for (namespace, index) in &report.missing_indexes {
+        let name = index.as_str();
+        log!(
+            on.log,
+            Severity::Warning,
+            Component::Storage,
+            22297,
+            "Index is missing its table",
+            "namespace" = namespace,
+            "index" = name
+        );
+    }
+    let nobody: Arc<Observers> = Arc::new(ObserverRegistry::new());
+    let quiet = Arc::new(write_path(&catalog, &nobody));
+    let sessions = SessionCatalog::new();
+    let session_table: Arc<dyn SessionTable> = Arc::new(StoredSessions::new(Arc::clone(&catalog), Arc::clone(&quiet)));
+    let writer = replication.oplog_writer(sessions.clone(), Arc::clone(&session_table));
+    let mut registry = ObserverRegistry::new();
+    if is_replicated {
+        registry.add(Arc::clone(&writer) as Arc<Observers>);
+    }
+    let observers: Arc<Observers> = Arc::new(registry);
+    let history = History::new(Arc::clone(on.engine));
+    let collections = Arc::new(CatalogCollections(Arc::clone(&catalog)));
+    let inserts = Arc::new(InsertNews::default());
+    let watcher = Arc::clone(&inserts) as Arc<dyn InsertWatcher>;
+    let told = Arc::new(write_path(&catalog, &observers).with_watcher(watcher));
+    let query = QueryEngine::new(on.env, collections, told, Arc::clone(on.parameters));
+    let replication_parts = ReplicationParts {
+        services: services.clone(),
+        catalog: Arc::clone(&catalog),
+        node: Arc::clone(&replication),
+        local: LocalStore::new(Arc::clone(&catalog), Arc::clone(&quiet)),
+        applier: Applier::new(Arc::clone(&catalog), quiet, Arc::clone(&session_table), history.clone()),
+        writer,
+        own_host: own_host(options, hostname),
+        other_names: vec![hostname.to_owned()],
+    };
+    start(on, &replication_parts)?;
+    Ok(Arc::new(Data {
+        services,
+        catalog,
+        observers,
+        query,
+        cursors: CursorManager::new(on.env),
+        inserts,
+        sessions,
+        session_table,
+        history,
+        replication,
+        replication_parts,
+    }))
+}
+
+fn start(on: &Foundations<'_>, parts: &ReplicationParts) -> Result<()> {
+    let mut outcome = None;
+    // It reads and writes files.
+    on.env.tasks().blocking(&mut || outcome = Some(parts.start()));
+    if let Some(recovered) = outcome.transpose()?.filter(|recovered| recovered.applied > 0) {
+        log!(
+            on.log,
+            Severity::Info,
+            Component::Replication,
+            21536,
+            "Completed oplog application for recovery",
+            "numOpsApplied" = recovered.applied
+        );
+    }
+    Ok(())
+}
+
+fn mode(replication: &ReplicationMode) -> Mode {
+    match replication {
+        ReplicationMode::StandAlone => Mode::StandAlone,
+        ReplicationMode::OneMember(name) => Mode::SelfInitiated { set_name: name.clone() },
+        ReplicationMode::ReplicaSet(name) => Mode::Member { set_name: name.clone() },
+    }
+}
+
+fn services(on: &Foundations<'_>, replication: &Arc<ReplicationNode>) -> Result<Services> {
+    let tickets = Tickets::new(on.env, &TicketParameters::of(on.parameters)?)?;
+    tickets.follow(on.parameters);
+    Ok(Services {
+        env: on.env.clone(),
+        engine: Arc::clone(on.engine),
+        replication: Arc::clone(replication) as Arc<dyn ReadTimestamps>,
+        locks: LockManager::with_tickets(on.env, tickets),
+        parameters: Arc::clone(on.parameters),
+        operations: on.operations.clone(),
+        log: on.log.clone(),
+        retry_counters: Arc::default(),
+    })
+}
+
+fn write_path(catalog: &Arc<Catalog>, observers: &Arc<Observers>) -> WritePath {
+    let hooks = Arc::new(QueryIndexHooks::new(catalog, observers));
+    WritePath::new(Arc::clone(observers), Arc::new(Indexing::new(hooks)), Arc::new(MatchValidator))
+}
+
+/// Where others reach this node: the first address it listens on, or the machine's name if that is everywhere.
+fn own_host(options: &ServerOptions, hostname: &str) -> HostAndPort {
+    let first = options.net.addresses.first().map(|address| HostAndPort::parse(address));
+    match first {
+        Some(Ok(host)) if host.host == "0.0.0.0" || host.host == "::" => HostAndPort::new(hostname, host.port),
+        Some(Ok(host)) => host,
+        _ => HostAndPort::new("127.0.0.1", pando_repl::config::DEFAULT_PORT),
+    }
+}

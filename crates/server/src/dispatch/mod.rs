@@ -1,0 +1,211 @@
+//! The way of a request, from a decoded message to the bytes of its reply.
+//!
+//! 1. *Find*: the command's row, the database, what every command takes.
+//! 2. *Enter* the stages, in order. Each lets the request pass, refuses it, has it wait, or holds something for it.
+//! 3. *Run* the command, which writes its fields into the reply. Its deadline is watched.
+//! 4. *Leave* the stages in reverse: here the write concern is waited for. What was held is given back.
+//! 5. *Finish*: `ok` or the error with its labels, the times, counters, the log of slow operations.
+//!
+//! A failure at any step becomes an error reply; only a connection that cannot go on is closed. A request without reply is
+//! run all the same.
+
+mod deadline;
+mod finish;
+mod stage;
+pub(crate) mod stages;
+mod write_concern;
+
+use pando_base::{Error, ErrorCode, OperationContext, Result, bail};
+use pando_commands::{ConnectionState, GenericArguments, Invocation, NextInvocation, Node, OpCounter};
+use pando_doc::DocBuilder;
+use pando_env::BoxedFuture;
+use pando_net::{Next, Peer, Request, RequestHandler, Response};
+use pando_wire::{Command, Protocol, Reaction, Refusal, ReplyBuilder, ReplyTo};
+use std::sync::Arc;
+
+pub use stage::{Entered, Hold, Stage};
+pub(crate) use write_concern::AwaitWriteConcern;
+
+/// The length of a document without fields.
+const EMPTY_BYTES: usize = 5;
+
+/// Takes requests from connections and answers them.
+pub struct Dispatcher {
+    node: Arc<Node>,
+    stages: Vec<Box<dyn Stage>>,
+}
+
+impl Dispatcher {
+    /// Dispatches to this node's commands, through these stages.
+    pub fn new(node: Arc<Node>, stages: Vec<Box<dyn Stage>>) -> Dispatcher {
+        Dispatcher { node, stages }
+    }
+
+    /// The node.
+    pub fn node(&self) -> &Arc<Node> {
+        &self.node
+    }
+
+    async fn dispatch(&self, connection: &Arc<ConnectionState>, request: Request) -> Response {
+        let Request { command, buffer, reply_id } = request;
+        let context = self.node.operations.start(&connection.client);
+        let (to, is_silent) = (command.reply_to(), command.is_fire_and_forget());
+        let mut reply = ReplyBuilder::new(to, buffer);
+        let next = match self.find(connection, &context, command) {
+            Ok(invocation) => self.invoke(&invocation, reply.body()).await,
+            Err(error) => {
+                finish::fail_early(&self.node, &error, reply.body());
+                None
+            }
+        };
+        context.statistics().response_bytes.add(reply.body().size_bytes() as u64);
+        self.respond(reply, to, reply_id, is_silent, next)
+    }
+
+    /// What a request asks for. Everything that is wrong before the command is known is found here.
+    fn find(
+        &self,
+        connection: &Arc<ConnectionState>,
+        context: &OperationContext,
+        request: Command,
+    ) -> Result<Invocation> {
+        let name = request.name();
+        let Some(entry) = self.node.table.find(name) else {
+            self.node.table.unknown.increment();
+            bail!(ErrorCode::CommandNotFound, "no such command: '{name}'");
+        };
+        entry.counters.total.increment();
+        match entry.row.op_counter {
+            OpCounter::Command => self.node.counters.operations.command.increment(),
+            OpCounter::Query => self.node.counters.operations.query.increment(),
+            OpCounter::GetMore => self.node.counters.operations.get_more.increment(),
+            OpCounter::Own => {}
+        }
+        let count_failure = |error: Error| {
+            entry.counters.failed.increment();
+            error
+        };
+        let database = stages::database_name(&request).map_err(count_failure)?;
+        let generic = GenericArguments::parse(&request, connection.is_internal()).map_err(count_failure)?;
+        let (node, connection) = (Arc::clone(&self.node), Arc::clone(connection));
+        Ok(Invocation::new(node, connection, context.clone(), entry.row, request, database, generic))
+    }
+
+    /// Runs a command between its stages and completes the reply's body.
+    async fn invoke(&self, invocation: &Invocation, reply: &mut DocBuilder) -> Option<NextInvocation> {
+        finish::describe(invocation);
+        let row = invocation.row;
+        if row.is_stopped_when_abandoned {
+            invocation.connection.set_stopped_when_abandoned(Some(invocation.context.clone()));
+        }
+        let outcome = self.staged(invocation, reply).await;
+        if row.is_stopped_when_abandoned {
+            invocation.connection.set_stopped_when_abandoned(None);
+        }
+        let next = invocation.take_next();
+        finish::complete(invocation, &outcome, reply);
+        match next {
+            // An error ends a stream; a connection that is to close closes.
+            Some(NextInvocation::Again(_)) if outcome.is_err() => None,
+            next => next,
+        }
+    }
+
+    async fn staged(&self, invocation: &Invocation, reply: &mut DocBuilder) -> Result<()> {
+        let mut holds: Vec<Hold> = Vec::new();
+        let outcome = self.enter_and_run(invocation, &mut holds, reply).await;
+        // What was taken last is given back first.
+        while holds.pop().is_some() {}
+        outcome
+    }
+
+    async fn enter_and_run(
+        &self,
+        invocation: &Invocation,
+        holds: &mut Vec<Hold>,
+        reply: &mut DocBuilder,
+    ) -> Result<()> {
+        for stage in &self.stages {
+            match stage.enter(invocation) {
+                Entered::Pass => {}
+                Entered::Refuse(error) => return Err(error),
+                Entered::Hold(hold) => holds.push(hold),
+                Entered::Wait(waiting) => holds.extend(waiting.await?),
+            }
+        }
+        if invocation.generic.wants_help {
+            reply.append("help", format!("help for: {} {}", invocation.row.name, invocation.row.help));
+            return Ok(());
+        }
+        deadline::run(invocation, reply).await?;
+        for stage in self.stages.iter().rev() {
+            if let Some(leaving) = stage.leave(invocation, reply) {
+                leaving.await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The message, and what the connection does then.
+    fn respond(
+        &self,
+        reply: ReplyBuilder,
+        to: ReplyTo,
+        reply_id: i32,
+        is_silent: bool,
+        next: Option<NextInvocation>,
+    ) -> Response {
+        let (is_stream, next) = match next {
+            Some(NextInvocation::Close) => return Response { message: None, logical_bytes: 0, next: Next::Close },
+            Some(NextInvocation::Again(body)) if !is_silent => (true, Next::Again(body)),
+            _ => (false, Next::Read),
+        };
+        if is_silent {
+            return Response { message: None, logical_bytes: 0, next };
+        }
+        self.encoded(reply, to, reply_id, is_stream, next)
+    }
+
+    fn encoded(&self, mut reply: ReplyBuilder, to: ReplyTo, id: i32, is_stream: bool, next: Next) -> Response {
+        let logical_bytes = reply.body().size_bytes();
+        match reply.finish(id, is_stream) {
+            Ok(message) => Response { message: Some(message), logical_bytes, next },
+            // A reply that is too large becomes an error that says so.
+            Err(error) => {
+                let mut reply = ReplyBuilder::new(to, Vec::new());
+                finish::fail_early(&self.node, &error, reply.body());
+                let logical_bytes = reply.body().size_bytes();
+                Response { message: reply.finish(id, false).ok(), logical_bytes, next: Next::Read }
+            }
+        }
+    }
+}
+
+impl RequestHandler for Dispatcher {
+    type Connection = Arc<ConnectionState>;
+
+    fn connected(&self, peer: Peer) -> Arc<ConnectionState> {
+        Arc::new(ConnectionState::new(peer.connection_id, peer.remote, peer.local))
+    }
+
+    fn handle<'a>(&'a self, connection: &'a Arc<ConnectionState>, request: Request) -> BoxedFuture<'a, Response> {
+        Box::pin(self.dispatch(connection, request))
+    }
+
+    fn refused(&self, _: &Arc<ConnectionState>, refusal: &Refusal, buffer: Vec<u8>, reply_id: i32) -> Response {
+        let protocol = if refusal.reaction == Reaction::ReplyLegacy { Protocol::Query } else { Protocol::Msg };
+        let request_id = refusal.header.map_or(0, |header| header.request_id);
+        let to = ReplyTo { request_id, protocol, checksum: false, compressor: None };
+        let mut reply = ReplyBuilder::new(to, buffer);
+        finish::fail_early(&self.node, &refusal.error, reply.body());
+        self.encoded(reply, to, reply_id, false, Next::Read)
+    }
+
+    fn abandoned(&self, connection: &Arc<ConnectionState>) {
+        connection.abandon();
+    }
+
+    fn closed(&self, connection: &Arc<ConnectionState>) {
+        connection.abandon();
+    }
+}

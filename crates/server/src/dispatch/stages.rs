@@ -1,0 +1,337 @@
+//! The stages that need nothing but the node. Those of later layers (sessions, tickets, tenants, shard versions, write
+//! concern) join the list in `lists`.
+
+use super::stage::{Entered, Stage};
+use pando_base::{Component, DatabaseName, Error, ErrorCode, Result, Severity, bail, ensure, log};
+use pando_commands::{
+    Class, FAIL_COMMAND, FailCommand, Invocation, NextInvocation, OpCounter, REQUIRE_API_VERSION, error_labels, reply as replies,
+};
+use pando_doc::{DocBuilder, Value};
+use pando_env::BoxedFuture;
+use pando_wire::{Command, Protocol};
+use std::time::Duration;
+
+/// The database that a request is for.
+pub(super) fn database_name(request: &Command) -> Result<DatabaseName> {
+    let name = match (request.database(), request.protocol()) {
+        (Some(name), _) => std::str::from_utf8(name).map_err(|_| invalid(&name.to_string()))?,
+        (None, Protocol::Query) => "",
+        (None, Protocol::Msg) => match request.body().get("$db") {
+            None => bail!(ErrorCode::location(40571), "OP_MSG requests require a $db argument"),
+            Some(other) => bail!(
+                ErrorCode::TypeMismatch,
+                "BSON field '{}.$db' is the wrong type '{}', expected type 'string'",
+                request.name(),
+                other.value_type().name()
+            ),
+        },
+    };
+    DatabaseName::new(name).map_err(|_| invalid(name))
+}
+
+fn invalid(name: &str) -> Error {
+    Error::new(ErrorCode::InvalidNamespace, format!("Invalid database name: '{name}'"))
+}
+
+/// Is it a name that a database can have?
+pub(crate) struct Database;
+
+impl Stage for Database {
+    fn name(&self) -> &'static str {
+        "database"
+    }
+
+    fn enter<'a>(&'a self, invocation: &'a Invocation) -> Entered<'a> {
+        invocation.database.validate().into()
+    }
+}
+
+/// Is the command part of the API that the client declared?
+pub(crate) struct ApiVersion;
+
+impl Stage for ApiVersion {
+    fn name(&self) -> &'static str {
+        "API version"
+    }
+
+    fn enter<'a>(&'a self, invocation: &'a Invocation) -> Entered<'a> {
+        check_api(invocation).into()
+    }
+}
+
+fn check_api(invocation: &Invocation) -> Result<()> {
+    let (row, api) = (invocation.row, &invocation.generic.api);
+    if row.skips_api_version_check {
+        return Ok(());
+    }
+    let Some(version) = &api.version else {
+        ensure!(
+            api.strict.is_none() && api.deprecation_errors.is_none(),
+            ErrorCode::location(4886600),
+            "Provided apiStrict and/or apiDeprecationErrors without passing apiVersion"
+        );
+        let is_required = invocation.node.parameters.get(&REQUIRE_API_VERSION) && !invocation.connection.is_internal();
+        ensure!(
+            !is_required || invocation.generic.is_in_transaction(),
+            ErrorCode::location(498870),
+            "The apiVersion parameter is required, please configure your MongoClient's API version"
+        );
+        return Ok(());
+    };
+    ensure!(version != "2", ErrorCode::APIVersionError, "Cannot accept API version 2");
+    ensure!(version == "1", ErrorCode::APIVersionError, "API version must be \"1\"");
+    if api.strict != Some(true) {
+        return Ok(());
+    }
+    ensure!(
+        row.is_in_api_version_1,
+        ErrorCode::APIStrictError,
+        "Provided apiStrict:true, but the command {} is not in API Version 1. Information on supported commands and \
+         migrations in API Version 1 can be found at https://dochub.mongodb.org/core/manual-versioned-api",
+        row.name
+    );
+    let writes_scripts = row.class == Class::Write && invocation.namespace.collection() == "system.js";
+    ensure!(
+        !writes_scripts,
+        ErrorCode::APIStrictError,
+        "Provided apiStrict:true, but the command {} attempts to write to system.js",
+        row.name
+    );
+    Ok(())
+}
+
+/// May the client do this? So far: where, not who.
+pub(crate) struct Authorization;
+
+impl Stage for Authorization {
+    fn name(&self) -> &'static str {
+        "authorization"
+    }
+
+    fn enter<'a>(&'a self, invocation: &'a Invocation) -> Entered<'a> {
+        authorize(invocation).into()
+    }
+}
+
+fn authorize(invocation: &Invocation) -> Result<()> {
+    let row = invocation.row;
+    ensure!(
+        !row.is_admin_only || invocation.database.is_admin(),
+        ErrorCode::Unauthorized,
+        "{} may only be run against the admin database.",
+        row.name
+    );
+    ensure!(
+        !row.is_local_without_authentication || invocation.connection.is_local(),
+        ErrorCode::Unauthorized,
+        "{} must run from localhost when running db without auth",
+        row.name
+    );
+    Ok(())
+}
+
+/// The fail point `failCommand`.
+pub(crate) struct FailCommandPoint;
+
+impl Stage for FailCommandPoint {
+    fn name(&self) -> &'static str {
+        "fail point"
+    }
+
+    fn enter<'a>(&'a self, invocation: &'a Invocation) -> Entered<'a> {
+        let acts = |data: &FailCommand| is_for(data, invocation) && data.acts_before();
+        match FAIL_COMMAND.hit_if(acts) {
+            None => Entered::Pass,
+            Some(hit) => Entered::Wait(Box::pin(async move { fail(invocation, &hit).await.map(|()| None) })),
+        }
+    }
+
+    fn leave<'a>(
+        &'a self,
+        invocation: &'a Invocation,
+        reply: &'a mut DocBuilder,
+    ) -> Option<BoxedFuture<'a, Result<()>>> {
+        if !invocation.row.takes_write_concern {
+            return None;
+        }
+        let hit = FAIL_COMMAND.hit_if(|data| is_for(data, invocation) && data.write_concern_error.is_some())?;
+        if let Some(error) = &hit.write_concern_error {
+            reply.append("writeConcernError", error);
+            let code = hit.write_concern_code().filter(|code| *code != ErrorCode::OK);
+            let labels = code.map(|code| error_labels(&Error::new(code, ""), invocation.row, &invocation.generic));
+            replies::append_labels(&labels.unwrap_or_default(), hit.labels.as_ref(), reply);
+        }
+        None
+    }
+}
+
+fn is_for(data: &FailCommand, invocation: &Invocation) -> bool {
+    data.is_for(invocation.row, &invocation.connection, &invocation.namespace)
+}
+
+async fn fail(invocation: &Invocation, data: &FailCommand) -> Result<()> {
+    let (node, name) = (&invocation.node, invocation.row.name);
+    log!(
+        node.log,
+        Severity::Info,
+        Component::Command,
+        4898500,
+        "Activating 'failCommand' failpoint",
+        "command" = name,
+        "appName" = invocation.connection.client.application(),
+        "threadName" = invocation.connection.client.description()
+    );
+    if let Some(labels) = &data.labels {
+        invocation.set_labels_in_place(labels.clone());
+    }
+    if let Some(block_ms) = data.block_time_ms()? {
+        let pause = node.env.clock().sleep(Duration::from_millis(block_ms));
+        invocation.context.interruptible(pause).await?;
+    }
+    if data.closes_connection {
+        invocation.set_next(NextInvocation::Close);
+        bail!(ErrorCode::location(50985), "Failing command via 'failCommand' failpoint");
+    }
+    data.error().map_or(Ok(()), Err)
+}
+
+/// Do the session's fields fit together, and can they be served? Sessions themselves come later; a transaction number is
+/// never accepted and ignored.
+pub(crate) struct SessionOptions;
+
+impl Stage for SessionOptions {
+    fn name(&self) -> &'static str {
+        "session options"
+    }
+
+    fn enter<'a>(&'a self, invocation: &'a Invocation) -> Entered<'a> {
+        check_session(invocation).into()
+    }
+}
+
+fn check_session(invocation: &Invocation) -> Result<()> {
+    let (generic, row) = (&invocation.generic, invocation.row);
+    let Some(_) = generic.transaction_number else {
+        ensure!(
+            generic.autocommit.is_none() && generic.start_transaction.is_none(),
+            ErrorCode::InvalidOptions,
+            "'autocommit' and 'startTransaction' require a transaction number to be specified"
+        );
+        return Ok(());
+    };
+    ensure!(
+        generic.session.is_some(),
+        ErrorCode::InvalidOptions,
+        "Transaction number requires a session ID to be specified"
+    );
+    ensure!(generic.autocommit != Some(true), ErrorCode::InvalidOptions, "Specifying autocommit=true is not allowed.");
+    ensure!(
+        invocation.node.replication.is_replica_set(),
+        ErrorCode::IllegalOperation,
+        "Transaction numbers are only allowed on a replica set member or mongos"
+    );
+    if generic.is_in_transaction() {
+        ensure!(
+            row.is_allowed_in_transaction,
+            ErrorCode::OperationNotSupportedInTransaction,
+            "Cannot run '{}' in a multi-document transaction.",
+            row.name
+        );
+        // Until there are transactions: running the command outside of one would not be what the client asked for.
+        bail!(ErrorCode::OperationNotSupportedInTransaction, "multi-document transactions are not built yet");
+    }
+    ensure!(
+        row.is_retryable_write,
+        ErrorCode::location(50768),
+        "txnNumber may only be provided for multi-document transactions and retryable write commands. autocommit:false \
+         was not provided, and {} is not a retryable write command.",
+        row.name
+    );
+    Ok(())
+}
+
+/// Does the command take the concerns it was given?
+pub(crate) struct Concerns;
+
+impl Stage for Concerns {
+    fn name(&self) -> &'static str {
+        "concerns"
+    }
+
+    fn enter<'a>(&'a self, invocation: &'a Invocation) -> Entered<'a> {
+        check_concerns(invocation).into()
+    }
+}
+
+fn check_concerns(invocation: &Invocation) -> Result<()> {
+    let (generic, row) = (&invocation.generic, invocation.row);
+    ensure!(
+        row.takes_write_concern || generic.write_concern.is_none(),
+        ErrorCode::InvalidOptions,
+        "Command does not support writeConcern"
+    );
+    let Some(concern) = &generic.read_concern else { return Ok(()) };
+    let level = match concern.get("level") {
+        None => "local",
+        Some(Value::String(level)) => std::str::from_utf8(level).unwrap_or_default(),
+        Some(other) => bail!(
+            ErrorCode::TypeMismatch,
+            "BSON field 'readConcern.level' is the wrong type '{}', expected type 'string'",
+            other.value_type().name()
+        ),
+    };
+    ensure!(
+        matches!(level, "local" | "majority" | "linearizable" | "available" | "snapshot"),
+        ErrorCode::BadValue,
+        "Enumeration value '{level}' for field 'readConcern.level' is not a valid value."
+    );
+    ensure!(
+        row.takes_read_concern || level == "local",
+        ErrorCode::InvalidOptions,
+        "Command {} does not support {{ readConcern: {{ level: \"{level}\", provenance: \"clientSupplied\" }} }} :: caused \
+         by :: read concern not supported",
+        row.name
+    );
+    Ok(())
+}
+
+/// May this node serve it now?
+pub(crate) struct Replication;
+
+impl Stage for Replication {
+    fn name(&self) -> &'static str {
+        "replication"
+    }
+
+    fn enter<'a>(&'a self, invocation: &'a Invocation) -> Entered<'a> {
+        check_replication(invocation).into()
+    }
+}
+
+fn check_replication(invocation: &Invocation) -> Result<()> {
+    let replication = &invocation.node.replication;
+    let allows = invocation.generic.allows_secondary()? || invocation.request.secondary_ok();
+    replication.check_can_run(invocation.row, &invocation.connection, allows)?;
+    match invocation.generic.cluster_time {
+        Some(time) => replication.advance_cluster_time(time),
+        None => Ok(()),
+    }
+}
+
+/// Sets the deadline of maxTimeMS.
+pub(crate) struct Deadline;
+
+impl Stage for Deadline {
+    fn name(&self) -> &'static str {
+        "deadline"
+    }
+
+    fn enter<'a>(&'a self, invocation: &'a Invocation) -> Entered<'a> {
+        let max_time_ms = invocation.generic.max_time_ms;
+        // To getMore it says how long to wait for documents.
+        if max_time_ms > 0 && invocation.row.op_counter != OpCounter::GetMore {
+            invocation.context.set_deadline_after(max_time_ms.saturating_mul(1_000_000));
+        }
+        Entered::Pass
+    }
+}

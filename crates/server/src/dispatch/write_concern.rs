@@ -1,0 +1,68 @@
+//! The write concern: checked before the command, waited for after it.
+
+use super::stage::{Entered, Stage};
+use pando_base::Result;
+use pando_commands::{Invocation, error_labels, reply as replies};
+use pando_doc::DocBuilder;
+use pando_env::BoxedFuture;
+use pando_repl::WriteConcernOutcome;
+use pando_repl::write_concern::WriteConcern;
+
+/// Waits until what was written is acknowledged as the client asked.
+pub(crate) struct AwaitWriteConcern;
+
+impl Stage for AwaitWriteConcern {
+    fn name(&self) -> &'static str {
+        "write concern"
+    }
+
+    fn enter<'a>(&'a self, invocation: &'a Invocation) -> Entered<'a> {
+        check(invocation).into()
+    }
+
+    fn leave<'a>(
+        &'a self,
+        invocation: &'a Invocation,
+        reply: &'a mut DocBuilder,
+    ) -> Option<BoxedFuture<'a, Result<()>>> {
+        if !invocation.row.takes_write_concern || !invocation.has_written() {
+            return None;
+        }
+        Some(Box::pin(wait(invocation, reply)))
+    }
+}
+
+fn given(invocation: &Invocation) -> Result<Option<WriteConcern>> {
+    let given = invocation.generic.write_concern.as_ref().filter(|given| !given.is_empty());
+    given.map(|given| WriteConcern::parse(given.view())).transpose()
+}
+
+fn check(invocation: &Invocation) -> Result<()> {
+    if invocation.generic.write_concern.is_none() || !invocation.row.takes_write_concern {
+        return Ok(());
+    }
+    match (given(invocation)?, &invocation.node.data) {
+        (Some(concern), Some(data)) => data.replication.check_write_concern(&concern),
+        _ => Ok(()),
+    }
+}
+
+async fn wait(invocation: &Invocation, reply: &mut DocBuilder) -> Result<()> {
+    let replication = &invocation.data()?.replication;
+    let concern = match given(invocation)? {
+        Some(concern) => concern,
+        None => replication.default_write_concern(),
+    };
+    if concern.is_unacknowledged() {
+        return Ok(());
+    }
+    let outcome = replication.wait_for_write_concern(&invocation.context, &concern).await;
+    if let Some(document) = outcome.error_document(&concern) {
+        reply.append("writeConcernError", &document);
+    }
+    if let WriteConcernOutcome::Failed { error, .. } = &outcome {
+        let labels = error_labels(error, invocation.row, &invocation.generic);
+        replies::append_labels(&labels, None, reply);
+    }
+    Ok(())
+}

@@ -1,0 +1,32 @@
+//! The composition root: the only crate that puts the parts of a node together.
+//!
+//! - [`Server::start`]: from options to a node that listens; [`Server::run`]: until a signal or a command ends it.
+//! - `dispatch`: the way of a request. A list of [`Stage`]s, then the command, then the stages' last words, then the reply.
+//! - `lists`: the parameters, fail points, commands, sections and stages of all crates, written down by hand.
+//! - `logging`: where log lines go.
+//!
+//! A capability that a later layer brings (sessions, tickets, authorization, shard versions) is a stage in the list, not
+//! an `if` in a command.
+//!
+//! Order of start: log, parameters, engine (given), data (`data`, which recovers it), node, tasks (`background`), sockets.
+//! Order of shutdown: operations are told, sockets drain, tasks end, the engine closes, the log ends.
+
+mod background;
+mod control;
+mod data;
+mod dispatch;
+mod lists;
+mod logging;
+mod options;
+mod replication;
+mod sections;
+mod start;
+
+pub use control::ProcessControl;
+pub use dispatch::{Dispatcher, Entered, Hold, Stage};
+pub use logging::{FileSink, LogTarget, StreamSink};
+pub use options::{ReplicationMode, ServerOptions};
+pub use start::Server;
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,38 @@
+//! What all crates define, written down by hand: a crate that is added adds its lists here.
+
+use crate::dispatch::{AwaitWriteConcern, Stage, stages};
+use pando_base::{AnyFailPoint, AnyParameter};
+use pando_commands::CommandRow;
+
+/// The parameters.
+pub(crate) const PARAMETERS: &[&[&dyn AnyParameter]] = &[
+    pando_commands::PARAMETERS,
+    pando_locks::PARAMETERS,
+    pando_operation::PARAMETERS,
+    pando_query::cursor::PARAMETERS,
+    pando_query::executor::PARAMETERS,
+    pando_repl::PARAMETERS,
+];
+
+/// The fail points.
+pub(crate) const FAIL_POINTS: &[&[&dyn AnyFailPoint]] = &[pando_commands::FAIL_POINTS];
+
+/// The commands.
+pub(crate) fn commands() -> Vec<&'static [CommandRow]> {
+    pando_commands::ROWS.to_vec()
+}
+
+/// The stages of dispatch, in order. Leaving goes the other way round.
+pub(crate) fn stages() -> Vec<Box<dyn Stage>> {
+    vec![
+        Box::new(stages::ApiVersion),
+        Box::new(stages::Authorization),
+        Box::new(stages::FailCommandPoint),
+        Box::new(stages::Database),
+        Box::new(stages::SessionOptions),
+        Box::new(stages::Concerns),
+        Box::new(AwaitWriteConcern),
+        Box::new(stages::Replication),
+        Box::new(stages::Deadline),
+    ]
+}

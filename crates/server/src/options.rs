@@ -1,0 +1,59 @@
+//! How a node is started, whoever says so: the command line, a test, a simulation.
+
+use pando_doc::Doc;
+use pando_net::NetOptions;
+
+/// Whether the node is a member of a set.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ReplicationMode {
+    /// Of none.
+    StandAlone,
+    /// Of a set of its own, which it starts by itself.
+    OneMember(String),
+    /// Of a set that somebody will initiate.
+    ReplicaSet(String),
+}
+
+/// How a node is started.
+#[derive(Clone, Debug)]
+pub struct ServerOptions {
+    /// Where it listens.
+    pub net: NetOptions,
+    /// Its place.
+    pub replication: ReplicationMode,
+    /// Parameters by name, as text.
+    pub parameters: Vec<(String, String)>,
+    /// The words of the command line.
+    pub arguments: Vec<String>,
+    /// What they meant.
+    pub parsed: Doc,
+    /// The program's name: "mongod", "mongos".
+    pub process_name: String,
+    /// Nothing is to be written.
+    pub is_read_only: bool,
+    /// The node does its periodic work by itself. Not on a simulated clock, whose sleeps end at once.
+    pub runs_tasks: bool,
+}
+
+impl Default for ServerOptions {
+    fn default() -> ServerOptions {
+        ServerOptions {
+            net: NetOptions::default(),
+            replication: ReplicationMode::StandAlone,
+            parameters: Vec::new(),
+            arguments: Vec::new(),
+            parsed: Doc::new(),
+            process_name: "mongod".to_owned(),
+            is_read_only: false,
+            runs_tasks: true,
+        }
+    }
+}
+
+impl ServerOptions {
+    /// Are there commands for tests? It has to be known before the parameters are put together.
+    pub fn test_commands_enabled(&self) -> bool {
+        let last = self.parameters.iter().rev().find(|(name, _)| name == "enableTestCommands");
+        last.is_some_and(|(_, value)| matches!(value.as_str(), "1" | "true"))
+    }
+}

@@ -1,0 +1,318 @@
+//! From options to a node that listens, and back.
+
+use crate::background::Background;
+use crate::control::ProcessControl;
+use crate::data::{self, Foundations};
+use crate::dispatch::Dispatcher;
+use crate::lists;
+use crate::logging::LogTarget;
+use crate::options::{ReplicationMode, ServerOptions};
+use crate::replication::NodeInSet;
+use crate::sections;
+use pando_base::{
+    Component, Error, FailPointSet, Log, LogLine, LogSink, LogValue, MetricTree, OperationRegistry, ParameterSet,
+    ParameterValue, Result, Severity, Timestamp, log,
+};
+use pando_commands::{
+    CommandTable, Control, Counters, Data, LOG_LEVEL, Node, NodeOptions, NotInitiated, OneMember, ReplicationView,
+    StandAlone, StatusSection, VERSION, status,
+};
+use pando_doc::ObjectId;
+use pando_env::{Env, Machine, Signal, Signals};
+use pando_net::{ConnectionCounters, Net, NetworkCounters};
+use pando_storage::Engine;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// A running node.
+pub struct Server {
+    env: Env,
+    net: Net<Dispatcher>,
+    node: Arc<Node>,
+    control: Arc<ProcessControl>,
+    engine: Option<Arc<dyn Engine>>,
+    background: Option<Background>,
+}
+
+/// Lines go to the target, which the control can rotate as well.
+struct Sink(Arc<dyn LogTarget>);
+
+impl LogSink for Sink {
+    fn write(&self, line: &LogLine, json: &str) {
+        self.0.write(line, json);
+    }
+}
+
+impl Server {
+    /// A log that goes to this target, with the environment's clock.
+    pub fn log(env: &Env, target: Arc<dyn LogTarget>) -> Log {
+        let env = env.clone();
+        Log::new(Arc::new(move || env.clock().wall_ms()), Box::new(Sink(target)))
+    }
+
+    /// Puts a node together and begins to listen. The engine is opened by the caller, who names the concrete one.
+    pub async fn start(
+        env: &Env,
+        machine: Arc<dyn Machine>,
+        engine: Option<Arc<dyn Engine>>,
+        options: ServerOptions,
+        log: Log,
+        control: Arc<ProcessControl>,
+    ) -> Result<Server> {
+        let connections = Arc::new(ConnectionCounters::default());
+        let network = Arc::new(NetworkCounters::default());
+        let extra: Vec<Box<dyn StatusSection>> = vec![
+            Box::new(sections::Connections(Arc::clone(&connections))),
+            Box::new(sections::Network(Arc::clone(&network))),
+        ];
+        let grounds = Grounds::new(env, &*machine, &options, &log, engine.as_ref())?;
+        let node = Arc::new(node(env, machine, &options, &log, &control, extra, grounds)?);
+        log_start(&node, &options, &log);
+        let served = node.data.as_ref().filter(|_| options.runs_tasks);
+        let background = served.map(|data| Background::start(env, data, &log)).transpose()?;
+        let dispatcher = Dispatcher::new(Arc::clone(&node), lists::stages());
+        let net = Net::listen(env, &options.net, dispatcher, log.clone(), connections, network).await?;
+        for address in net.addresses() {
+            log!(log, Severity::Info, Component::Network, 23015, "Listening on", "address" = address.to_string());
+        }
+        let port = net.addresses().first().map_or(0, SocketAddr::port);
+        log!(log, Severity::Info, Component::Network, 23016, "Waiting for connections", "port" = port, "ssl" = "off");
+        Ok(Server { env: env.clone(), net, node, control, engine, background })
+    }
+
+    /// The node.
+    pub fn node(&self) -> &Arc<Node> {
+        &self.node
+    }
+
+    /// The addresses that are listened on.
+    pub fn addresses(&self) -> &[SocketAddr] {
+        self.net.addresses()
+    }
+
+    /// Serves until a signal or a command ends it, then shuts down in good order.
+    pub async fn run(&self, signals: &mut dyn Signals) -> Result<()> {
+        loop {
+            let signal = tokio::select! {
+                biased;
+                () = self.control.stopped() => break,
+                signal = signals.next() => signal,
+            };
+            let log = self.node.log.with_context("SignalHandler");
+            log!(log, Severity::Info, Component::Control, 23377, "Received signal", "signal" = signal.number());
+            match signal {
+                Signal::User1 => self.rotate_logs(&log),
+                Signal::Terminate | Signal::Interrupt | Signal::HangUp => break,
+            }
+        }
+        self.shut_down().await
+    }
+
+    fn rotate_logs(&self, log: &Log) {
+        if let Err(error) = self.control.rotate_logs(None) {
+            log!(log, Severity::Error, Component::Control, 4719800, "Log rotation failed", "error" = &error);
+        }
+    }
+
+    /// Ends: operations are told, connections drain, the engine closes.
+    pub async fn shut_down(&self) -> Result<()> {
+        let log = &self.node.log;
+        log!(log, Severity::Info, Component::Control, 4784901, "Shutting down the listeners");
+        self.node.operations.shut_down(None);
+        self.net.shut_down(Duration::from_secs(self.control.patience_seconds())).await;
+        self.background.iter().for_each(Background::stop);
+        let outcome = self.close_engine();
+        match &outcome {
+            Ok(()) => log!(log, Severity::Info, Component::Control, 20565, "Now exiting"),
+            Err(error) => log!(log, Severity::Error, Component::Storage, 20566, "Unclean shutdown", "error" = error),
+        }
+        log!(log, Severity::Info, Component::Control, 23138, "Shutting down", "exitCode" = i32::from(outcome.is_err()));
+        outcome
+    }
+
+    fn close_engine(&self) -> Result<()> {
+        let Some(engine) = &self.engine else { return Ok(()) };
+        let mut outcome = Ok(());
+        self.env.tasks().blocking(&mut || outcome = engine.shut_down().map_err(Error::from));
+        outcome
+    }
+}
+
+fn node(
+    env: &Env,
+    machine: Arc<dyn Machine>,
+    options: &ServerOptions,
+    log: &Log,
+    control: &Arc<ProcessControl>,
+    extra: Vec<Box<dyn StatusSection>>,
+    grounds: Grounds,
+) -> Result<Node> {
+    let test_commands_enabled = options.test_commands_enabled();
+    let table = CommandTable::new(&lists::commands(), test_commands_enabled)?;
+    let mut metrics = MetricTree::new();
+    status::register_commands(&table, &mut metrics)?;
+    let mut sections = status::sections();
+    sections.extend(extra);
+    sections.sort_by_key(|section| section.name());
+    let Grounds { settings: Settings { parameters, fail_points }, operations, data } = grounds;
+    if let Some(data) = &data {
+        data.services.add_metrics(&mut metrics)?;
+    }
+    let host = known_as(&machine.facts().hostname, &options.net.addresses);
+    Ok(Node {
+        env: env.clone(),
+        machine,
+        log: log.clone(),
+        replication: replication(env, &options.replication, data.as_deref(), &parameters),
+        parameters,
+        fail_points,
+        operations,
+        counters: Arc::new(Counters::default()),
+        metrics,
+        table,
+        sections,
+        data,
+        control: Arc::clone(control) as Arc<dyn Control>,
+        options: NodeOptions {
+            arguments: options.arguments.clone(),
+            parsed: options.parsed.clone(),
+            process_name: options.process_name.clone(),
+            host,
+            started_wall_ms: env.clock().wall_ms(),
+            started_ns: env.clock().monotonic_ns(),
+            test_commands_enabled,
+            authentication_enabled: false,
+            compressors: options.net.compressors.clone(),
+            is_read_only: options.is_read_only,
+        },
+    })
+}
+
+fn replication(
+    env: &Env,
+    mode: &ReplicationMode,
+    data: Option<&Data>,
+    parameters: &ParameterSet,
+) -> Arc<dyn ReplicationView> {
+    if let Some(data) = data {
+        return Arc::new(NodeInSet::new(&data.replication, parameters));
+    }
+    let process_id = new_process_id(env);
+    let seconds = u32::try_from(env.clock().wall_ms() / 1000).unwrap_or(u32::MAX);
+    match mode {
+        ReplicationMode::StandAlone => Arc::new(StandAlone::new(process_id)),
+        ReplicationMode::OneMember(name) => Arc::new(OneMember::new(process_id, name, Timestamp::new(seconds, 1))),
+        ReplicationMode::ReplicaSet(_) => Arc::new(NotInitiated::new(process_id)),
+    }
+}
+
+/// Unlike any other process: its time and chance.
+fn new_process_id(env: &Env) -> ObjectId {
+    let mut bytes = [0; 12];
+    env.random().fill(&mut bytes);
+    let seconds = (env.clock().wall_ms() / 1000) as u32;
+    for (place, byte) in bytes.iter_mut().zip(seconds.to_be_bytes()) {
+        *place = byte;
+    }
+    ObjectId::from_bytes(bytes)
+}
+
+/// "machine:port", without the port if it is the usual one.
+fn known_as(hostname: &str, addresses: &[String]) -> String {
+    let port = addresses.first().and_then(|address| address.rsplit_once(':')).map_or("27017", |(_, port)| port);
+    if port == "27017" { hostname.to_owned() } else { format!("{hostname}:{port}") }
+}
+
+/// What a node stands on: its settings, its operations, its data.
+struct Grounds {
+    settings: Settings,
+    operations: OperationRegistry,
+    data: Option<Arc<Data>>,
+}
+
+impl Grounds {
+    /// Opens the data, if there is an engine.
+    fn new(
+        env: &Env,
+        machine: &dyn Machine,
+        options: &ServerOptions,
+        log: &Log,
+        engine: Option<&Arc<dyn Engine>>,
+    ) -> Result<Grounds> {
+        let settings = Settings::new(env, options, log)?;
+        let monotonic = env.clone();
+        let operations = OperationRegistry::new(Arc::new(move || monotonic.clock().monotonic_ns()));
+        let open = |engine| {
+            let parameters = &settings.parameters;
+            let foundations = Foundations { env, engine, parameters, operations: &operations, log };
+            data::open(&foundations, options, &machine.facts().hostname)
+        };
+        let data = engine.map(open).transpose()?;
+        Ok(Grounds { settings, operations, data })
+    }
+}
+
+/// Parameters and fail points as the node was started with.
+struct Settings {
+    parameters: Arc<ParameterSet>,
+    fail_points: Arc<FailPointSet>,
+}
+
+impl Settings {
+    fn new(env: &Env, options: &ServerOptions, log: &Log) -> Result<Settings> {
+        let parameters = ParameterSet::new(lists::PARAMETERS, options.test_commands_enabled())?;
+        let fail_points = FailPointSet::new(lists::FAIL_POINTS)?;
+        let applied = log.clone();
+        parameters.subscribe(&LOG_LEVEL, move |value| {
+            if let ParameterValue::Int(level) = value {
+                applied.set_verbosity(Component::Default, u8::try_from(*level).ok());
+            }
+        });
+        let settings = Settings { parameters: Arc::new(parameters), fail_points: Arc::new(fail_points) };
+        for (name, value) in &options.parameters {
+            settings.set(env, name, value)?;
+        }
+        Ok(settings)
+    }
+
+    /// Fail points are set like parameters: `--setParameter failpoint.NAME={mode: ...}`.
+    fn set(&self, env: &Env, name: &str, value: &str) -> Result<()> {
+        let Some(point) = name.strip_prefix("failpoint.") else {
+            return self.parameters.set_from_text(name, value);
+        };
+        let setting = pando_doc::doc_from_json(value)?;
+        let mode = match setting.get("mode").and_then(|mode| mode.as_str().map(str::to_owned)) {
+            Some(name) => pando_base::FailPointMode::named(&name)?,
+            None => pando_base::FailPointMode::AlwaysOn,
+        };
+        let data = setting.get("data").and_then(|data| data.as_document()).map(|data| data.to_doc().into_bytes());
+        self.fail_points.set(point, mode, data.unwrap_or_default(), env.random().next_u64()).map(|_| ())
+    }
+}
+
+fn log_start(node: &Node, options: &ServerOptions, log: &Log) {
+    let facts = node.machine.facts();
+    log!(
+        log,
+        Severity::Info,
+        Component::Control,
+        4615611,
+        "MongoDB starting",
+        "pid" = facts.process_id,
+        "architecture" = "64-bit",
+        "host" = &node.options.host
+    );
+    log!(log, Severity::Info, Component::Control, 23403, "Build Info", "version" = VERSION);
+    log!(
+        log,
+        Severity::Info,
+        Component::Control,
+        51765,
+        "Operating System",
+        "name" = &facts.system_name,
+        "version" = &facts.system_version
+    );
+    let words = options.arguments.iter().map(|word| LogValue::from(word.as_str())).collect::<Vec<_>>();
+    log!(log, Severity::Info, Component::Control, 21951, "Options set by command line", "options" = words);
+}

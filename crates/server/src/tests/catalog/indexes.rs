@@ -1,0 +1,181 @@
+//! `createIndexes`, `dropIndexes`, `listIndexes`, `reIndex`.
+
+use super::*;
+
+fn create(indexes: &[Doc]) -> Doc {
+    let mut body = DocBuilder::new();
+    body.append("createIndexes", "c");
+    body.array("indexes", |array| indexes.iter().for_each(|index| array.push(index)));
+    body.finish()
+}
+
+fn on(field: &str) -> Doc {
+    let mut key = DocBuilder::new();
+    key.append(field, 1);
+    doc! { "key": (key.finish()), "name": (format!("{field}_1")) }
+}
+
+fn counts(reply: &Doc) -> (f64, f64, Option<bool>, String) {
+    let created = reply.get("createdCollectionAutomatically").and_then(|created| created.as_bool());
+    (number(reply, "numIndexesBefore"), number(reply, "numIndexesAfter"), created, text(reply, "note"))
+}
+
+#[test]
+fn u7_indexes_are_created_with_their_collection() {
+    run(async {
+        let mut node = node().await;
+        let reply = node.ok(create(&[on("a"), on("b")])).await;
+        assert_eq!(counts(&reply), (1.0, 3.0, Some(true), String::new()), "{reply}");
+        assert_eq!(text(&reply, "commitQuorum"), "votingMembers");
+        let again = node.ok(create(&[on("a"), on("b")])).await;
+        assert_eq!(counts(&again), (3.0, 3.0, None, "all indexes already exist".into()), "{again}");
+        let some = node.ok(create(&[on("a"), on("x")])).await;
+        assert_eq!(counts(&some), (3.0, 4.0, Some(false), "index already exists".into()), "{some}");
+        let one = doc! { "v": 2, "key": { "a": 1 }, "name": "a_1" };
+        assert_eq!(node.indexes("c").await[1], one);
+        assert_eq!(node.oplog_commands(), ["create c", "createIndexes c", "createIndexes c", "createIndexes c"]);
+    });
+}
+
+#[test]
+fn u7_indexes_of_documents_are_built() {
+    run(async {
+        let mut node = node().await;
+        node.insert("c", &numbered(1000)).await;
+        let sparse = doc! { "key": { "missing": 1 }, "name": "m", "sparse": true };
+        let partial = doc! { "key": { "a": 1 }, "name": "p", "partialFilterExpression": { "a": { "$gt": 7 } } };
+        let hashed = doc! { "key": { "a": "hashed" }, "name": "h" };
+        let compound = doc! { "key": { "a": 1, "b": -1 }, "name": "ab", "unique": true };
+        let reply = node.ok(create(&[on("b"), sparse, partial, hashed, compound])).await;
+        assert_eq!(counts(&reply), (1.0, 6.0, Some(false), String::new()), "{reply}");
+        let validated = node.valid("c").await;
+        let keys = doc! { "_id_": 1000_i64, "b_1": 2000_i64, "m": 0_i64, "p": 200_i64, "h": 1000_i64, "ab": 2000_i64 };
+        assert_eq!(part(&validated, "keysPerIndex"), keys);
+        assert_eq!(node.oplog_commands(), ["create c", "startIndexBuild c", "commitIndexBuild c"]);
+        // They are kept up, and used.
+        node.insert("c", &[doc! { "_id": 5000, "a": 9, "b": 77_777 }]).await;
+        assert_eq!(node.find("c", doc! { "b": 77_777 }).await.len(), 1);
+        node.valid("c").await;
+    });
+}
+
+#[test]
+fn u7_a_build_that_finds_duplicates_leaves_nothing() {
+    run(async {
+        let mut node = node().await;
+        node.insert("c", &numbered(100)).await;
+        let unique = doc! { "key": { "a": 1 }, "name": "a_1", "unique": true };
+        let reply = node.run(create(&[on("b"), unique.clone()])).await;
+        assert_eq!(number(&reply, "code"), 11000.0, "{reply}");
+        let reason = text(&reply, "errmsg");
+        assert!(reason.starts_with("Index build failed: "), "{reason}");
+        assert!(
+            reason.ends_with("E11000 duplicate key error collection: d.c index: a_1 dup key: { a: 0 }"),
+            "{reason}"
+        );
+        assert_eq!(part(&reply, "keyValue"), doc! { "a": 0 });
+        assert_eq!(node.index_names("c").await, ["_id_"]);
+        assert_eq!(node.oplog_commands(), ["create c", "startIndexBuild c", "abortIndexBuild c"]);
+        node.valid("c").await;
+        // When the duplicates are gone it works.
+        node.ok(doc! { "delete": "c", "deletes": [{ "q": { "_id": { "$gte": 10 } }, "limit": 0 }] }).await;
+        node.ok(create(&[unique])).await;
+        node.valid("c").await;
+        let twice = node.run(doc! { "insert": "c", "documents": [{ "a": 3 }] }).await;
+        assert!(twice.get("writeErrors").is_some(), "{twice}");
+    });
+}
+
+#[test]
+fn u7_specifications_that_conflict_are_refused() {
+    run(async {
+        let mut node = node().await;
+        node.ok(create(&[on("a")])).await;
+        for (index, code) in [
+            (doc! { "key": { "a": 1 }, "name": "other" }, 85),
+            (doc! { "key": { "b": 1 }, "name": "a_1" }, 86),
+            (doc! { "key": { "a": 1 }, "name": "a_1", "unique": true }, 86),
+            (doc! { "key": { "a": 1 }, "name": "a_1", "expireAfterSeconds": 5 }, 85),
+            (doc! { "key": { "b": 1 } }, 9),
+            (doc! { "name": "b_1" }, 9),
+            (doc! { "key": {}, "name": "b_1" }, 67),
+            (doc! { "key": { "b": 0 }, "name": "b_1" }, 67),
+            (doc! { "key": { "b": 1 }, "name": "b_1", "colour": 1 }, 197),
+            (doc! { "key": { "b": 1 }, "name": "b_1", "partialFilterExpression": { "b": { "$ne": 1 } } }, 67),
+        ] {
+            let reply = node.run(create(std::slice::from_ref(&index))).await;
+            assert_eq!(number(&reply, "code") as i32, code, "{index}: {reply}");
+        }
+        node.error(create(&[]), 2, "Must specify at least one index to create").await;
+        let missing = "BSON field 'createIndexes.indexes' is missing but a required field";
+        node.error(doc! { "createIndexes": "c" }, 40414, missing).await;
+        assert_eq!(node.index_names("c").await, ["_id_", "a_1"]);
+        // A conflict inside one request leaves neither the collection nor an index behind.
+        let both = doc! { "createIndexes": "n", "indexes": [(on("a")), { "key": { "a": 1 }, "name": "x" }] };
+        assert_eq!(node.code(both).await, 85);
+        assert_eq!(node.names().await, ["c"]);
+    });
+}
+
+#[test]
+fn u7_indexes_are_dropped_by_name_by_key_and_all() {
+    run(async {
+        let mut node = node().await;
+        node.ok(create(&[on("a"), on("b"), on("x"), on("y"), on("z")])).await;
+        let dropped = node.ok(doc! { "dropIndexes": "c", "index": "a_1" }).await;
+        assert_eq!(dropped.get("nIndexesWas"), Some(Value::Int32(6)));
+        node.ok(doc! { "deleteIndexes": "c", "index": { "b": 1 } }).await;
+        for (body, code, reason) in [
+            (doc! { "dropIndexes": "c", "index": ["x_1", "no"] }, 27, "index not found with name [no]"),
+            (doc! { "dropIndexes": "c", "index": { "no": 1 } }, 27, "can't find index with key: { no: 1 }"),
+            (doc! { "dropIndexes": "c", "index": "_id_" }, 72, "cannot drop _id index"),
+            (doc! { "dropIndexes": "c", "index": { "_id": 1 } }, 72, "cannot drop _id index"),
+            (doc! { "dropIndexes": "no", "index": "*" }, 26, "ns not found d.no"),
+            (doc! { "dropIndexes": "c" }, 40414, "BSON field 'dropIndexes.index' is missing but a required field"),
+        ] {
+            node.error(body, code, reason).await;
+        }
+        assert_eq!(node.code(doc! { "dropIndexes": "c", "index": 1 }).await, 14);
+        node.ok(doc! { "dropIndexes": "c", "index": ["x_1", "y_1"] }).await;
+        assert_eq!(node.index_names("c").await, ["_id_", "z_1"]);
+        let all = node.ok(doc! { "dropIndexes": "c", "index": "*" }).await;
+        assert_eq!(text(&all, "msg"), "non-_id indexes dropped for collection");
+        assert_eq!(node.index_names("c").await, ["_id_"]);
+    });
+}
+
+#[test]
+fn u7_indexes_are_listed_in_batches() {
+    run(async {
+        let mut node = node().await;
+        node.error(doc! { "listIndexes": "c" }, 26, "ns does not exist: d.c").await;
+        node.ok(create(&[on("a"), on("b")])).await;
+        let first = node.ok(doc! { "listIndexes": "c", "cursor": { "batchSize": 1 } }).await;
+        assert_eq!((batch(&first, "firstBatch").len(), text(&part(&first, "cursor"), "ns")), (1, "d.c".into()));
+        let rest = node.ok(doc! { "getMore": (cursor_id(&first)), "collection": "c" }).await;
+        assert_eq!((batch(&rest, "nextBatch").len(), cursor_id(&rest)), (2, 0));
+        node.ok(doc! { "create": "k", "clusteredIndex": { "key": { "_id": 1 }, "unique": true, "name": "mine" } })
+            .await;
+        let expected = doc! { "v": 2, "key": { "_id": 1 }, "name": "mine", "unique": true, "clustered": true };
+        assert_eq!(node.indexes("k").await, [expected]);
+        assert_eq!(node.code(doc! { "dropIndexes": "k", "index": "mine" }).await, 5979800);
+    });
+}
+
+#[test]
+fn u7_a_node_that_stands_alone_makes_its_indexes_anew() {
+    run(async {
+        let mut node = node_as(ReplicationMode::StandAlone).await;
+        node.insert("c", &numbered(50)).await;
+        let reply = node.ok(create(&[on("b")])).await;
+        assert!(reply.get("commitQuorum").is_none(), "{reply}");
+        let reply = node.ok(doc! { "reIndex": "c" }).await;
+        assert_eq!((number(&reply, "nIndexesWas"), number(&reply, "nIndexes")), (2.0, 2.0), "{reply}");
+        assert_eq!(node.index_names("c").await, ["_id_", "b_1"]);
+        node.valid("c").await;
+        assert_eq!(node.find("c", doc! { "_id": 7 }).await.len(), 1);
+        let mut member = super::node().await;
+        let reason = "reIndex is only allowed on a standalone mongod instance.";
+        member.error(doc! { "reIndex": "c" }, 20, reason).await;
+    });
+}

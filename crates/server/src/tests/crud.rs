@@ -1,0 +1,402 @@
+//! Reading and writing documents, over the wire.
+
+use super::*;
+use pando_doc::{DocBuilder, Value};
+use pando_engine_model::{Mode, ModelDisk, ModelEngine};
+
+struct Node {
+    fixture: Fixture,
+    client: Client,
+}
+
+async fn node_on(disk: &Arc<ModelDisk>, replication: ReplicationMode) -> Node {
+    let mode = if replication == ReplicationMode::StandAlone { Mode::StandAlone } else { Mode::ReplicaSet };
+    let engine: Arc<dyn Engine> = ModelEngine::open(disk, mode).unwrap();
+    let fixture = start_on(Some(engine), options(replication)).await;
+    let client = fixture.connect().await;
+    Node { fixture, client }
+}
+
+async fn node() -> Node {
+    node_on(&ModelDisk::new(), ReplicationMode::OneMember("rs0".into())).await
+}
+
+impl Node {
+    /// Runs a command on the database "d".
+    async fn run(&mut self, body: Doc) -> Doc {
+        self.client.ask(on_database(&body)).await
+    }
+
+    async fn ok(&mut self, body: Doc) -> Doc {
+        let reply = self.run(body).await;
+        assert_eq!(number(&reply, "ok"), 1.0, "{reply}");
+        reply
+    }
+
+    async fn code(&mut self, body: Doc) -> f64 {
+        let reply = self.run(body).await;
+        assert_eq!(number(&reply, "ok"), 0.0, "{reply}");
+        number(&reply, "code")
+    }
+
+    async fn insert(&mut self, documents: Vec<Doc>) -> Doc {
+        let mut body = DocBuilder::new();
+        body.append("insert", "c");
+        body.array("documents", |array| documents.iter().for_each(|document| array.push(document)));
+        self.ok(body.finish()).await
+    }
+
+    /// All documents that a find gives in its first batch.
+    async fn find(&mut self, body: Doc) -> Vec<Doc> {
+        let reply = self.ok(body).await;
+        batch(&reply, "firstBatch")
+    }
+}
+
+fn on_database(body: &Doc) -> Doc {
+    let mut with_database = DocBuilder::new();
+    with_database.append_all(body.view());
+    with_database.append("$db", "d");
+    with_database.finish()
+}
+
+fn batch(reply: &Doc, name: &str) -> Vec<Doc> {
+    let cursor = reply.get("cursor").and_then(|cursor| cursor.as_document()).unwrap();
+    let array = cursor.get(name).and_then(|batch| batch.as_array()).unwrap_or_else(|| panic!("no {name}: {reply}"));
+    array.values().filter_map(|value| value.as_document()).map(|document| document.to_doc()).collect()
+}
+
+fn cursor_id(reply: &Doc) -> i64 {
+    match reply.get("cursor").and_then(|cursor| cursor.as_document()).unwrap().get("id") {
+        Some(Value::Int64(id)) => id,
+        other => panic!("a cursor's id is a long, not {other:?}"),
+    }
+}
+
+fn write_error(reply: &Doc, place: usize) -> Doc {
+    let errors = reply.get("writeErrors").and_then(|errors| errors.as_array()).unwrap_or_else(|| panic!("{reply}"));
+    let error = errors.values().nth(place).and_then(|error| error.as_document());
+    error.unwrap_or_else(|| panic!("{reply}")).to_doc()
+}
+
+fn numbered(count: i32) -> Vec<Doc> {
+    (0..count).map(|number| doc! { "_id": number, "a": (number % 10) }).collect()
+}
+
+#[test]
+fn u2_documents_are_inserted_found_updated_and_deleted() {
+    run(async {
+        let mut node = node().await;
+        let reply = node.insert(vec![doc! { "x": 1, "_id": 1 }, doc! { "x": 2 }]).await;
+        assert_eq!(reply.get("n"), Some(Value::Int32(2)));
+        assert!(reply.get("electionId").is_some() && reply.get("operationTime").is_some(), "{reply}");
+        let found = node.find(doc! { "find": "c", "filter": { "_id": 1 } }).await;
+        assert_eq!(found, [doc! { "_id": 1, "x": 1 }], "_id has moved to the front");
+        let update = doc! { "update": "c", "updates": [
+            { "q": { "_id": 1 }, "u": { "$set": { "y": 5 } } },
+            { "q": { "_id": 9 }, "u": { "$set": { "y": 6 } }, "upsert": true },
+        ] };
+        let reply = node.ok(update).await;
+        assert_eq!((reply.get("n"), reply.get("nModified")), (Some(Value::Int32(2)), Some(Value::Int32(1))));
+        let upserted = reply.get("upserted").unwrap().as_array().unwrap().to_array();
+        assert_eq!(upserted.values().next().unwrap().as_document().unwrap().to_doc(), doc! { "index": 1, "_id": 9 });
+        let reply = node.ok(doc! { "delete": "c", "deletes": [{ "q": { "y": { "$gt": 0 } }, "limit": 0 }] }).await;
+        assert_eq!(reply.get("n"), Some(Value::Int32(2)));
+        let reply = node.ok(doc! { "count": "c" }).await;
+        assert_eq!(reply.get("n"), Some(Value::Int32(1)));
+    });
+}
+
+#[test]
+fn u2_errors_of_statements_are_told_by_their_place() {
+    run(async {
+        let mut node = node().await;
+        node.insert(vec![doc! { "_id": 1 }]).await;
+        let documents =
+            doc! { "insert": "c", "ordered": false, "documents": [{ "_id": 0 }, { "_id": 1 }, { "_id": 2 }] };
+        let reply = node.ok(documents).await;
+        assert_eq!(reply.get("n"), Some(Value::Int32(2)));
+        let error = write_error(&reply, 0);
+        assert_eq!((number(&error, "index"), number(&error, "code")), (1.0, 11000.0));
+        assert_eq!(error.get("keyPattern").unwrap().as_document().unwrap().to_doc(), doc! { "_id": 1 });
+        assert_eq!(error.get("keyValue").unwrap().as_document().unwrap().to_doc(), doc! { "_id": 1 });
+        let reply = node.ok(doc! { "insert": "c", "documents": [{ "_id": 3 }, { "_id": 1 }, { "_id": 4 }] }).await;
+        assert_eq!(number(&reply, "n"), 1.0, "an ordered batch ends at the first error");
+        assert_eq!(node.code(doc! { "insert": "c", "documents": [] }).await, 16.0);
+        assert_eq!(node.code(doc! { "insert": "c", "documents": [{}], "foo": 1 }).await, 40415.0);
+        assert_eq!(node.code(doc! { "insert": "c" }).await, 40414.0);
+        assert_eq!(node.code(doc! { "delete": "c", "deletes": [{ "q": {}, "limit": 3 }] }).await, 9.0);
+    });
+}
+
+#[test]
+fn u3_cursors_give_batches_and_end() {
+    run(async {
+        let mut node = node().await;
+        node.insert(numbered(250)).await;
+        let first = node.ok(doc! { "find": "c", "sort": { "_id": 1 } }).await;
+        assert_eq!(batch(&first, "firstBatch").len(), 101);
+        let id = cursor_id(&first);
+        assert!(id > 0);
+        let second = node.ok(doc! { "getMore": id, "collection": "c", "batchSize": 100 }).await;
+        assert_eq!((batch(&second, "nextBatch").len(), cursor_id(&second)), (100, id));
+        let third = node.ok(doc! { "getMore": id, "collection": "c" }).await;
+        assert_eq!((batch(&third, "nextBatch").len(), cursor_id(&third)), (49, 0));
+        assert_eq!(node.code(doc! { "getMore": id, "collection": "c" }).await, 43.0);
+        // Nothing yet, only a cursor.
+        let empty = node.ok(doc! { "find": "c", "batchSize": 0 }).await;
+        assert_eq!(batch(&empty, "firstBatch").len(), 0);
+        let id = cursor_id(&empty);
+        assert_eq!(node.code(doc! { "getMore": id, "collection": "other" }).await, 13.0);
+        let killed = node.ok(doc! { "killCursors": "c", "cursors": [id, 5_i64] }).await;
+        assert_eq!(killed.get("cursorsKilled").unwrap().as_array().unwrap().values().count(), 1);
+        assert_eq!(killed.get("cursorsNotFound").unwrap().as_array().unwrap().values().count(), 1);
+        // A limit that is reached, and a single batch, leave no cursor.
+        let limited = node.ok(doc! { "find": "c", "limit": 3, "batchSize": 3 }).await;
+        assert_eq!((batch(&limited, "firstBatch").len(), cursor_id(&limited)), (3, 0));
+        let single = node.ok(doc! { "find": "c", "batchSize": 3, "singleBatch": true }).await;
+        assert_eq!((batch(&single, "firstBatch").len(), cursor_id(&single)), (3, 0));
+    });
+}
+
+#[test]
+fn u3_find_checks_its_arguments() {
+    run(async {
+        let mut node = node().await;
+        assert_eq!(node.code(doc! { "find": "c", "filter": 1 }).await, 14.0);
+        assert_eq!(node.code(doc! { "find": "c", "skip": (-1) }).await, 51024.0);
+        assert_eq!(node.code(doc! { "find": "c", "nothing": 1 }).await, 40415.0);
+        assert_eq!(node.code(doc! { "find": "c", "filter": { "a": { "$no": 1 } } }).await, 2.0);
+        assert_eq!(node.code(doc! { "find": "" }).await, 73.0);
+        assert_eq!(node.code(doc! { "getMore": 5, "collection": "c" }).await, 14.0);
+        assert_eq!(node.code(doc! { "getMore": 5_i64, "collection": "c" }).await, 43.0);
+        assert_eq!(node.find(doc! { "find": "missing" }).await, Vec::<Doc>::new());
+    });
+}
+
+#[test]
+fn u2_find_and_modify_returns_the_document() {
+    run(async {
+        let mut node = node().await;
+        node.insert(numbered(3)).await;
+        let reply =
+            node.ok(doc! { "findAndModify": "c", "query": { "_id": 1 }, "update": { "$inc": { "a": 5 } } }).await;
+        assert_eq!(reply.get("value").unwrap().as_document().unwrap().to_doc(), doc! { "_id": 1, "a": 1 });
+        let body = doc! {
+            "findandmodify": "c", "query": { "_id": 7 }, "update": { "$set": { "a": 1 } }, "upsert": true, "new": true,
+        };
+        let reply = node.ok(body).await;
+        assert_eq!(reply.get("value").unwrap().as_document().unwrap().to_doc(), doc! { "_id": 7, "a": 1 });
+        let last = reply.get("lastErrorObject").unwrap().as_document().unwrap().to_doc();
+        assert_eq!(last, doc! { "n": 1, "updatedExisting": false, "upserted": 7 });
+        let reply = node.ok(doc! { "findAndModify": "c", "query": { "_id": 7 }, "remove": true }).await;
+        assert_eq!(reply.get("lastErrorObject").unwrap().as_document().unwrap().to_doc(), doc! { "n": 1 });
+        let reply = node.ok(doc! { "findAndModify": "c", "query": { "_id": 7 }, "remove": true }).await;
+        assert_eq!(reply.get("value"), Some(Value::Null));
+        assert_eq!(node.code(doc! { "findAndModify": "c", "remove": true, "new": true }).await, 9.0);
+        assert_eq!(node.code(doc! { "findAndModify": "c" }).await, 9.0);
+    });
+}
+
+#[test]
+fn u3_aggregate_count_and_distinct() {
+    run(async {
+        let mut node = node().await;
+        node.insert(numbered(30)).await;
+        let pipeline = doc! { "aggregate": "c", "cursor": {}, "pipeline": [
+            { "$match": { "a": { "$lt": 2 } } }, { "$group": { "_id": "$a", "n": { "$sum": 1 } } }, { "$sort": { "_id": 1 } },
+        ] };
+        assert_eq!(node.find(pipeline).await, [doc! { "_id": 0, "n": 3 }, doc! { "_id": 1, "n": 3 }]);
+        assert_eq!(node.code(doc! { "aggregate": "c", "pipeline": [] }).await, 9.0);
+        assert_eq!(node.code(doc! { "aggregate": 1, "pipeline": [{ "$match": {} }], "cursor": {} }).await, 73.0);
+        let reply = node.ok(doc! { "count": "c", "query": { "a": 3 }, "limit": 2 }).await;
+        assert_eq!(reply.get("n"), Some(Value::Int32(2)));
+        let reply = node.ok(doc! { "distinct": "c", "key": "a", "query": { "a": { "$gte": 8 } } }).await;
+        let values: Vec<i64> = reply
+            .get("values")
+            .unwrap()
+            .as_array()
+            .unwrap()
+            .values()
+            .filter_map(|value| value.to_i64_exact())
+            .collect();
+        assert_eq!(values, [8, 9]);
+    });
+}
+
+#[test]
+fn u3_explain_tells_the_plan() {
+    run(async {
+        let mut node = node().await;
+        node.insert(numbered(30)).await;
+        let stage = |reply: &Doc| {
+            let planner = reply.get("queryPlanner").and_then(|planner| planner.as_document()).unwrap();
+            let plan = planner.get("winningPlan").and_then(|plan| plan.as_document()).unwrap();
+            plan.get("stage").and_then(|stage| stage.as_str()).map(str::to_owned).unwrap()
+        };
+        let find = doc! { "explain": { "find": "c", "filter": { "_id": 3 } }, "verbosity": "executionStats" };
+        let reply = node.ok(find).await;
+        assert_eq!(stage(&reply), "IDHACK");
+        assert!(reply.get("executionStats").is_some() && reply.get("serverInfo").is_some());
+        let update =
+            doc! { "update": "c", "updates": [{ "q": { "a": 3 }, "u": { "$set": { "a": 4 } }, "multi": true }] };
+        let reply = node.ok(doc! { "explain": update }).await;
+        assert_eq!(stage(&reply), "UPDATE");
+        assert_eq!(number(&node.ok(doc! { "count": "c", "query": { "a": 3 } }).await, "n"), 3.0, "nothing was written");
+        assert_eq!(node.code(doc! { "explain": { "nothing": 1 } }).await, 59.0);
+        assert_eq!(node.code(doc! { "explain": { "ping": 1 } }).await, 20.0);
+        assert_eq!(node.code(doc! { "explain": { "find": "c" }, "verbosity": "x" }).await, 2.0);
+    });
+}
+
+fn session_fields(number: i64) -> Doc {
+    doc! { "lsid": { "id": Value::Binary { subtype: 4, bytes: &[7; 16] } }, "txnNumber": number }
+}
+
+fn with(body: Doc, more: Doc) -> Doc {
+    let mut builder = DocBuilder::new();
+    builder.append_all(body.view());
+    builder.append_all(more.view());
+    builder.finish()
+}
+
+#[test]
+fn s17_a_retried_write_is_carried_out_once() {
+    run(async {
+        let mut node = node().await;
+        let insert = doc! { "insert": "c", "documents": [{ "_id": 1, "a": 0 }, { "_id": 2, "a": 0 }] };
+        for retried in [false, true] {
+            let reply = node.ok(with(insert.clone(), session_fields(1))).await;
+            assert_eq!(number(&reply, "n"), 2.0);
+            assert_eq!((reply.get("retriedStmtIds").is_some(), reply.get("writeErrors")), (retried, None), "{reply}");
+        }
+        let update = doc! { "update": "c", "updates": [{ "q": { "_id": 1 }, "u": { "$inc": { "a": 1 } } }] };
+        for _ in 0..3 {
+            let reply = node.ok(with(update.clone(), session_fields(2))).await;
+            assert_eq!((number(&reply, "n"), number(&reply, "nModified")), (1.0, 1.0));
+        }
+        assert_eq!(node.find(doc! { "find": "c", "filter": { "_id": 1 } }).await, [doc! { "_id": 1, "a": 1 }]);
+        let modify = doc! { "findAndModify": "c", "query": { "_id": 2 }, "update": { "$inc": { "a": 1 } } };
+        for _ in 0..2 {
+            let reply = node.ok(with(modify.clone(), session_fields(3))).await;
+            assert_eq!(reply.get("value").unwrap().as_document().unwrap().to_doc(), doc! { "_id": 2, "a": 0 });
+        }
+        let delete = doc! { "delete": "c", "deletes": [{ "q": {}, "limit": 1 }] };
+        for _ in 0..2 {
+            assert_eq!(number(&node.ok(with(delete.clone(), session_fields(4))).await, "n"), 1.0);
+        }
+        assert_eq!(number(&node.ok(doc! { "count": "c" }).await, "n"), 1.0);
+        assert_eq!(node.code(with(insert, session_fields(1))).await, 225.0, "an older number is refused");
+        let multi = doc! { "delete": "c", "deletes": [{ "q": {}, "limit": 0 }] };
+        let reply = node.ok(with(multi, session_fields(5))).await;
+        assert_eq!(number(&write_error(&reply, 0), "code"), 72.0);
+        assert_eq!(node.code(with(doc! { "find": "c" }, session_fields(6))).await, 50768.0);
+    });
+}
+
+#[test]
+fn r18_acknowledged_writes_survive_a_crash() {
+    run(async {
+        let disk = ModelDisk::new();
+        let mut node = node_on(&disk, ReplicationMode::OneMember("rs0".into())).await;
+        node.insert(numbered(20)).await;
+        node.ok(doc! { "update": "c", "updates": [{ "q": { "_id": 3 }, "u": { "$set": { "a": "new" } } }] }).await;
+        let j = doc! { "delete": "c", "deletes": [{ "q": { "_id": 4 }, "limit": 1 }], "writeConcern": { "w": 1, "j": true } };
+        node.ok(j).await;
+        disk.crash();
+        let mut again = node_on(&disk, ReplicationMode::OneMember("rs0".into())).await;
+        assert_eq!(number(&again.ok(doc! { "count": "c" }).await, "n"), 19.0);
+        assert_eq!(again.find(doc! { "find": "c", "filter": { "_id": 3 } }).await, [doc! { "_id": 3, "a": "new" }]);
+        drop(node.fixture);
+    });
+}
+
+#[test]
+fn r2_write_concerns_are_checked() {
+    run(async {
+        let mut node = node().await;
+        let insert = |concern: Doc| doc! { "insert": "c", "documents": [{}], "writeConcern": concern };
+        let reply = node.ok(insert(doc! { "w": 3 })).await;
+        let error = reply.get("writeConcernError").unwrap().as_document().unwrap().to_doc();
+        assert_eq!((number(&error, "code"), number(&reply, "n")), (100.0, 1.0), "the write is done");
+        assert_eq!(node.code(insert(doc! { "w": (-1) })).await, 9.0);
+        assert_eq!(node.code(insert(doc! { "x": 1 })).await, 40415.0);
+        assert!(node.ok(insert(doc! { "w": "majority", "wtimeout": 1000 })).await.get("writeConcernError").is_none());
+        let mut alone = node_on(&ModelDisk::new(), ReplicationMode::StandAlone).await;
+        assert_eq!(alone.code(insert(doc! { "w": 2 })).await, 2.0);
+        let reply = alone.ok(insert(doc! { "w": 1 })).await;
+        assert!(reply.get("electionId").is_none() && reply.get("$clusterTime").is_none());
+        assert_eq!(alone.code(with(doc! { "insert": "c", "documents": [{}] }, session_fields(1))).await, 20.0);
+    });
+}
+
+#[test]
+fn u9_a_tailing_cursor_waits_for_inserts() {
+    run(async {
+        let mut node = node().await;
+        node.ok(doc! { "insert": "plain", "documents": [{}] }).await;
+        assert_eq!(node.code(doc! { "find": "plain", "tailable": true }).await, 2.0);
+        assert_eq!(node.code(doc! { "find": "c", "awaitData": true }).await, 9.0);
+        node.ok(doc! { "create": "c", "capped": true, "size": 10_000 }).await;
+        node.insert(numbered(2)).await;
+        let reply = node.ok(doc! { "find": "c", "tailable": true, "awaitData": true }).await;
+        let id = cursor_id(&reply);
+        assert_eq!(batch(&reply, "firstBatch").len(), 2);
+        // On the simulated clock the wait is over at once.
+        let reply = node.ok(doc! { "getMore": id, "collection": "c", "maxTimeMS": 50 }).await;
+        assert_eq!((batch(&reply, "nextBatch").len(), cursor_id(&reply)), (0, id));
+        node.insert(vec![doc! { "_id": 9 }]).await;
+        let reply = node.ok(doc! { "getMore": id, "collection": "c" }).await;
+        assert_eq!((batch(&reply, "nextBatch"), cursor_id(&reply)), (vec![doc! { "_id": 9 }], id));
+        node.ok(doc! { "drop": "c" }).await;
+        assert_eq!(node.code(doc! { "getMore": id, "collection": "c" }).await, 175.0);
+        assert_eq!(node.code(doc! { "getMore": id, "collection": "c" }).await, 43.0);
+    });
+}
+
+#[test]
+fn u3_views_are_read_and_not_written() {
+    run(async {
+        let mut node = node().await;
+        node.insert(numbered(30)).await;
+        node.ok(doc! { "create": "v", "viewOn": "c", "pipeline": [{ "$match": { "a": { "$lt": 2 } } }] }).await;
+        let found = node.find(doc! { "find": "v", "filter": { "a": 1 }, "sort": { "_id": 1 }, "limit": 2 }).await;
+        assert_eq!(found, [doc! { "_id": 1, "a": 1 }, doc! { "_id": 11, "a": 1 }]);
+        assert_eq!(number(&node.ok(doc! { "count": "v" }).await, "n"), 6.0);
+        let reply = node.ok(doc! { "distinct": "v", "key": "a" }).await;
+        assert_eq!(reply.get("values").unwrap().as_array().unwrap().values().count(), 2);
+        let reply = node.ok(doc! { "insert": "v", "documents": [{}] }).await;
+        assert_eq!(number(&write_error(&reply, 0), "code"), 166.0);
+        assert_eq!(node.code(doc! { "findAndModify": "v", "remove": true }).await, 166.0);
+    });
+}
+
+#[test]
+fn u3_results_go_into_collections() {
+    run(async {
+        let mut node = node().await;
+        node.insert(numbered(30)).await;
+        let into = |stage: Doc| {
+            doc! { "aggregate": "c", "cursor": {}, "pipeline": [
+                { "$group": { "_id": "$a", "n": { "$sum": 1 } } }, stage,
+            ] }
+        };
+        let reply = node.ok(into(doc! { "$out": "sums" })).await;
+        assert_eq!((batch(&reply, "firstBatch").len(), cursor_id(&reply)), (0, 0));
+        assert_eq!(number(&node.ok(doc! { "count": "sums" }).await, "n"), 10.0);
+        node.ok(doc! { "insert": "sums", "documents": [{ "_id": "old" }] }).await;
+        node.ok(into(doc! { "$out": "sums" })).await;
+        assert_eq!(number(&node.ok(doc! { "count": "sums" }).await, "n"), 10.0, "the old collection is replaced");
+
+        node.ok(doc! { "insert": "m", "documents": [{ "_id": 1, "x": 7 }, { "_id": 2, "n": 9 }] }).await;
+        node.ok(into(doc! { "$merge": { "into": "m" } })).await;
+        let found = node.find(doc! { "find": "m", "filter": { "_id": { "$lt": 3 } }, "sort": { "_id": 1 } }).await;
+        assert_eq!(found, [doc! { "_id": 0, "n": 3 }, doc! { "_id": 1, "x": 7, "n": 3 }, doc! { "_id": 2, "n": 3 }]);
+        let keep = doc! { "$merge": { "into": "m", "whenMatched": "replace", "whenNotMatched": "discard" } };
+        node.ok(into(keep)).await;
+        assert_eq!(node.find(doc! { "find": "m", "filter": { "_id": 1 } }).await, [doc! { "_id": 1, "n": 3 }]);
+        assert_eq!(node.code(into(doc! { "$merge": { "into": "m", "whenMatched": "fail" } })).await, 11000.0);
+        assert_eq!(node.code(into(doc! { "$merge": { "into": "m", "on": "n" } })).await, 51183.0);
+        assert_eq!(number(&node.ok(doc! { "count": "m" }).await, "n"), 10.0);
+    });
+}
