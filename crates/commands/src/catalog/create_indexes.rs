@@ -83,8 +83,9 @@ fn specifications(data: &Data, namespace: &Namespace, given: &[DocRef<'_>]) -> R
 
 fn with_whole_collation(data: &Data, namespace: &Namespace, specification: DocRef<'_>) -> Result<Doc> {
     pando_catalog::validate_index_spec(specification)?;
+    let may_be_hidden = !namespace.is_system() || namespace.is_timeseries_buckets();
     ensure!(
-        !(namespace.is_system() && !namespace.is_timeseries_buckets()) || !specification.contains("hidden"),
+        may_be_hidden || !specification.contains("hidden"),
         ErrorCode::BadValue,
         "Can't hide index on system collection"
     );

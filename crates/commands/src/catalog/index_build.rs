@@ -17,7 +17,7 @@ use super::change::{change, new_uuid};
 use super::copy::next_documents;
 use crate::{Data, Invocation};
 use keys::CollectedKeys;
-use pando_base::{Error, ErrorCode, RecordId, Result, Uuid};
+use pando_base::{Error, ErrorCode, FailPoint, RecordId, Result, Uuid};
 use pando_catalog::{Collection, Index, MultikeyComponents};
 use pando_doc::{Doc, DocRef};
 use pando_index::{Duplicates, IndexAccess, KeySet, duplicate_key_error};
@@ -31,6 +31,9 @@ use std::sync::Arc;
 const MEMORY_BYTES_MAX: usize = 200 * 1024 * 1024;
 /// Keys that are inserted in one unit of work, where they are too many for the memory.
 const UNIT_KEYS_MAX: usize = 1000;
+
+/// Makes builds behave as if every batch were too much for the memory.
+pub static INDEX_BUILD_SPILLS: FailPoint = FailPoint::new("indexBuildSpills");
 
 /// An index that is being built.
 struct Building {
@@ -114,8 +117,9 @@ impl Build<'_> {
             after = Some(last.clone());
             for building in &mut indexes {
                 building.collect(&documents, &mut keys)?;
-                if building.is_spilled || building.keys.size_bytes() > MEMORY_BYTES_MAX / self.specifications.len() {
-                    building.is_spilled = true;
+                let is_too_much = building.keys.size_bytes() > MEMORY_BYTES_MAX / self.specifications.len().max(1);
+                building.is_spilled |= is_too_much || INDEX_BUILD_SPILLS.should_fail();
+                if building.is_spilled {
                     self.insert_collected(operation, collection, building).await?;
                 }
             }

@@ -46,6 +46,8 @@ mod view_pipeline;
 
 use crate::CommandRow;
 
+pub use index_build::INDEX_BUILD_SPILLS;
+
 /// The commands of this area.
 pub static ROWS: &[CommandRow] = &[
     cap_trunc::ROW,

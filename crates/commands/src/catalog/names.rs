@@ -1,15 +1,10 @@
 //! What several commands ask about collections by name.
 
-use crate::Data;
-use crate::crud::check_uuid as check_given_uuid;
-use pando_base::{Error, ErrorCode, Namespace, Result, Uuid};
+use pando_base::{Error, ErrorCode, Namespace, Result};
 use pando_catalog::Collection;
 use pando_doc::Value;
 
-/// A client that names the collection by its id too means that one and no other.
-pub(super) fn check_uuid(data: &Data, namespace: &Namespace, uuid: Option<Uuid>) -> Result<()> {
-    check_given_uuid(data, namespace, uuid)
-}
+pub(super) use crate::crud::check_uuid;
 
 /// How many indexes a collection has, those being built included.
 pub(super) fn index_count(collection: &Collection) -> i32 {

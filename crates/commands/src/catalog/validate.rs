@@ -1,13 +1,13 @@
 //! `validate`: does every index say what the documents say, and are the counts right?
 
-use super::change::lock_exclusively;
 use crate::arguments::SafeBool;
-use crate::locking::lock_for_read;
+use crate::locking::{lock_collection, lock_for_read};
 use crate::{Class, CommandRow, Data, Invocation, NamespaceOf, SecondaryOk, arguments, run_boxed};
 use pando_base::{ErrorCode, Namespace, Result, bail, ensure};
 use pando_catalog::{Collection, Index};
 use pando_collection::check_indexes;
 use pando_doc::DocBuilder;
+use pando_locks::Mode;
 use pando_operation::Operation;
 use pando_storage::Direction;
 use std::sync::Arc;
@@ -50,7 +50,7 @@ async fn run(invocation: &Invocation, reply: &mut DocBuilder) -> Result<()> {
     // In the background nobody is kept out; what is found is of one snapshot.
     let is_exclusive = !arguments.background.0;
     match is_exclusive {
-        true => lock_exclusively(data, &mut operation, &[&namespace]).await?,
+        true => lock_collection(&mut operation, &namespace, Mode::X).await?,
         false => lock_for_read(&mut operation).await?,
     }
     let collection = find(data, &mut operation, &namespace)?;

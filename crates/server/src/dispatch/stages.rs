@@ -4,7 +4,8 @@
 use super::stage::{Entered, Stage};
 use pando_base::{Component, DatabaseName, Error, ErrorCode, Result, Severity, bail, ensure, log};
 use pando_commands::{
-    Class, FAIL_COMMAND, FailCommand, Invocation, NextInvocation, OpCounter, REQUIRE_API_VERSION, error_labels, reply as replies,
+    Class, FAIL_COMMAND, FailCommand, Invocation, NextInvocation, OpCounter, REQUIRE_API_VERSION, error_labels,
+    reply as replies,
 };
 use pando_doc::{DocBuilder, Value};
 use pando_env::BoxedFuture;

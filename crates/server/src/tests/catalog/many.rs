@@ -1,6 +1,8 @@
-//! Many collections.
+//! Many collections, on the durable engine: the oracle finds tables by looking at all of them.
 
 use super::*;
+use pando_engine::{DurableEngine, EngineOptions};
+use std::path::Path;
 
 /// How many.
 const COUNT: usize = 10_000;
@@ -8,7 +10,12 @@ const COUNT: usize = 10_000;
 #[test]
 fn x1_ten_thousand_collections_are_created_and_listed() {
     run(async {
-        let mut node = node().await;
+        let engine_options = EngineOptions::stepped(pando_engine::Mode::ReplicaSet);
+        let engine: Arc<dyn Engine> =
+            DurableEngine::open(&Simulation::new(5).env(), Path::new("/data"), engine_options).unwrap();
+        let fixture = start_on(Some(engine), options(ReplicationMode::OneMember("rs0".into()))).await;
+        let client = fixture.connect().await;
+        let mut node = Node { fixture, client };
         let version = |node: &Node| node.fixture.server.node().data.as_ref().unwrap().catalog.latest().version();
         let before = version(&node);
         for place in 0..COUNT {
