@@ -49,6 +49,9 @@ pub fn open(env: &Env, directory: &Path, mut options: EngineOptions) -> Result<A
         false => Runs::open(env, &base, base_options).map_err(of_runs)?,
     };
     let found = Found::of(&opened, options.mode)?;
+    if found.leaves_oplog_behind(&options) && !found.extra.full {
+        return Err(oplog_not_applied(directory));
+    }
     if options.read_only {
         options = read_only::options(options, found.extra.mode);
     }
@@ -136,6 +139,19 @@ impl Found {
             oldest: mark.oldest,
         })
     }
+
+    /// True if what only the oplog has would be forgotten: the mark after the opening says that there is none.
+    fn leaves_oplog_behind(&self, options: &EngineOptions) -> bool {
+        self.extra.mode == Mode::ReplicaSet && options.mode == Mode::StandAlone && !options.read_only
+    }
+}
+
+fn oplog_not_applied(directory: &Path) -> StorageError {
+    StorageError::BadDirectory(format!(
+        "{} is that of a member of a replica set, and its oplog has writes that are nowhere else: open it as such, \
+         apply them and take a full checkpoint before it is opened stand-alone",
+        directory.display()
+    ))
 }
 
 fn decode_extra(mark: &CheckpointMark) -> Result<MarkExtra> {
@@ -160,6 +176,9 @@ fn recover(core: &Core, found: &Found, mut recovery: Recovery) -> Result<()> {
         false => {}
     }
     while let Some(record) = recovery.next_record().map_err(of_log)? {
+        if found.leaves_oplog_behind(&core.options) && !record.entries.is_empty() {
+            return Err(oplog_not_applied(&core.directory));
+        }
         if !core.options.read_only && !matches!(core.memory.advice(), Advice::Go) {
             *core.replaying.lock() = Some(record.position);
             core.relieve()?;

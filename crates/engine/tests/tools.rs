@@ -123,6 +123,34 @@ fn x19_a_read_only_engine_shows_all_and_changes_nothing() {
     }
 }
 
+#[test]
+fn x17_a_member_s_directory_is_stand_alone_only_once_nothing_is_in_the_oplog_alone() {
+    let alone = |store: &SimulatedStore| open_at(store, Path::new(DIRECTORY), Mode::StandAlone);
+    let refused = |store: &SimulatedStore| matches!(alone(store), Err(StorageError::BadDirectory(text)) if text.contains("oplog"));
+    // Writes after the stable timestamp are in no checkpoint.
+    let store = killed_store(Mode::ReplicaSet);
+    assert!(refused(&store));
+    let engine = store.open();
+    assert_eq!(engine.oplog().and_then(|oplog| oplog.last()), Some(Timestamp(50)), "nothing was lost by the refusal");
+    // A full checkpoint has everything, until something is written after it.
+    engine.set_initial_data(Timestamp::NONE);
+    engine.checkpoint(CheckpointKind::Full).unwrap();
+    let documents = engine.open_table("documents").unwrap();
+    put(&*engine, &documents, "060", "x", 60).unwrap();
+    engine.flush_log().unwrap();
+    drop((engine, documents));
+    store.machine().kill();
+    assert!(refused(&store));
+    let engine = store.open();
+    engine.set_initial_data(Timestamp::NONE);
+    engine.checkpoint(CheckpointKind::Full).unwrap();
+    engine.shut_down().unwrap();
+    drop(engine);
+    let engine = alone(&store).unwrap();
+    assert!(engine.oplog().is_none());
+    assert!(dump(&*engine, "documents").unwrap().len() >= 20);
+}
+
 fn refuses_every_write(engine: &dyn Engine) {
     let table = engine.open_table("local").unwrap();
     assert!(is_illegal(put(engine, &table, "new", "x", 0)));

@@ -200,6 +200,36 @@ fn x9_a_yield_gives_everything_up_and_takes_it_again() {
 }
 
 #[test]
+fn x9_a_yield_gives_mutexes_up_so_that_those_behind_a_ddl_get_on() {
+    let (_simulation, manager) = with_tickets(5);
+    let (yielding, writer, ddl) = (manager.locker(), manager.locker(), manager.locker());
+    let mutex = ResourceId::mutex("documents one at a time");
+    let hold = |locker: &Locker, mode| {
+        let held = now(locker.hold_collection(None, database(), collection(), mode, &Wait::FOREVER));
+        held.unwrap();
+    };
+    hold(&yielding, IX);
+    lock(&yielding, mutex, X);
+    let before = yielding.info(None).locks;
+    hold(&writer, IX);
+    let mut writer_waits = begun(&writer, LockRequest::new(mutex, X));
+    // A DDL comes.
+    let mut ddl_waits = ByHand::new(ddl.hold_collection(None, database(), collection(), X, &Wait::FOREVER));
+    assert!(ddl_waits.poll().is_none());
+    let saved = yielding.save_and_unlock().unwrap();
+    assert!(ddl_waits.poll().is_none(), "the writer holds the collection");
+    let mut restored = ByHand::new(yielding.restore(&saved, &Wait::FOREVER));
+    assert!(restored.poll().is_none(), "the DDL was first");
+    writer_waits.poll().unwrap().unwrap();
+    writer.unlock_everything();
+    ddl_waits.poll().unwrap().unwrap();
+    ddl.unlock_everything();
+    restored.poll().unwrap().unwrap();
+    assert_eq!(yielding.info(None).locks, before);
+    yielding.unlock_everything();
+}
+
+#[test]
 fn x9_nested_operations_and_state_changes_do_not_yield() {
     let (_simulation, manager) = manager();
     let locker = manager.locker();

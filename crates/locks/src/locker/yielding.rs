@@ -1,4 +1,7 @@
 //! Yielding: an operation gives up all its locks for a moment, so that others get their turn, and takes them again.
+//!
+//! Mutexes are among them. They are taken by those who hold locks of the hierarchy and a ticket; one that was kept over a
+//! yield would be held by somebody who waits for both, and the two would wait for each other.
 
 use super::{Held, LockRequest, Locker};
 use crate::mode::Mode;
@@ -21,9 +24,9 @@ impl SavedLocks {
 }
 
 impl Locker {
-    /// Gives up everything but mutexes. Nothing happens, and there is nothing to restore, if the global lock is not held, or
-    /// if this is a nested operation (global or replication state lock taken more than once), or the replication state is
-    /// held to change it. Nothing may be held in S or X, and no unit of work may be open.
+    /// Gives up everything. Nothing happens, and there is nothing to restore, if the global lock is not held, or if this is a
+    /// nested operation (global or replication state lock taken more than once), or the replication state is held to change
+    /// it. Nothing but mutexes may be held in S or X, and no unit of work may be open.
     pub fn save_and_unlock(&self) -> Option<SavedLocks> {
         let mut wakers = Wakers::default();
         let mut state = self.state.lock();
@@ -32,15 +35,13 @@ impl Locker {
         if !is_yielding {
             return None;
         }
-        let (mutexes, yielded): (Vec<Held>, Vec<Held>) =
-            std::mem::take(&mut state.held).into_iter().partition(is_mutex);
-        state.held = mutexes;
-        for held in yielded.iter().rev() {
-            self.release(&mut state, *held, &mut wakers);
+        let saved = SavedLocks::of(state.held.iter());
+        while let Some(held) = state.held.pop() {
+            self.release(&mut state, held, &mut wakers);
         }
         drop(state);
         wakers.wake();
-        Some(SavedLocks::of(yielded.iter()))
+        Some(saved)
     }
 
     /// Takes again what was given up. If that fails, some of it may be held: the guards give it back.
@@ -55,10 +56,6 @@ impl Locker {
     }
 }
 
-fn is_mutex(held: &Held) -> bool {
-    held.resource.resource_type() == ResourceType::Mutex
-}
-
 fn may_yield(held: &[Held]) -> bool {
     let of = |resource| held.iter().find(|held| held.resource == resource);
     let Some(global) = of(ResourceId::GLOBAL) else { return false };
@@ -68,6 +65,7 @@ fn may_yield(held: &[Held]) -> bool {
     if is_nested(global) || state.is_some_and(|state| is_nested(state) || is_changing_state(state)) {
         return false;
     }
+    let is_mutex = |held: &Held| held.resource.resource_type() == ResourceType::Mutex;
     let is_weak = held.iter().all(|held| is_mutex(held) || held.mode.is_intent());
     debug_assert!(is_weak, "S and X are not yielded: {held:?}");
     is_weak
