@@ -10,6 +10,7 @@
 //! both are passed in. Definitions are listed by hand, never registered by themselves; values belong to handles that a
 //! server owns, but for fail points, which are the process's.
 
+pub mod date;
 mod error;
 mod fail_point;
 mod log;
@@ -17,7 +18,7 @@ mod metrics;
 mod namespace;
 mod operation;
 mod parameter;
-mod record_id;
+pub mod record_id;
 mod timestamp;
 mod uuid;
 
@@ -36,6 +37,6 @@ pub use operation::{
     OperationKind, OperationRegistry, OperationStatistics, Tally,
 };
 pub use parameter::{AnyParameter, Document, Kind, Number, Parameter, ParameterSet, ParameterValue, Settable};
-pub use record_id::RecordId;
+pub use record_id::{RecordId, RecordIdKind};
 pub use timestamp::Timestamp;
 pub use uuid::Uuid;

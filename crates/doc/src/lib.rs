@@ -15,7 +15,6 @@
 mod builder;
 mod compare;
 mod convert;
-mod date;
 mod decimal;
 mod doc;
 mod insert;
@@ -41,13 +40,13 @@ pub use compare::{
     hash_value_with,
 };
 pub use convert::ToValue;
-pub use date::{DateParts, iso_8601, parse_iso_8601};
 pub use decimal::{Decimal128, NotADecimal, Parts as DecimalParts, Rounding};
 pub use doc::{Array, Doc};
 pub use insert::{USER_DEPTH_MAX, check_id, check_user_depth, prepare_for_insert, with_id_first};
 pub use number::Number;
 pub use object_id::{NotAnObjectId, ObjectId};
 pub use owned_value::{OwnedCodeWithScope, OwnedRegex, OwnedValue};
+pub use pando_base::date::{DateParts, iso_8601, parse_iso_8601};
 pub use path::{FieldPath, LeafArrays, NonLeafArrays, PathOptions, Visit, get_path, get_path_with_indexes, visit_path};
 pub use text::{JsonFormat, doc_from_json, doc_to_json, value_from_json, value_to_json};
 pub use validate::{DEPTH_MAX, INTERNAL_SIZE_BYTES_MAX, Limits, USER_SIZE_BYTES_MAX, too_large};

@@ -11,11 +11,11 @@
 
 use crate::buffer::{KeyBuffer, StackBuffer};
 use crate::encode::Encoder;
-use crate::record_id::append_record_id;
 use crate::type_bits::{EncodedTypeBits, TypeBits};
 use crate::{Discriminator, KeyOrdering, KeyString, Result, Version, canonical};
 use bytes::{Bytes, BytesMut};
 use pando_base::RecordId;
+use pando_base::record_id::suffix;
 use pando_doc::{Collator, DocRef, Value};
 
 /// Builds keys of one version.
@@ -171,7 +171,7 @@ impl<B: KeyBuffer> Builder<B> {
     pub fn append_record_id(&mut self, id: &RecordId) {
         debug_assert_eq!(self.state, State::RecordId, "a record id follows the end of the key");
         let start = self.buffer.bytes().len();
-        append_record_id(&mut self.buffer, id);
+        suffix::append(id, &mut |bytes| self.buffer.extend(bytes));
         self.record_id_length = self.buffer.bytes().len() - start;
         self.state = State::Nothing;
     }

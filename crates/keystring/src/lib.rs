@@ -48,5 +48,6 @@ pub use decode::{Decoder, to_doc, to_values};
 pub use error::{Error, Result};
 pub use key_string::KeyString;
 pub use ordering::{Discriminator, KeyOrdering, Version};
-pub use record_id::{RecordIdKind, decode_record_id_at_end, size_without_record_id, split_record_id};
+pub use pando_base::RecordIdKind;
+pub use record_id::{decode_record_id_at_end, size_without_record_id, split_record_id};
 pub use type_bits::{EncodedTypeBits, TypeBits, TypeBitsReader};

@@ -7,6 +7,7 @@
 use crate::Operation;
 use pando_base::{Error, ErrorCode, Namespace, Result};
 use pando_storage::{Retry, RetryDecision, StorageError};
+use std::ops::ControlFlow;
 use std::time::Duration;
 
 /// Runs `body` until it succeeds or fails for good. `what` and the namespace are named if it does not.
@@ -18,19 +19,14 @@ pub async fn write_conflict_retry<T>(
 ) -> Result<T> {
     let mut attempts = Attempts::new(operation);
     loop {
-        operation.context.check()?;
-        let epoch = operation.recovery_unit.engine().prepare_epoch();
-        let error = match body(operation) {
-            Ok(value) => return Ok(value),
-            Err(error) => error,
-        };
-        match attempts.decide(operation, error, what, namespace)? {
-            Pause::For(pause) if pause.is_zero() => {}
-            Pause::For(pause) => {
+        match attempts.attempt(operation, what, namespace, &mut body)? {
+            ControlFlow::Break(value) => return Ok(value),
+            ControlFlow::Continue(Pause::For(pause)) if pause.is_zero() => {}
+            ControlFlow::Continue(Pause::For(pause)) => {
                 let sleep = operation.env.clock().sleep(pause);
                 operation.context.interruptible(sleep).await?;
             }
-            Pause::UntilPreparedEnds => {
+            ControlFlow::Continue(Pause::UntilPreparedEnds(epoch)) => {
                 let wait = operation.recovery_unit.engine().prepare_wait(epoch);
                 operation.context.interruptible(wait).await??;
             }
@@ -47,26 +43,24 @@ pub fn write_conflict_retry_blocking<T>(
 ) -> Result<T> {
     let mut attempts = Attempts::new(operation);
     loop {
-        operation.context.check()?;
-        let epoch = operation.recovery_unit.engine().prepare_epoch();
-        let error = match body(operation) {
-            Ok(value) => return Ok(value),
-            Err(error) => error,
-        };
-        match attempts.decide(operation, error, what, namespace)? {
-            Pause::For(pause) if pause.is_zero() => {}
-            Pause::For(pause) => operation.env.clock().pause(pause),
-            Pause::UntilPreparedEnds => operation.recovery_unit.engine().prepare_wait(epoch).block()?,
+        match attempts.attempt(operation, what, namespace, &mut body)? {
+            ControlFlow::Break(value) => return Ok(value),
+            ControlFlow::Continue(Pause::For(pause)) if pause.is_zero() => {}
+            ControlFlow::Continue(Pause::For(pause)) => operation.env.clock().pause(pause),
+            ControlFlow::Continue(Pause::UntilPreparedEnds(epoch)) => {
+                operation.recovery_unit.engine().prepare_wait(epoch).block()?;
+            }
         }
     }
 }
 
-/// The storage error that an error of the server was made from, where retries care about the difference.
+/// The storage error that an error of the server stands for, where retries care.
 pub fn storage_error(error: &Error) -> Option<StorageError> {
+    // Both conflicts have one code, since clients know only one: the source tells them apart. Fail points give none.
+    let source = std::error::Error::source(error).and_then(|source| source.downcast_ref());
     let reason = || error.reason().to_owned();
     match error.code() {
-        // Both conflicts have one code, since clients know only one; the text tells them apart.
-        ErrorCode::WriteConflict if error.reason().ends_with(&StorageError::PrepareConflict.to_string()) => {
+        ErrorCode::WriteConflict if source == Some(&StorageError::PrepareConflict) => {
             Some(StorageError::PrepareConflict)
         }
         ErrorCode::WriteConflict => Some(StorageError::WriteConflict),
@@ -79,7 +73,8 @@ pub fn storage_error(error: &Error) -> Option<StorageError> {
 /// What to wait for before the next attempt.
 enum Pause {
     For(Duration),
-    UntilPreparedEnds,
+    /// Until a transaction that was prepared when this epoch was read has ended.
+    UntilPreparedEnds(u64),
 }
 
 /// The attempts of one body.
@@ -95,7 +90,20 @@ impl Attempts {
         Attempts { retry: Retry::new(operation.retry_policy), single }
     }
 
-    fn decide(&mut self, operation: &mut Operation, error: Error, what: &str, namespace: &Namespace) -> Result<Pause> {
+    /// Runs the body once.
+    fn attempt<T>(
+        &mut self,
+        operation: &mut Operation,
+        what: &str,
+        namespace: &Namespace,
+        body: &mut impl FnMut(&mut Operation) -> Result<T>,
+    ) -> Result<ControlFlow<T, Pause>> {
+        operation.context.check()?;
+        let epoch = operation.recovery_unit.engine().prepare_epoch();
+        let error = match body(operation) {
+            Ok(value) => return Ok(ControlFlow::Break(value)),
+            Err(error) => error,
+        };
         let Some(cause) = storage_error(&error).filter(|_| !self.single) else { return Err(error) };
         let decision = self.retry.decide(cause.clone(), &operation.retry_counters);
         match decision {
@@ -104,11 +112,11 @@ impl Attempts {
             RetryDecision::Again(pause) => {
                 operation.context.statistics().write_conflicts.add(1);
                 operation.recovery_unit.abandon_snapshot()?;
-                Ok(Pause::For(pause))
+                Ok(ControlFlow::Continue(Pause::For(pause)))
             }
             RetryDecision::AfterPrepared => {
                 operation.recovery_unit.abandon_snapshot()?;
-                Ok(Pause::UntilPreparedEnds)
+                Ok(ControlFlow::Continue(Pause::UntilPreparedEnds(epoch)))
             }
         }
     }

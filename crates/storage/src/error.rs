@@ -115,6 +115,6 @@ impl StorageError {
 
 impl From<StorageError> for pando_base::Error {
     fn from(error: StorageError) -> pando_base::Error {
-        pando_base::Error::new(error.code(), error.to_string())
+        pando_base::Error::new(error.code(), error.to_string()).with_source(error)
     }
 }

@@ -26,7 +26,7 @@ mod write_unit;
 
 pub use engine::*;
 pub use error::{Result, StorageError};
-pub use record_id_codec::RecordIdKind;
+pub use pando_base::RecordIdKind;
 pub use record_store::{
     Direction, NewRecord, OplogRecordCursor, OplogRecordStore, Record, RecordCursor, RecordLoader, RecordStore,
 };

@@ -5,13 +5,7 @@
 //! **Key.** A long is 8 bytes, big-endian with the sign bit flipped, so that memcmp order is numeric order. Bytes stand as
 //! they are.
 //!
-//! **Suffix** of an index key. It sorts like the ids among equal index keys and can be split off from the end:
-//!
-//! * long: the same 8 bytes. The fixed length is what lets a table's filter leave the id out.
-//! * bytes: `escaped 00 length`. In `escaped` each `00` of the id is followed by `FF`. `length` counts the escaped bytes in
-//!   groups of seven bits, most significant group first, read from the end: a set high bit says that another group comes
-//!   before. The first byte of `length` is therefore below `80`, so where one id is a prefix of another, the shorter one's
-//!   `00 length` sorts before the longer one's next byte: before `00 FF`, and before anything above `00`.
+//! **Suffix** of an index key: see `pando_base::record_id::suffix`.
 //!
 //! **Value** of an `_id` index: the id so that it can be split off from the front, then the type bits. A long is the
 //! zigzag number in groups of seven bits, least significant first, high bit for more; bytes are preceded by their length
@@ -19,28 +13,8 @@
 //!
 //! Decoders give none for anything that an encoder did not write; they never panic.
 
-use pando_base::RecordId;
-
-/// What kind of record ids a table holds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub enum RecordIdKind {
-    /// Numbers.
-    #[default]
-    Long,
-    /// Byte strings: clustered collections.
-    Bytes,
-}
-
-impl RecordIdKind {
-    /// True if the id is of this kind.
-    pub fn fits(self, id: &RecordId) -> bool {
-        matches!((self, id), (RecordIdKind::Long, RecordId::Long(_)) | (RecordIdKind::Bytes, RecordId::Bytes(_)))
-    }
-}
-
-/// The length of a long as a key or suffix.
-pub(crate) const LONG_LENGTH: usize = 8;
-const SIGN_BIT: u64 = 1 << 63;
+use pando_base::record_id::suffix::{LONG_LENGTH, long_from_bytes, long_to_bytes};
+use pando_base::record_id::{RecordId, RecordIdKind};
 
 /// A record id as a record store's key, without allocating for longs.
 pub(crate) enum EncodedKey<'a> {
@@ -64,92 +38,12 @@ impl<'a> EncodedKey<'a> {
     }
 }
 
-fn long_to_bytes(number: i64) -> [u8; LONG_LENGTH] {
-    (number as u64 ^ SIGN_BIT).to_be_bytes()
-}
-
-fn long_from_bytes(bytes: &[u8]) -> Option<i64> {
-    Some((u64::from_be_bytes(bytes.try_into().ok()?) ^ SIGN_BIT) as i64)
-}
-
 /// The id that a record store's key stands for.
 pub(crate) fn decode_key(kind: RecordIdKind, key: &[u8]) -> Option<RecordId> {
     match kind {
-        RecordIdKind::Long => long_from_bytes(key).map(RecordId::Long),
+        RecordIdKind::Long => key.try_into().ok().map(|bytes| RecordId::Long(long_from_bytes(bytes))),
         RecordIdKind::Bytes => Some(RecordId::Bytes(key.into())),
     }
-}
-
-/// Appends the id to an index key.
-pub(crate) fn append_suffix(out: &mut Vec<u8>, id: &RecordId) {
-    match id {
-        RecordId::Long(number) => out.extend_from_slice(&long_to_bytes(*number)),
-        RecordId::Bytes(bytes) => {
-            let start = out.len();
-            for byte in bytes {
-                out.push(*byte);
-                if *byte == 0 {
-                    out.push(u8::MAX);
-                }
-            }
-            let length = out.len() - start;
-            out.push(0);
-            append_length_read_from_end(out, length);
-        }
-    }
-}
-
-fn append_length_read_from_end(out: &mut Vec<u8>, length: usize) {
-    let groups = (usize::BITS - length.leading_zeros()).div_ceil(7).max(1);
-    for group in (0..groups).rev() {
-        let more = if group + 1 == groups { 0 } else { 0x80 };
-        out.push((length >> (7 * group)) as u8 & 0x7f | more);
-    }
-}
-
-/// Splits an index key into the key proper and the id at its end.
-pub(crate) fn split_suffix(kind: RecordIdKind, stored: &[u8]) -> Option<(&[u8], RecordId)> {
-    match kind {
-        RecordIdKind::Long => {
-            let (key, suffix) = stored.split_at_checked(stored.len().checked_sub(LONG_LENGTH)?)?;
-            Some((key, RecordId::Long(long_from_bytes(suffix)?)))
-        }
-        RecordIdKind::Bytes => {
-            let (rest, length) = split_length_from_end(stored)?;
-            let (0, rest) = rest.split_last().map(|(last, rest)| (*last, rest))? else { return None };
-            let (key, escaped) = rest.split_at_checked(rest.len().checked_sub(length)?)?;
-            Some((key, RecordId::Bytes(unescape(escaped)?)))
-        }
-    }
-}
-
-fn split_length_from_end(mut stored: &[u8]) -> Option<(&[u8], usize)> {
-    let (mut length, mut shift) = (0_usize, 0_u32);
-    loop {
-        let (last, rest) = stored.split_last()?;
-        let group = usize::from(last & 0x7f);
-        if shift >= usize::BITS || group << shift >> shift != group {
-            return None;
-        }
-        length |= group << shift;
-        shift += 7;
-        stored = rest;
-        if last & 0x80 == 0 {
-            return Some((stored, length));
-        }
-    }
-}
-
-fn unescape(escaped: &[u8]) -> Option<Box<[u8]>> {
-    let mut bytes = Vec::with_capacity(escaped.len());
-    let mut rest = escaped.iter();
-    while let Some(byte) = rest.next() {
-        bytes.push(*byte);
-        if *byte == 0 && rest.next() != Some(&u8::MAX) {
-            return None;
-        }
-    }
-    Some(bytes.into())
 }
 
 /// Writes the value of an `_id` index.
@@ -204,6 +98,7 @@ fn split_varint(mut bytes: &[u8]) -> Option<(u64, &[u8])> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use pando_base::record_id::suffix;
     use proptest::prelude::*;
 
     fn id_of(kind: RecordIdKind) -> BoxedStrategy<RecordId> {
@@ -229,14 +124,14 @@ mod tests {
 
     fn stored(key: &[u8], id: &RecordId) -> Vec<u8> {
         let mut out = key.to_vec();
-        append_suffix(&mut out, id);
+        suffix::append(id, &mut |bytes| out.extend_from_slice(bytes));
         out
     }
 
     fn check_pair(kind: RecordIdKind, left: (Vec<u8>, RecordId), right: (Vec<u8>, RecordId)) {
         let (a, b) = (stored(&left.0, &left.1), stored(&right.0, &right.1));
         assert_eq!(a.cmp(&b), left.cmp(&right), "{left:?} {right:?}");
-        assert_eq!(split_suffix(kind, &a), Some((&left.0[..], left.1.clone())));
+        assert_eq!(suffix::split(kind, &a), Some((&left.0[..], left.1.clone())));
         if let (RecordId::Long(_), RecordId::Long(_)) = (&left.1, &right.1) {
             let (a, b) = (EncodedKey::new(&left.1), EncodedKey::new(&right.1));
             assert_eq!(a.as_slice().cmp(b.as_slice()), left.1.cmp(&right.1));
@@ -265,7 +160,7 @@ mod tests {
         #[test]
         fn damaged_bytes_never_panic(bytes in proptest::collection::vec(any::<u8>(), 0..40)) {
             for kind in [RecordIdKind::Long, RecordIdKind::Bytes] {
-                let _ = split_suffix(kind, &bytes);
+                let _ = suffix::split(kind, &bytes);
                 let _ = split_value(kind, &bytes);
                 let _ = decode_key(kind, &bytes);
             }
@@ -285,9 +180,6 @@ mod tests {
 
     #[test]
     fn lengths_that_overflow_are_refused() {
-        assert_eq!(split_length_from_end(&[0xff; 20]), None);
         assert_eq!(split_varint(&[0xff; 20]), None);
-        assert_eq!(split_suffix(RecordIdKind::Bytes, &[1, 0, 9]), None);
-        assert_eq!(split_suffix(RecordIdKind::Bytes, &[0, 1, 0, 2]), None);
     }
 }

@@ -2,27 +2,38 @@
 
 use super::{Category, ErrorCode};
 use std::fmt;
+use std::sync::Arc;
 
 /// The result of whatever may end in a reply to a client.
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// An error a client may see. One pointer wide.
+/// An error a client may see. One pointer wide. Two are equal if a client cannot tell them apart.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Error(Box<Inner>);
 
-#[derive(Clone, PartialEq, Eq)]
+#[derive(Clone)]
 struct Inner {
     code: ErrorCode,
     reason: String,
     labels: Vec<&'static str>,
     details: Vec<u8>,
+    source: Option<Arc<dyn std::error::Error + Send + Sync>>,
 }
+
+impl PartialEq for Inner {
+    fn eq(&self, other: &Inner) -> bool {
+        let Inner { code, reason, labels, details, source: _ } = self;
+        (code, reason, labels, details) == (&other.code, &other.reason, &other.labels, &other.details)
+    }
+}
+
+impl Eq for Inner {}
 
 impl Error {
     /// An error of this code. The reason is what people read.
     pub fn new(code: ErrorCode, reason: impl Into<String>) -> Error {
         debug_assert!(code != ErrorCode::OK, "success is not an error");
-        Error(Box::new(Inner { code, reason: reason.into(), labels: Vec::new(), details: Vec::new() }))
+        Error(Box::new(Inner { code, reason: reason.into(), labels: Vec::new(), details: Vec::new(), source: None }))
     }
 
     /// An error with a number of its own and no name.
@@ -63,6 +74,13 @@ impl Error {
     #[must_use]
     pub fn with_details(mut self, details: Vec<u8>) -> Error {
         self.0.details = details;
+        self
+    }
+
+    /// Keeps the error of a lower layer that this one was made from.
+    #[must_use]
+    pub fn with_source(mut self, source: impl std::error::Error + Send + Sync + 'static) -> Error {
+        self.0.source = Some(Arc::new(source));
         self
     }
 
@@ -131,7 +149,11 @@ impl fmt::Debug for Error {
     }
 }
 
-impl std::error::Error for Error {}
+impl std::error::Error for Error {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        self.0.source.as_deref().map(|source| source as _)
+    }
+}
 
 /// Context on a result; see [`Error::context`].
 pub trait Context<T> {

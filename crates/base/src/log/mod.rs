@@ -12,7 +12,6 @@
 //! while the sink writes.
 
 mod component;
-mod date;
 mod handle;
 mod line;
 mod rate_limit;

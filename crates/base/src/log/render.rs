@@ -1,8 +1,8 @@
 //! Lines as text: MongoDB's JSON, and a form for people.
 
-use super::date::Date;
 use super::line::LogLine;
 use super::value::LogValue;
+use crate::date::DateParts;
 use std::fmt::Write;
 
 /// Widths to which severity, component and id are filled up with blanks, so that lines align.
@@ -17,8 +17,9 @@ impl LogLine {
     /// The line as JSON, without its end. Attributes of more than so many bytes are cut, and the line says so.
     pub fn to_json(&self, attribute_bytes_max: usize) -> String {
         let mut out = String::with_capacity(256);
-        let date = Date { ms: self.time_ms, separator: 'T' };
-        put(&mut out, format_args!("{{\"t\":{{\"$date\":\"{date}+00:00\"}},\"s\":"));
+        let date = self.date();
+        let (day, time) = (date.day_text(), date.time_text());
+        put(&mut out, format_args!("{{\"t\":{{\"$date\":\"{day}T{time}+00:00\"}},\"s\":"));
         padded(&mut out, SEVERITY_WIDTH, format_args!("\"{}\"", self.severity.name()));
         out.push_str("\"c\":");
         padded(&mut out, COMPONENT_WIDTH, format_args!("\"{}\"", self.component.name()));
@@ -65,12 +66,17 @@ impl LogLine {
         truncated
     }
 
+    fn date(&self) -> DateParts {
+        DateParts::from_milliseconds(i64::try_from(self.time_ms).unwrap_or(i64::MAX))
+    }
+
     /// The line for a person at a terminal, without its end.
     pub fn to_text(&self) -> String {
         let mut out = String::with_capacity(128);
-        let date = Date { ms: self.time_ms, separator: ' ' };
+        let date = self.date();
+        let (day, time) = (date.day_text(), date.time_text());
         let (severity, component) = (self.severity.name(), self.component);
-        put(&mut out, format_args!("{date} {severity:<2} {component:<8} [{}] {}", self.context, self.message));
+        put(&mut out, format_args!("{day} {time} {severity:<2} {component:<8} [{}] {}", self.context, self.message));
         let mut separator = ": ";
         for (name, value) in &self.attributes {
             put(&mut out, format_args!("{separator}{name}="));

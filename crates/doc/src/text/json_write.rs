@@ -1,11 +1,13 @@
 //! Extended JSON, version 2, as MongoDB's server writes it.
 
 use super::double;
-use crate::date::{is_written_as_text, iso_8601};
-use crate::{DocRef, Value};
+use crate::{DocRef, Value, iso_8601};
 use base64::Engine;
 use bstr::{BStr, ByteSlice};
 use std::fmt::{self, Write};
+
+/// The last date that MongoDB writes as text: the end of the year 3000.
+const DATE_TEXT_MAX: i64 = 32_535_215_999_000;
 
 /// The two forms of extended JSON.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -58,7 +60,7 @@ fn write_value(text: &mut String, value: Value<'_>, format: JsonFormat) -> fmt::
         Value::Int64(number) if relaxed => write!(text, "{number}")?,
         Value::Int64(number) => write!(text, r#"{{"$numberLong":"{number}"}}"#)?,
         Value::Decimal(number) => write!(text, r#"{{"$numberDecimal":"{number}"}}"#)?,
-        Value::DateTime(milliseconds) if relaxed && is_written_as_text(milliseconds) => {
+        Value::DateTime(milliseconds) if relaxed && (0..=DATE_TEXT_MAX).contains(&milliseconds) => {
             write!(text, r#"{{"$date":"{}"}}"#, iso_8601(milliseconds))?;
         }
         Value::DateTime(milliseconds) => write!(text, r#"{{"$date":{{"$numberLong":"{milliseconds}"}}}}"#)?,

@@ -5,10 +5,11 @@
 //! of its entries. The second is made of several moves; after a `PrepareConflict` it starts anew when repeated.
 
 use super::{IndexFormat, bad_entry};
-use crate::record_id_codec::{split_suffix, split_value};
+use crate::record_id_codec::split_value;
 use crate::record_store::FollowingCursor;
 use crate::{Cursor, Direction, Entry, RecordIdKind, RecoveryUnit, Result, Table, prefix_successor};
 use pando_base::RecordId;
+use pando_base::record_id::suffix;
 
 /// An entry that a cursor stands on.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -107,7 +108,7 @@ impl IndexCursor {
                 split_value(self.kind, value).map(|(record_id, type_bits)| IndexEntry { key, record_id, type_bits })
             }
             IndexFormat::Standard | IndexFormat::Unique => {
-                split_suffix(self.kind, key).map(|(key, record_id)| IndexEntry { key, record_id, type_bits: value })
+                suffix::split(self.kind, key).map(|(key, record_id)| IndexEntry { key, record_id, type_bits: value })
             }
         };
         entry.map(Some).ok_or_else(|| bad_entry(&self.table))

@@ -2,7 +2,7 @@
 //!
 //! A key arrives as an opaque byte string and its type bits as another. Among the keys of one index none may be a proper
 //! prefix of another (each ends with a terminator, as KeyStrings do); then `key ++ suffix` sorts by key first and record
-//! id second. The formats, with suffix and id value as in `record_id_codec`:
+//! id second. The formats, with suffix as in `pando_base::record_id::suffix`, id value as in `record_id_codec`:
 //!
 //! | [`IndexFormat`] | table key | table value |
 //! | --- | --- | --- |
@@ -23,9 +23,10 @@
 mod cursor;
 mod loader;
 
-use crate::record_id_codec::{LONG_LENGTH, append_suffix, append_value, split_suffix, split_value};
+use crate::record_id_codec::{append_value, split_value};
 use crate::{Engine, KeyFilter, RecordIdKind, RecoveryUnit, Result, StorageError, Table, TableOptions};
 use pando_base::RecordId;
+use pando_base::record_id::suffix;
 use std::sync::Arc;
 
 pub use cursor::{IndexCursor, IndexEntry};
@@ -72,7 +73,7 @@ impl SortedData {
     pub fn table_options(format: IndexFormat, kind: RecordIdKind, replicated: bool) -> TableOptions {
         let filter = match (format, kind) {
             (IndexFormat::Id, _) => KeyFilter::Whole,
-            (_, RecordIdKind::Long) => KeyFilter::ExceptLast(LONG_LENGTH as u16),
+            (_, RecordIdKind::Long) => KeyFilter::ExceptLast(suffix::LONG_LENGTH as u16),
             (_, RecordIdKind::Bytes) => KeyFilter::Nothing,
         };
         TableOptions { replicated, filter, ..TableOptions::default() }
@@ -120,7 +121,7 @@ impl SortedData {
             Some(_) => return Ok(Insertion::Present),
             None => {}
         }
-        let mut value = Vec::with_capacity(2 * LONG_LENGTH + type_bits.len());
+        let mut value = Vec::with_capacity(2 * suffix::LONG_LENGTH + type_bits.len());
         append_value(&mut value, id, type_bits);
         unit.writer()?.put(&self.table, key, &value)?;
         Ok(Insertion::Done)
@@ -191,7 +192,7 @@ impl SortedData {
     }
 
     fn record_with_key(&self, stored: &[u8], key: &[u8]) -> Result<Option<RecordId>> {
-        let (found, id) = split_suffix(self.kind, stored).ok_or_else(|| bad_entry(&self.table))?;
+        let (found, id) = suffix::split(self.kind, stored).ok_or_else(|| bad_entry(&self.table))?;
         Ok((found == key).then_some(id))
     }
 
@@ -209,12 +210,12 @@ impl SortedData {
 
 fn stored_key(key: &[u8], id: &RecordId) -> Vec<u8> {
     let suffix_length = match id {
-        RecordId::Long(_) => LONG_LENGTH,
-        RecordId::Bytes(bytes) => bytes.len() + LONG_LENGTH,
+        RecordId::Long(_) => suffix::LONG_LENGTH,
+        RecordId::Bytes(bytes) => bytes.len() + suffix::LONG_LENGTH,
     };
     let mut stored = Vec::with_capacity(key.len() + suffix_length);
     stored.extend_from_slice(key);
-    append_suffix(&mut stored, id);
+    suffix::append(id, &mut |bytes| stored.extend_from_slice(bytes));
     stored
 }
 

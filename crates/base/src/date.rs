@@ -3,8 +3,6 @@
 use std::fmt;
 
 const MILLISECONDS_A_DAY: i64 = 86_400_000;
-/// The last date that MongoDB writes as text: the end of the year 3000.
-const WRITABLE_MAX: i64 = 32_535_215_999_000;
 
 /// A date in UTC, taken apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,6 +34,18 @@ impl DateParts {
         }
     }
 
+    /// The day alone, as `2006-01-02`.
+    pub fn day_text(&self) -> impl fmt::Display {
+        let DateParts { year, month, day, .. } = *self;
+        fmt::from_fn(move |f| write!(f, "{year:04}-{month:02}-{day:02}"))
+    }
+
+    /// The time of day alone, as `15:04:05.678`.
+    pub fn time_text(&self) -> impl fmt::Display {
+        let DateParts { hour, minute, second, millisecond, .. } = *self;
+        fmt::from_fn(move |f| write!(f, "{hour:02}:{minute:02}:{second:02}.{millisecond:03}"))
+    }
+
     /// The milliseconds since 1970; none if a part is out of its range or the date out of all.
     pub fn to_milliseconds(self) -> Option<i64> {
         let in_range = (1..=12).contains(&self.month)
@@ -57,19 +67,13 @@ impl DateParts {
 
 impl fmt::Display for DateParts {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let DateParts { year, month, day, hour, minute, second, millisecond } = *self;
-        write!(f, "{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{millisecond:03}Z")
+        write!(f, "{}T{}Z", self.day_text(), self.time_text())
     }
 }
 
 /// The date as `2006-01-02T15:04:05.678Z`.
 pub fn iso_8601(milliseconds: i64) -> String {
     DateParts::from_milliseconds(milliseconds).to_string()
-}
-
-/// True for the dates that relaxed extended JSON writes as text.
-pub(crate) fn is_written_as_text(milliseconds: i64) -> bool {
-    (0..=WRITABLE_MAX).contains(&milliseconds)
 }
 
 /// Reads `2006-01-02T15:04:05[.678](Z|+hh:mm|+hhmm|+hh)`; at most three digits of a fraction count.

@@ -1,6 +1,25 @@
 //! The name of a record in its record store: a number, or a byte string in clustered collections.
 
+pub mod suffix;
+
 use std::fmt;
+
+/// What kind of record ids a table holds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum RecordIdKind {
+    /// Numbers.
+    #[default]
+    Long,
+    /// Byte strings: clustered collections.
+    Bytes,
+}
+
+impl RecordIdKind {
+    /// True if the id is of this kind.
+    pub fn fits(self, id: &RecordId) -> bool {
+        matches!((self, id), (RecordIdKind::Long, RecordId::Long(_)) | (RecordIdKind::Bytes, RecordId::Bytes(_)))
+    }
+}
 
 /// A record's key. Numbers sort before strings; within each kind the order is the natural one.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
