@@ -1,12 +1,15 @@
 //! What dispatch and commands count, for serverStatus.
 
-use pando_base::{Counter, Gauge, ShardedCounter};
+use crate::Class;
+use pando_base::{Counter, Gauge, LatencyHistogram, ShardedCounter};
 
 /// All of it.
 #[derive(Debug, Default)]
 pub struct Counters {
     /// Operations by kind.
     pub operations: OpCounters,
+    /// How long operations took.
+    pub latencies: OpLatencies,
     /// Errors by kind.
     pub asserts: AssertCounters,
     /// Hellos that wait or stream.
@@ -28,6 +31,30 @@ pub struct OpCounters {
     pub get_more: ShardedCounter,
     /// Everything else.
     pub command: ShardedCounter,
+}
+
+/// The latencies of all operations by what they do to data.
+#[derive(Debug, Default)]
+pub struct OpLatencies {
+    /// Of reads.
+    pub reads: LatencyHistogram,
+    /// Of writes.
+    pub writes: LatencyHistogram,
+    /// Of everything else.
+    pub commands: LatencyHistogram,
+    /// Of whole transactions.
+    pub transactions: LatencyHistogram,
+}
+
+impl OpLatencies {
+    /// The latencies of a class.
+    pub fn of(&self, class: Class) -> &LatencyHistogram {
+        match class {
+            Class::Read => &self.reads,
+            Class::Write => &self.writes,
+            Class::Command => &self.commands,
+        }
+    }
 }
 
 /// Errors by kind.

@@ -39,7 +39,7 @@ mod version;
 
 pub use arguments::{ApiParameters, GenericArguments};
 pub use connection::ConnectionState;
-pub use counters::{AssertCounters, Counters, HelloCounters, OpCounters};
+pub use counters::{AssertCounters, Counters, HelloCounters, OpCounters, OpLatencies};
 pub use data::{CommandOperation, Data};
 pub use fail_command::{FAIL_COMMAND, FailCommand};
 pub use invocation::{Invocation, NextInvocation};

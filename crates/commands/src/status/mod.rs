@@ -1,7 +1,10 @@
 //! What serverStatus is made of: a list of sections, each with a name, to which other crates add theirs.
 
+mod latencies;
+mod locks;
 mod metrics;
 mod sections;
+mod storage;
 
 use crate::Invocation;
 use pando_doc::{DocBuilder, Value};

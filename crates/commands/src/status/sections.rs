@@ -1,6 +1,6 @@
-//! The sections that need nothing but the node itself.
+//! The list of sections, and those that are a few lines.
 
-use super::StatusSection;
+use super::{StatusSection, latencies, locks, storage};
 use crate::Invocation;
 use crate::counters::OpCounters;
 use pando_doc::{DocBuilder, Value};
@@ -26,16 +26,26 @@ impl StatusSection for Plain {
 
 /// The sections of this crate. The server sorts all by name.
 pub fn sections() -> Vec<Box<dyn StatusSection>> {
-    let plain: [(&'static str, Fill); 7] = [
+    let plain: [(&'static str, Fill); 14] = [
         ("asserts", asserts),
+        ("catalogStats", storage::catalog),
         ("extra_info", extra_info),
+        ("globalLock", locks::global),
+        ("locks", locks::taken),
         ("mem", memory),
         ("opcounters", operations),
         ("opcountersRepl", replicated_operations),
+        ("oplogTruncation", storage::oplog),
+        ("pando", storage::own),
         ("repl", replication),
         ("security", security),
+        ("storageEngine", storage::storage_engine),
+        ("wiredTiger", storage::compatible),
     ];
-    plain.into_iter().map(|(name, fill)| Box::new(Plain { name, fill }) as Box<dyn StatusSection>).collect()
+    let boxed = |(name, fill)| Box::new(Plain { name, fill }) as Box<dyn StatusSection>;
+    let mut sections: Vec<_> = plain.into_iter().map(boxed).collect();
+    sections.push(Box::new(latencies::Latencies));
+    sections
 }
 
 fn asserts(invocation: &Invocation, section: &mut DocBuilder) {

@@ -33,7 +33,7 @@ pub(super) fn complete(invocation: &Invocation, outcome: &Result<()>, reply: &mu
         }
     }
     node.replication.append_times(reply);
-    log_if_slow(invocation, outcome, reply.size_bytes());
+    note_duration(invocation, outcome, reply.size_bytes());
 }
 
 /// Writes the body of a request that did not get as far as a command.
@@ -59,14 +59,17 @@ fn append_failure(
     }
 }
 
-/// The line about an operation that took long. Hello waits on purpose.
-fn log_if_slow(invocation: &Invocation, outcome: &Result<()>, reply_bytes: usize) {
+/// Counts how long an operation took, and logs it if that was long. Hello waits on purpose.
+fn note_duration(invocation: &Invocation, outcome: &Result<()>, reply_bytes: usize) {
     let (node, row) = (&invocation.node, invocation.row);
-    let elapsed_ms = invocation.context.elapsed_ns() / 1_000_000;
+    let elapsed_ns = invocation.context.elapsed_ns();
+    let elapsed_ms = elapsed_ns / 1_000_000;
+    let waits = matches!(row.name, "hello" | "isMaster");
+    if !waits {
+        node.counters.latencies.of(row.class).record(elapsed_ns / 1_000);
+    }
     let slow_ms = node.parameters.get(&SLOW_MS);
-    let is_slow = i64::try_from(elapsed_ms).unwrap_or(i64::MAX) >= i64::from(slow_ms)
-        && slow_ms >= 0
-        && !matches!(row.name, "hello" | "isMaster");
+    let is_slow = i64::try_from(elapsed_ms).unwrap_or(i64::MAX) >= i64::from(slow_ms) && slow_ms >= 0 && !waits;
     let is_wanted = node.log.is_enabled(Component::Command, Severity::Debug(1));
     if is_slow || is_wanted {
         log_operation(invocation, outcome, reply_bytes, elapsed_ms);

@@ -4,9 +4,9 @@ use super::*;
 use pando_doc::{DocBuilder, Value};
 use pando_engine_model::{Mode, ModelDisk, ModelEngine};
 
-struct Node {
-    fixture: Fixture,
-    client: Client,
+pub(super) struct Node {
+    pub(super) fixture: Fixture,
+    pub(super) client: Client,
 }
 
 async fn node_on(disk: &Arc<ModelDisk>, replication: ReplicationMode) -> Node {
@@ -17,17 +17,17 @@ async fn node_on(disk: &Arc<ModelDisk>, replication: ReplicationMode) -> Node {
     Node { fixture, client }
 }
 
-async fn node() -> Node {
+pub(super) async fn node() -> Node {
     node_on(&ModelDisk::new(), ReplicationMode::OneMember("rs0".into())).await
 }
 
 impl Node {
     /// Runs a command on the database "d".
-    async fn run(&mut self, body: Doc) -> Doc {
+    pub(super) async fn run(&mut self, body: Doc) -> Doc {
         self.client.ask(on_database(&body)).await
     }
 
-    async fn ok(&mut self, body: Doc) -> Doc {
+    pub(super) async fn ok(&mut self, body: Doc) -> Doc {
         let reply = self.run(body).await;
         assert_eq!(number(&reply, "ok"), 1.0, "{reply}");
         reply
@@ -39,7 +39,7 @@ impl Node {
         number(&reply, "code")
     }
 
-    async fn insert(&mut self, documents: Vec<Doc>) -> Doc {
+    pub(super) async fn insert(&mut self, documents: Vec<Doc>) -> Doc {
         let mut body = DocBuilder::new();
         body.append("insert", "c");
         body.array("documents", |array| documents.iter().for_each(|document| array.push(document)));
@@ -47,20 +47,20 @@ impl Node {
     }
 
     /// All documents that a find gives in its first batch.
-    async fn find(&mut self, body: Doc) -> Vec<Doc> {
+    pub(super) async fn find(&mut self, body: Doc) -> Vec<Doc> {
         let reply = self.ok(body).await;
         batch(&reply, "firstBatch")
     }
 }
 
-fn on_database(body: &Doc) -> Doc {
+pub(super) fn on_database(body: &Doc) -> Doc {
     let mut with_database = DocBuilder::new();
     with_database.append_all(body.view());
     with_database.append("$db", "d");
     with_database.finish()
 }
 
-fn batch(reply: &Doc, name: &str) -> Vec<Doc> {
+pub(super) fn batch(reply: &Doc, name: &str) -> Vec<Doc> {
     let cursor = reply.get("cursor").and_then(|cursor| cursor.as_document()).unwrap();
     let array = cursor.get(name).and_then(|batch| batch.as_array()).unwrap_or_else(|| panic!("no {name}: {reply}"));
     array.values().filter_map(|value| value.as_document()).map(|document| document.to_doc()).collect()
@@ -79,7 +79,7 @@ fn write_error(reply: &Doc, place: usize) -> Doc {
     error.unwrap_or_else(|| panic!("{reply}")).to_doc()
 }
 
-fn numbered(count: i32) -> Vec<Doc> {
+pub(super) fn numbered(count: i32) -> Vec<Doc> {
     (0..count).map(|number| doc! { "_id": number, "a": (number % 10) }).collect()
 }
 

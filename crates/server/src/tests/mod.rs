@@ -2,6 +2,7 @@
 
 mod catalog;
 mod commands;
+mod concurrency;
 mod crud;
 mod fail_command;
 mod garbage;

@@ -1,0 +1,55 @@
+//! The sections about locks and queues: `globalLock` and `locks`.
+
+use crate::Invocation;
+use pando_doc::DocBuilder;
+use pando_locks::{Mode, ModeStats, SectionStats};
+
+/// The counters of a mode, by their names in reports.
+type Counted = (&'static str, fn(&ModeStats) -> u64);
+
+const COUNTED: [Counted; 4] = [
+    ("acquireCount", |stats| stats.acquire_count),
+    ("acquireWaitCount", |stats| stats.acquire_wait_count),
+    ("timeAcquiringMicros", |stats| stats.time_acquiring_micros),
+    ("deadlockCount", |stats| stats.deadlock_count),
+];
+
+/// `globalLock`: who waits to be let in, and who is in.
+pub(super) fn global(invocation: &Invocation, section: &mut DocBuilder) {
+    let Some(data) = &invocation.node.data else { return };
+    let Some(tickets) = data.services.locks.tickets() else { return };
+    let (read, write) = (tickets.read(), tickets.write());
+    let triple = |section: &mut DocBuilder, name: &str, readers: i32, writers: i32| {
+        section.document(name, |counts| {
+            counts.append("total", readers.saturating_add(writers));
+            counts.append("readers", readers);
+            counts.append("writers", writers);
+        });
+    };
+    section.append("totalTime", (invocation.node.uptime_ms() as i64).saturating_mul(1000));
+    triple(section, "currentQueue", queued(read.queued()), queued(write.queued()));
+    triple(section, "activeClients", read.out(), write.out());
+}
+
+fn queued(count: u32) -> i32 {
+    i32::try_from(count).unwrap_or(i32::MAX)
+}
+
+/// `locks`: how often each kind of lock was taken in each mode, and what that took. Counters that are zero are left out.
+pub(super) fn taken(invocation: &Invocation, section: &mut DocBuilder) {
+    let Some(data) = &invocation.node.data else { return };
+    for (name, stats) in data.services.locks.stats().sections() {
+        section.document(name, |kind| append_section(stats, kind));
+    }
+}
+
+fn append_section(stats: &SectionStats, kind: &mut DocBuilder) {
+    for (name, count) in COUNTED {
+        let modes =
+            || Mode::ALL.iter().zip(stats).map(|(mode, stats)| (mode, count(stats))).filter(|(_, count)| *count > 0);
+        if modes().next().is_none() {
+            continue;
+        }
+        kind.document(name, |counts| modes().for_each(|(mode, count)| counts.append(mode.letter(), count as i64)));
+    }
+}

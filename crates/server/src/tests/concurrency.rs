@@ -1,0 +1,127 @@
+//! What waits for what: reads beside DDL, writes behind it, everybody at the door of the engine.
+
+use super::crud::{Node, node, numbered};
+use super::*;
+use pando_doc::{DocRef, Value};
+use pando_locks::{GlobalLockOptions, Locker, Mode, ResourceId, Wait};
+use std::future::poll_fn;
+use std::pin::Pin;
+use std::task::Poll;
+
+type Answer = Pin<Box<dyn Future<Output = Doc>>>;
+
+async fn is_waiting(answer: &mut Answer) -> bool {
+    poll_fn(|context| Poll::Ready(answer.as_mut().poll(context).is_pending())).await
+}
+
+impl Node {
+    fn locker(&self) -> Locker {
+        self.fixture.server.node().data.as_ref().unwrap().services.locks.locker()
+    }
+
+    /// A request on the database "d" over a connection of its own, whose answer may wait.
+    async fn begin(&self, body: &Doc) -> Answer {
+        let mut client = self.fixture.connect().await;
+        client.send(MsgFlags::NONE, &super::crud::on_database(body)).await;
+        settle().await;
+        Box::pin(async move { client.read().await.unwrap().body().to_doc() })
+    }
+
+    async fn section(&mut self, name: &str) -> Doc {
+        let status = self.client.admin(doc! { "serverStatus": 1 }).await;
+        status.get(name).and_then(|section| section.as_document()).unwrap_or_else(|| panic!("no {name}")).to_doc()
+    }
+}
+
+/// Lets every task get as far as it can.
+async fn settle() {
+    for _ in 0..100 {
+        tokio::task::yield_now().await;
+    }
+}
+
+fn nested<'a>(document: &'a Doc, path: &[&str]) -> Value<'a> {
+    let (last, path) = path.split_last().unwrap();
+    let mut at: DocRef<'a> = document.view();
+    for name in path {
+        at = at.get(name).and_then(|value| value.as_document()).unwrap_or_else(|| panic!("no {name}: {document}"));
+    }
+    at.get(last).unwrap_or_else(|| panic!("no {last}: {document}"))
+}
+
+#[test]
+fn x9_reads_do_not_wait_for_a_ddl_on_their_collection_and_writes_do() {
+    run(async {
+        let mut node = node().await;
+        node.insert(numbered(10)).await;
+        let ddl = node.locker();
+        let (database, collection) = (ResourceId::database(None, b"d"), ResourceId::collection(None, b"d.c"));
+        ddl.hold_collection(None, database, collection, Mode::X, &Wait::FOREVER).await.unwrap();
+        assert_eq!(node.find(doc! { "find": "c", "filter": { "a": 3 } }).await.len(), 1);
+        let counted = node.ok(doc! { "aggregate": "c", "pipeline": [{ "$count": "n" }], "cursor": {} }).await;
+        assert_eq!(super::crud::batch(&counted, "firstBatch"), [doc! { "n": 10 }]);
+        let mut write = node.begin(&doc! { "insert": "c", "documents": [{ "_id": 10 }] }).await;
+        assert!(is_waiting(&mut write).await, "it needs the collection");
+        ddl.unlock_everything();
+        assert_eq!(number(&write.await, "n"), 1.0);
+        assert_eq!(nested(&node.section("locks").await, &["Collection", "acquireWaitCount", "w"]), Value::Int64(1));
+    });
+}
+
+#[test]
+fn x22_without_tickets_reads_queue_and_are_counted() {
+    run(async {
+        let mut node = node().await;
+        node.insert(numbered(3)).await;
+        let ticketed = |name: &'static str| ["concurrentTransactions", "read", name];
+        let total = match nested(&node.section("wiredTiger").await, &ticketed("totalTickets")) {
+            Value::Int32(total) => total,
+            other => panic!("{other:?}"),
+        };
+        let mut holders = Vec::new();
+        for _ in 0..total {
+            let locker = node.locker();
+            let options = GlobalLockOptions::default();
+            locker.hold_global(Mode::IS, options, &Wait::FOREVER).await.unwrap();
+            holders.push(locker);
+        }
+        let mut read = node.begin(&doc! { "find": "c" }).await;
+        assert!(is_waiting(&mut read).await, "all tickets are out");
+        // What asks for nothing in the engine is answered all the same, and tells.
+        let engine = node.section("wiredTiger").await;
+        assert_eq!(nested(&engine, &ticketed("out")), Value::Int32(total));
+        assert_eq!(nested(&engine, &ticketed("available")), Value::Int32(0));
+        assert_eq!(
+            nested(&engine, &["concurrentTransactions", "read", "normalPriority", "queueLength"]),
+            Value::Int64(1)
+        );
+        assert_eq!(nested(&node.section("globalLock").await, &["currentQueue", "readers"]), Value::Int32(1));
+        holders.pop().unwrap().unlock_everything();
+        assert_eq!(super::crud::batch(&read.await, "firstBatch").len(), 3);
+        holders.iter().for_each(Locker::unlock_everything);
+        let latencies = node.section("opLatencies").await;
+        assert_eq!(nested(&latencies, &["reads", "ops"]), Value::Int64(1));
+        assert_eq!(nested(&latencies, &["writes", "ops"]), Value::Int64(1));
+    });
+}
+
+#[test]
+fn x12_a_read_in_the_past_finds_a_collection_renamed_or_dropped_since() {
+    run(async {
+        let mut node = node().await;
+        let reply = node.insert(numbered(4)).await;
+        let Some(Value::Timestamp(then)) = reply.get("operationTime") else { panic!("{reply}") };
+        node.client.admin(doc! { "renameCollection": "d.c", "to": "d.other" }).await;
+        let reply = node.ok(doc! { "insert": "other", "documents": [{ "_id": 99 }] }).await;
+        let Some(Value::Timestamp(renamed)) = reply.get("operationTime") else { panic!("{reply}") };
+        node.ok(doc! { "drop": "other" }).await;
+        let at = |name: &str, time| {
+            doc! { "find": name, "readConcern": { "level": "snapshot", "atClusterTime": Value::Timestamp(time) } }
+        };
+        assert_eq!(node.find(at("c", then)).await.len(), 4);
+        assert_eq!(node.find(at("other", then)).await.len(), 0);
+        assert_eq!(node.find(at("c", renamed)).await.len(), 0);
+        assert_eq!(node.find(at("other", renamed)).await.len(), 5);
+        assert_eq!(node.find(doc! { "find": "other" }).await.len(), 0);
+    });
+}
