@@ -32,6 +32,7 @@ mod parameters;
 mod replication;
 pub mod reply;
 pub mod session;
+mod stages;
 pub mod status;
 mod table;
 pub mod testing;

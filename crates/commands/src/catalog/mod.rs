@@ -47,6 +47,7 @@ mod view_pipeline;
 use crate::CommandRow;
 
 pub use index_build::INDEX_BUILD_SPILLS;
+pub(crate) use storage_stats::append_storage_stats;
 
 /// The commands of this area.
 pub static ROWS: &[CommandRow] = &[

@@ -45,7 +45,7 @@ pub(super) fn collection_disk_bytes(collection: &Collection) -> Result<u64> {
 }
 
 /// Appends what `collStats` and `$collStats` say of a collection, or of one that is not there.
-pub(super) fn append_storage_stats(collection: Option<&Collection>, scale: i64, stats: &mut DocBuilder) -> Result<()> {
+pub(crate) fn append_storage_stats(collection: Option<&Collection>, scale: i64, stats: &mut DocBuilder) -> Result<()> {
     debug_assert!(scale > 0);
     let mut number = |name: &str, value: i64| stats.append(name, narrow(value));
     let Some(collection) = collection else {

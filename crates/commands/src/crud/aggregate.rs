@@ -2,6 +2,7 @@
 
 use super::reading::{FirstBatch, begin_read, cursor_options, hint, reply_with_first_batch, shared, shared_or_empty};
 use crate::arguments::{SafeBool, SafeLong};
+use crate::stages::NodeStages;
 use crate::table::run_boxed;
 use crate::{Admission, Class, CommandRow, Data, Invocation, NamespaceOf, SecondaryOk, arguments};
 use pando_base::{Error, ErrorCode, Namespace, OperationKind, Result, Uuid, bail, ensure};
@@ -134,11 +135,12 @@ async fn run(invocation: &Invocation, reply: &mut DocBuilder) -> Result<()> {
     begin_read(invocation, data, &mut operation).await?;
     if arguments.explain.0 {
         let verbosity = pando_query::explain::Verbosity::QueryPlanner;
-        let explained = data.query.explain_aggregate(&mut operation, &request, None, verbosity).await?;
+        let explained =
+            data.query.explain_aggregate(&mut operation, &request, Some(NodeStages::of(invocation)), verbosity).await?;
         super::explain::append(invocation, &explained, invocation.body(), reply);
         return Ok(());
     }
-    let aggregation = data.query.aggregate(&mut operation, &request, None)?;
+    let aggregation = data.query.aggregate(&mut operation, &request, Some(NodeStages::of(invocation)))?;
     if aggregation.output.is_some() {
         super::output::run(invocation, data, &mut operation, &request, aggregation).await?;
         reply.document("cursor", |cursor| {

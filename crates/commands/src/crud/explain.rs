@@ -10,6 +10,7 @@ use super::find::FindArguments;
 use super::find_and_modify::FindAndModifyArguments;
 use super::reading::begin_read;
 use super::update::UpdateArguments;
+use crate::stages::NodeStages;
 use crate::table::run_boxed;
 use crate::{
     Admission, Class, CommandRow, Data, GIT_VERSION, Invocation, NamespaceOf, SecondaryOk, VERSION, arguments,
@@ -104,7 +105,7 @@ async fn inner_command(
         }
         "aggregate" => {
             let request = AggregateArguments::parse_document(inner)?.request(invocation, namespace()?)?;
-            query.explain_aggregate(operation, &request, None, verbosity).await
+            query.explain_aggregate(operation, &request, Some(NodeStages::of(invocation)), verbosity).await
         }
         "count" => {
             let request = CountArguments::parse_document(inner)?.request(invocation, namespace()?)?;

@@ -1,11 +1,9 @@
-//! `currentOp`: the operations in progress.
-//!
-//! Filters are taken as plain values at dotted paths. Operators wait for the query language; until then they are refused
-//! rather than ignored.
+//! `currentOp`: the operations in progress. Every field that is no option is part of a filter, as for a find.
 
-use crate::{CommandRow, Invocation, run_boxed};
-use pando_base::{ErrorCode, OperationContext, Result, ensure};
-use pando_doc::{Doc, DocBuilder, DocRef, FieldPath, Value, compare, get_path, iso_8601};
+use crate::{CommandRow, Invocation, Node, run_boxed};
+use pando_base::{OperationContext, Result};
+use pando_doc::{Doc, DocBuilder, DocRef, iso_8601};
+use pando_expr::{MatchExpression, ParseContext};
 
 pub(super) const ROW: CommandRow = CommandRow {
     name: "currentOp",
@@ -17,23 +15,24 @@ pub(super) const ROW: CommandRow = CommandRow {
 };
 
 fn run(invocation: &Invocation, reply: &mut DocBuilder) -> Result<()> {
-    let mut filters = Vec::new();
+    let mut filter = DocBuilder::new();
     let mut is_own_only = false;
     for element in invocation.body().elements().skip(1) {
         match &**element.name {
             b"$ownOps" => is_own_only = element.value.is_true(),
             b"$all" | b"$truncateOps" => {}
             _ if crate::arguments::is_generic(element.name) => {}
-            _ => filters.push(checked(element)?),
+            _ => filter.append_element(element),
         }
     }
+    let filter = MatchExpression::parse(filter.finish().view(), &ParseContext::new(invocation.node.now_ms()))?;
     let is_ours = |context: &OperationContext| {
         !is_own_only || context.client().connection_id() == invocation.connection.client.connection_id()
     };
     reply.array("inprog", |array| {
         for context in invocation.node.operations.list().iter().filter(|context| is_ours(context)) {
-            let described = described(invocation, context);
-            if filters.iter().all(|(path, wanted)| matches(described.view(), path, *wanted)) {
+            let described = describe_operation(&invocation.node, context);
+            if filter.matches(described.view()) {
                 array.push(&described);
             }
         }
@@ -41,27 +40,9 @@ fn run(invocation: &Invocation, reply: &mut DocBuilder) -> Result<()> {
     Ok(())
 }
 
-fn checked(element: pando_doc::Element<'_>) -> Result<(FieldPath, Value<'_>)> {
-    let has_operator =
-        element.value.as_document().and_then(DocRef::first).is_some_and(|first| first.name.starts_with(b"$"));
-    ensure!(
-        !has_operator && !element.name.starts_with(b"$"),
-        ErrorCode::CommandNotSupported,
-        "operators in the filter of currentOp are not supported yet: {}",
-        element.name
-    );
-    Ok((FieldPath::parse(element.name)?, element.value))
-}
-
-fn matches(document: DocRef<'_>, path: &FieldPath, wanted: Value<'_>) -> bool {
-    match get_path(document, path) {
-        Some(found) => compare(found, wanted).is_eq(),
-        None => wanted.is_nullish(),
-    }
-}
-
-fn described(invocation: &Invocation, context: &OperationContext) -> Doc {
-    let (node, client, description) = (&invocation.node, context.client(), context.description());
+/// An operation in progress, as currentOp and `$currentOp` show it.
+pub(crate) fn describe_operation(node: &Node, context: &OperationContext) -> Doc {
+    let (client, description) = (context.client(), context.description());
     let elapsed_micros = (context.elapsed_ns() / 1000) as i64;
     let mut operation = DocBuilder::new();
     operation.append("type", "op");

@@ -12,6 +12,8 @@ mod ping;
 mod server_status;
 mod whats_my_uri;
 
+pub(crate) use current_op::describe_operation;
+
 use crate::CommandRow;
 
 /// The commands of this area.

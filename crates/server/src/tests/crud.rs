@@ -33,7 +33,7 @@ impl Node {
         reply
     }
 
-    async fn code(&mut self, body: Doc) -> f64 {
+    pub(super) async fn code(&mut self, body: Doc) -> f64 {
         let reply = self.run(body).await;
         assert_eq!(number(&reply, "ok"), 0.0, "{reply}");
         number(&reply, "code")

@@ -8,6 +8,7 @@ mod fail_command;
 mod garbage;
 mod handshake;
 mod life;
+mod stages;
 
 use crate::{LogTarget, ProcessControl, ReplicationMode, Server, ServerOptions};
 use bytes::Bytes;

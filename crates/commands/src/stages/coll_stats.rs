@@ -1,0 +1,89 @@
+//! `$collStats`: one document that says how large a collection is.
+
+use super::{Asked, Make, options};
+use crate::arguments::{Place, SafeInt};
+use crate::catalog::append_storage_stats;
+use pando_base::{Error, ErrorCode, Namespace, Result, bail, ensure};
+use pando_catalog::Collection;
+use pando_doc::{Doc, DocBuilder, DocRef, Value};
+use pando_operation::Operation;
+use std::sync::Arc;
+
+crate::arguments! {
+    struct CollStats<'a> of "$collStats" {
+        latency_stats: Option<DocRef<'a>> = "latencyStats",
+        storage_stats: Option<DocRef<'a>> = "storageStats",
+        count: Option<DocRef<'a>> = "count",
+        query_exec_stats: Option<DocRef<'a>> = "queryExecStats",
+    }
+}
+
+crate::arguments! {
+    struct StorageStats<'a> of "$collStats.storageStats" {
+        scale: SafeInt = "scale" or SafeInt(1),
+        verbose: Option<bool> = "verbose",
+        wait_for_lock: Option<bool> = "waitForLock",
+        numeric_only: Option<bool> = "numericOnly",
+    }
+}
+
+/// What is wanted.
+#[derive(Clone, Copy)]
+struct Wanted {
+    storage_scale: Option<i64>,
+    count: bool,
+}
+
+pub(super) fn parse(value: Value<'_>, namespace: &Namespace) -> Result<Make> {
+    let options = options("$collStats", value, ErrorCode::location(40166))?;
+    let arguments = CollStats::parse_fields(options, &Place::of_command("$collStats"), false)?;
+    if namespace.is_collectionless_aggregate() {
+        bail!(ErrorCode::InvalidNamespace, "$collStats must be run against a collection");
+    }
+    for (wish, name) in [(arguments.latency_stats, "latencyStats"), (arguments.query_exec_stats, "queryExecStats")] {
+        ensure!(wish.is_none(), ErrorCode::NotImplemented, "{name} of $collStats is not there yet");
+    }
+    let scale = |storage: DocRef<'_>| {
+        let storage = StorageStats::parse_fields(storage, &Place::of_command("$collStats.storageStats"), false)?;
+        let scale = i64::from(storage.scale.0);
+        ensure!(
+            scale >= 1,
+            ErrorCode::location(51024),
+            "BSON field 'storageStats.scale' value must be >= 1, actual value '{scale}'"
+        );
+        Ok::<i64, Error>(scale)
+    };
+    let wanted =
+        Wanted { storage_scale: arguments.storage_stats.map(scale).transpose()?, count: arguments.count.is_some() };
+    let namespace = namespace.clone();
+    Ok(Arc::new(move |asked: &Asked, operation: &mut Operation| make(asked, operation, &namespace, wanted)))
+}
+
+fn make(asked: &Asked, operation: &mut Operation, namespace: &Namespace, wanted: Wanted) -> Result<Vec<Doc>> {
+    let catalog = &asked.data()?.catalog;
+    let mut view = catalog.establish(operation)?;
+    let collection = view.collection(catalog, operation, namespace)?;
+    let mut document = DocBuilder::new();
+    document.append("ns", namespace.as_str());
+    document.append("host", &asked.node.options.host);
+    document.append("localTime", Value::DateTime(asked.node.now_ms()));
+    if let Some(scale) = wanted.storage_scale {
+        let collection = found(collection.as_deref(), namespace, "storageStats")?;
+        let stats = document.begin_document("storageStats");
+        append_storage_stats(Some(collection), scale, &mut document)?;
+        document.end(stats);
+    }
+    if wanted.count {
+        let collection = found(collection.as_deref(), namespace, "count")?;
+        document.append("count", collection.records.num_records()?.max(0));
+    }
+    Ok(vec![document.finish()])
+}
+
+fn found<'c>(collection: Option<&'c Collection>, namespace: &Namespace, what: &str) -> Result<&'c Collection> {
+    let missing = || {
+        Error::new(ErrorCode::NamespaceNotFound, format!("Collection [{namespace}] not found."))
+            .context(format!("Unable to retrieve {what} in $collStats stage"))
+    };
+    collection.ok_or_else(missing)
+}

@@ -1,0 +1,57 @@
+//! `$currentOp`: the operations in progress, and the cursors that rest between two batches.
+
+use super::{Asked, Make, options};
+use crate::arguments::Place;
+use crate::diagnostic::describe_operation;
+use pando_base::{ErrorCode, Namespace, Result, ensure};
+use pando_doc::{Doc, DocBuilder, Value};
+use std::sync::Arc;
+
+crate::arguments! {
+    struct CurrentOp<'a> of "$currentOp" {
+        all_users: bool = "allUsers" or false,
+        idle_connections: bool = "idleConnections" or false,
+        idle_cursors: bool = "idleCursors" or false,
+        idle_sessions: bool = "idleSessions" or true,
+        local_operations: bool = "localOps" or false,
+        truncate: bool = "truncateOps" or false,
+        backtrace: bool = "backtrace" or false,
+        all_nodes: bool = "targetAllNodes" or false,
+    }
+}
+
+pub(super) fn parse(value: Value<'_>, namespace: &Namespace) -> Result<Make> {
+    let options = options("$currentOp", value, ErrorCode::FailedToParse)?;
+    let arguments = CurrentOp::parse_fields(options, &Place::of_command("$currentOp"), false)?;
+    ensure!(
+        namespace.is_collectionless_aggregate() && namespace.database() == "admin",
+        ErrorCode::InvalidNamespace,
+        "$currentOp must be run against the 'admin' database with {{aggregate: 1}}"
+    );
+    let with_cursors = arguments.idle_cursors;
+    Ok(Arc::new(move |asked: &Asked, _: &mut pando_operation::Operation| make(asked, with_cursors)))
+}
+
+fn make(asked: &Asked, with_cursors: bool) -> Result<Vec<Doc>> {
+    let mut documents: Vec<Doc> =
+        asked.node.operations.list().iter().map(|context| describe_operation(&asked.node, context)).collect();
+    if with_cursors {
+        let cursors = &asked.data()?.cursors;
+        for (id, options) in cursors.idle_ids().into_iter().filter_map(|id| Some((id, cursors.options_of(id)?))) {
+            let mut cursor = DocBuilder::new();
+            cursor.append("type", "idleCursor");
+            cursor.append("host", &asked.node.options.host);
+            cursor.append("ns", options.namespace.as_str());
+            cursor.append_some("lsid", options.session.as_ref());
+            cursor.document("cursor", |cursor| {
+                cursor.append("cursorId", id);
+                cursor.append("noCursorTimeout", options.no_timeout);
+                cursor.append("tailable", options.tailable);
+                cursor.append("awaitData", options.await_data);
+                cursor.append("originatingCommand", &options.originating_command);
+            });
+            documents.push(cursor.finish());
+        }
+    }
+    Ok(documents)
+}

@@ -1,0 +1,126 @@
+//! Stages whose documents come from the node itself: its catalog, its sizes, its operations.
+//!
+//! The query engine does not know them. [`NodeStages`] reads them for it; each is a file here that checks where it may stand
+//! and gives a function that makes the documents. They are made when the pipeline is first pulled, not when it is read, so
+//! that `explain` makes none.
+
+mod coll_stats;
+mod current_op;
+mod list_catalog;
+
+use crate::{Data, Invocation, Node};
+use pando_base::{Error, ErrorCode, Namespace, Result};
+use pando_doc::{Doc, DocBuilder, Element, Value};
+use pando_operation::Operation;
+use pando_query::executor::Collections;
+use pando_query::pipeline::{DocumentSource, PipelineContext, Pulled, SharedStage, StageProvider, StageSpec};
+use std::collections::VecDeque;
+use std::fmt;
+use std::sync::Arc;
+
+/// Makes the documents of a stage.
+type Make = Arc<dyn Fn(&Asked, &mut Operation) -> Result<Vec<Doc>> + Send + Sync>;
+
+/// Whom a stage asks.
+#[derive(Clone)]
+pub(crate) struct Asked {
+    node: Arc<Node>,
+}
+
+impl Asked {
+    fn data(&self) -> Result<&Arc<Data>> {
+        self.node.data.as_ref().ok_or_else(|| Error::internal("a pipeline ran on a node without storage"))
+    }
+}
+
+/// Reads the stages of this module for a command.
+pub(crate) struct NodeStages(Asked);
+
+impl NodeStages {
+    /// For the pipelines of this command.
+    pub(crate) fn of(invocation: &Invocation) -> Arc<dyn StageProvider> {
+        Arc::new(NodeStages(Asked { node: Arc::clone(&invocation.node) }))
+    }
+}
+
+impl StageProvider for NodeStages {
+    fn parse(&self, stage: Element<'_>, namespace: &Namespace) -> Option<Result<SharedStage>> {
+        let (name, make) = match &**stage.name {
+            b"$collStats" => ("$collStats", coll_stats::parse(stage.value, namespace)),
+            b"$currentOp" => ("$currentOp", current_op::parse(stage.value, namespace)),
+            b"$listCatalog" => ("$listCatalog", list_catalog::parse(stage.value, namespace)),
+            _ => return None,
+        };
+        let written = || {
+            let mut document = DocBuilder::new();
+            document.append(name, stage.value);
+            document.finish()
+        };
+        Some(
+            make.map(|make| {
+                Arc::new(NodeStage { name, written: written(), asked: self.0.clone(), make }) as SharedStage
+            }),
+        )
+    }
+}
+
+/// A stage as it was read.
+struct NodeStage {
+    name: &'static str,
+    written: Doc,
+    asked: Asked,
+    make: Make,
+}
+
+impl fmt::Debug for NodeStage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(&self.written, f)
+    }
+}
+
+impl StageSpec for NodeStage {
+    fn name(&self) -> &'static str {
+        self.name
+    }
+
+    fn start(&self, _: Box<dyn DocumentSource>) -> Result<Box<dyn DocumentSource>> {
+        Ok(Box::new(Made { asked: self.asked.clone(), make: Arc::clone(&self.make), documents: None }))
+    }
+
+    fn to_doc(&self) -> Doc {
+        self.written.clone()
+    }
+
+    fn is_initial(&self) -> bool {
+        true
+    }
+}
+
+/// Documents that are made at the first pull.
+struct Made {
+    asked: Asked,
+    make: Make,
+    documents: Option<VecDeque<Doc>>,
+}
+
+impl DocumentSource for Made {
+    fn next(&mut self, context: &mut PipelineContext<'_>) -> Result<Pulled> {
+        if self.documents.is_none() {
+            self.documents = Some((self.make)(&self.asked, context.operation)?.into());
+        }
+        Ok(self.documents.as_mut().and_then(VecDeque::pop_front).map_or(Pulled::Exhausted, Pulled::Document))
+    }
+
+    fn save(&mut self) {}
+
+    fn restore(&mut self, _: &mut Operation, _: &dyn Collections) -> Result<()> {
+        Ok(())
+    }
+}
+
+/// The options of a stage, which must be a document.
+fn options<'a>(stage: &str, value: Value<'a>, code: ErrorCode) -> Result<pando_doc::DocRef<'a>> {
+    let found = value.value_type().name();
+    let refused = || Error::new(code, format!("{stage} must take a nested object but found a {found}"));
+    value.as_document().ok_or_else(refused)
+}
