@@ -1,8 +1,10 @@
 //! What parsing needs to know beside the text: the collation, the present time, variables given by the command, and which
 //! operators are allowed where the expression stands.
 
-use pando_base::Timestamp;
-use pando_doc::{Collator, Doc, StringComparator};
+use crate::expression::{Expression, check_user_variable};
+use bstr::{BStr, BString};
+use pando_base::{Error, Result, Timestamp};
+use pando_doc::{Collator, Doc, DocBuilder, DocRef, OwnedValue, StringComparator};
 use std::fmt;
 use std::sync::Arc;
 
@@ -43,6 +45,8 @@ pub struct ParseContext {
     pub cluster_time: Option<Timestamp>,
     /// The command's `let`: names and constant values.
     pub variables: Doc,
+    /// Variables whose expressions gave nothing.
+    pub absent_variables: Vec<BString>,
     /// `$$USER_ROLES`, if known.
     pub user_roles: Option<pando_doc::Array>,
     /// What is allowed here.
@@ -57,9 +61,37 @@ impl ParseContext {
             now,
             cluster_time: None,
             variables: Doc::new(),
+            absent_variables: Vec::new(),
             user_roles: None,
             features: Features::ALL,
         }
+    }
+
+    /// Binds the variables of a command's `let`: each is evaluated once, without a document, and may use those before it.
+    pub fn bind(&mut self, variables: DocRef<'_>) -> Result<()> {
+        for variable in variables.elements() {
+            check_user_variable(variable.name)?;
+            let expression = Expression::parse(variable.value, self)?.optimize()?;
+            if expression.paths().is_none_or(|paths| !paths.is_empty()) {
+                let reason = "Command let Expression tried to access a field, but this is not allowed because Command let expressions run before the query examines any documents.";
+                return Err(Error::location(4890500, reason));
+            }
+            let value = expression.evaluate_document(DocRef::EMPTY)?.into_value();
+            self.set_variable(variable.name, value);
+        }
+        Ok(())
+    }
+
+    /// Gives a variable a value, or nothing, whatever it had before.
+    pub fn set_variable(&mut self, name: &BStr, value: Option<OwnedValue>) {
+        let mut all = DocBuilder::with_capacity(self.variables.size_bytes() + 32);
+        self.variables.elements().filter(|known| known.name != name).for_each(|known| all.append_element(known));
+        self.absent_variables.retain(|absent| absent != name);
+        match value {
+            Some(value) => all.append(name, value),
+            None => self.absent_variables.push(name.to_owned()),
+        }
+        self.variables = all.finish();
     }
 
     /// The same with other features.

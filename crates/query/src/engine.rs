@@ -89,7 +89,7 @@ impl QueryEngine {
         let collation = chosen.and_then(normal_collation);
         let now_ms = i64::try_from(operation.env.clock().wall_ms()).unwrap_or(i64::MAX);
         let mut context = ParseContext::new(now_ms);
-        context.variables = variables.clone();
+        context.bind(variables.view())?;
         context.collator = match &collation {
             Some(collation) => Some(self.collator(collation)?),
             None => None,
@@ -146,7 +146,8 @@ impl QueryEngine {
             && let Some(plan) = self.id_plan(request, collection)?
         {
             let context = self.build_context(collection, &Arc::new(matches_all()), None);
-            return self.executor(build(&plan, &context)?, &request.namespace, Some(collection), &plan);
+            let executor = self.executor(build(&plan, &context)?, &request.namespace, Some(collection), &plan)?;
+            return Ok(executor.showing_record_ids(request.show_record_id));
         }
         let (context, collation) =
             self.parse_context(operation, &request.collation, &request.variables, collection.as_deref())?;

@@ -3,7 +3,8 @@
 use pando_base::{Error, ErrorCode, Result};
 use pando_catalog::{Catalog, Collection, Index, IndexDescriptor, MultikeyComponents, Observers, ValidationAction};
 use pando_collection::DocumentValidator;
-use pando_doc::DocRef;
+use pando_doc::{Doc, DocBuilder, DocRef, doc};
+use pando_expr::matcher::explain_failure;
 use pando_expr::{Features, MatchExpression, ParseContext};
 use pando_index::{DocumentFilter, IndexHooks, SharedCollator};
 use pando_operation::Operation;
@@ -59,6 +60,14 @@ impl IndexHooks for QueryIndexHooks {
     }
 }
 
+/// Which document failed, and why.
+fn failure_info(validator: DocRef<'_>, document: DocRef<'_>, context: &ParseContext) -> Result<Doc> {
+    let mut info = DocBuilder::new();
+    info.append_some("failingDocumentId", document.get("_id"));
+    info.append("details", explain_failure(validator, document, context)?);
+    Ok(info.finish())
+}
+
 /// Checks documents with the collection's validator.
 pub struct MatchValidator;
 
@@ -66,11 +75,15 @@ impl DocumentValidator for MatchValidator {
     fn validate(&self, operation: &Operation, collection: &Collection, document: DocRef<'_>) -> Result<()> {
         let Some(validator) = &collection.options.validator else { return Ok(()) };
         let now_ms = i64::try_from(operation.env.clock().wall_ms()).unwrap_or(i64::MAX);
-        let filter = MatchExpression::parse(validator.view(), &ParseContext::new(now_ms))?;
+        let context = ParseContext::new(now_ms);
+        let filter = MatchExpression::parse(validator.view(), &context)?;
         let is_fatal = collection.options.validation_action_or_default() == ValidationAction::Error;
-        if !is_fatal || filter.try_matches(document)? {
+        // What cannot be evaluated is not fulfilled.
+        if !is_fatal || filter.try_matches(document).unwrap_or(false) {
             return Ok(());
         }
-        Err(Error::new(ErrorCode::DocumentValidationFailure, "Document failed validation"))
+        let info = failure_info(validator.view(), document, &context)?;
+        let error = Error::new(ErrorCode::DocumentValidationFailure, "Document failed validation");
+        Err(error.with_details(doc! { "errInfo": info }.into_bytes().into()))
     }
 }

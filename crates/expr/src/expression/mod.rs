@@ -46,6 +46,7 @@ pub use evaluate::{Environment, Scope};
 pub(crate) use object::merge_into;
 pub use operand::Operand;
 pub use tree::{Node, Variable};
+pub(crate) use variables::check_user_variable;
 
 use crate::ParseContext;
 use crate::context::SharedCollator;

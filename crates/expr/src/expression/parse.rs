@@ -186,6 +186,7 @@ impl<'c> Parser<'c> {
             b"KEEP" => Some(OwnedValue::from("keep")),
             _ => match self.context.variables.get(name) {
                 Some(value) => Some(value.to_shared(&self.context.variables)),
+                None if self.context.absent_variables.iter().any(|absent| absent == name) => None,
                 None => return Err(undefined(name)),
             },
         };

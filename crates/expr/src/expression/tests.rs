@@ -40,3 +40,21 @@ fn u6_variables_of_the_caller() {
     scope.set(0, Operand::from(10));
     assert_eq!(parsed.evaluate(&mut scope).unwrap().into_value(), Some(OwnedValue::Int32(16)));
 }
+
+#[test]
+fn u6_variables_of_commands_are_evaluated_once() {
+    let mut context = ParseContext::default();
+    let variables = doc! { "two": { "$add": [1, 1] }, "four": { "$multiply": ["$$two", 2] }, "none": { "$getField": { "field": "x", "input": {} } } };
+    context.bind(variables.view()).unwrap();
+    let value = |expression: Doc| {
+        let parsed = Expression::parse(Value::Document(expression.view()), &context).unwrap();
+        parsed.evaluate_document(doc! {}.view()).unwrap().into_value()
+    };
+    assert_eq!(value(doc! { "$add": ["$$two", "$$four"] }), Some(OwnedValue::Int32(6)));
+    // What has no value equals what is not there, and nothing else.
+    assert_eq!(value(doc! { "$eq": ["$$none", "$missing"] }), Some(OwnedValue::Bool(true)));
+    assert_eq!(value(doc! { "$eq": ["$$none", Value::Null] }), Some(OwnedValue::Bool(false)));
+    let code = |variables: Doc| ParseContext::default().bind(variables.view()).unwrap_err().code().number();
+    assert_eq!(code(doc! { "a": "$field" }), 4890500);
+    assert_eq!(code(doc! { "A": 1 }), 9);
+}

@@ -126,14 +126,11 @@ impl InList {
         self.has_null
     }
 
-    /// The parts of the list.
-    pub fn into_parts(self) -> (Vec<OwnedValue>, Vec<Regex>) {
-        (self.values, self.regexes)
-    }
-
     /// True if the value, or its absence, is in the list.
     pub fn matches(&self, value: Option<Value<'_>>, strings: Option<&dyn StringComparator>) -> bool {
-        let Some(value) = value else { return self.has_null };
+        let Some(value) = value.filter(|value| !(self.has_null && matches!(value, Value::Undefined))) else {
+            return self.has_null;
+        };
         let options = CompareOptions { strings, ..CompareOptions::default() };
         let found = self.values.binary_search_by(|constant| compare_with(constant.view(), value, &options));
         found.is_ok() || self.regexes.iter().any(|regex| regex_matches(regex, value))

@@ -1,6 +1,7 @@
 //! What a filter says that every matching document has: where an upsert starts from.
 //!
-//! Equalities count through `$and`, and through an `$or`, `$in` or `$all` with one alternative. Two of them on the same
+//! Equalities count through `$and`, and through an `$or`, `$in` or `$all` with one alternative as it was written (alternatives that
+//! turn out to be the same are still several). Two of them on the same
 //! path, or one inside the other, contradict: the new document could not have both.
 
 use super::{ComparisonOperator, Node, Predicate};

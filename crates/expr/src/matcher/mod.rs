@@ -1,7 +1,7 @@
 //! Filters: which documents they match.
 //!
 //! `parse` reads the operators, `optimize` makes the tree smaller, `evaluate` walks it for a document, `serialize` shows
-//! it as `explain` does, `dependencies` tells which paths it looks at. The tree is public: the planner takes it apart.
+//! it as `explain` does, `dependencies` tells which paths it looks at, `failure` why a document does not match. The tree is public: the planner takes it apart.
 //!
 //! Invariants: a comparison sees values of its own type only (but for MinKey and MaxKey); null matches what is missing;
 //! the values of an array are looked at one by one and then the array as a whole; the list of an `$in` is sorted and has no two
@@ -13,6 +13,7 @@ mod dependencies;
 mod details;
 mod equalities;
 mod evaluate;
+mod failure;
 mod node;
 mod optimize;
 mod parse;
@@ -25,11 +26,12 @@ mod tests;
 pub use bits::{BitTest, Bits};
 pub use comparison::{Comparison, ComparisonOperator, InList};
 pub use details::MatchDetails;
+pub use failure::explain_failure;
 pub use node::{Leaf, Modulo, Node, Predicate};
 pub use type_set::TypeSet;
 
 pub(crate) use evaluate::Evaluation;
-pub(crate) use parse::is_operator_document;
+pub(crate) use parse::is_condition;
 
 use crate::context::{ParseContext, SharedCollator, strings};
 use pando_base::Result;

@@ -6,7 +6,7 @@
 
 use super::{Comparison, ComparisonOperator, InList, Leaf, Node, Predicate};
 use crate::context::{SharedCollator, strings};
-use pando_doc::{FieldPath, compare_docs};
+use pando_doc::FieldPath;
 
 pub(super) fn optimize(node: Node, collator: &Option<SharedCollator>) -> Node {
     let node = match node {
@@ -95,12 +95,14 @@ fn merge_equalities(children: Vec<Node>, collator: &Option<SharedCollator>) -> V
             other => merged.push(other),
         }
     }
-    for (path, mut predicates) in groups {
-        let predicate = match predicates.len() {
-            1 => predicates.swap_remove(0),
-            _ => list_of(predicates, collator),
-        };
-        merged.push(Node::leaf(path, predicate));
+    for (path, predicates) in groups {
+        match list_of(&predicates, collator) {
+            // Alternatives that are all the same stay several: an upsert must not take them for an equality.
+            list if predicates.len() > 1 && list.values().len() + list.regexes().len() > 1 => {
+                merged.push(Node::leaf(path, Predicate::In(list)));
+            }
+            _ => merged.extend(predicates.into_iter().map(|predicate| Node::leaf(path.clone(), predicate))),
+        }
     }
     merged
 }
@@ -117,21 +119,20 @@ fn is_mergeable(predicate: &Predicate) -> bool {
     }
 }
 
-fn list_of(predicates: Vec<Predicate>, collator: &Option<SharedCollator>) -> Predicate {
+fn list_of(predicates: &[Predicate], collator: &Option<SharedCollator>) -> InList {
     let (mut values, mut regexes) = (Vec::new(), Vec::new());
     for predicate in predicates {
         match predicate {
-            Predicate::Comparison(comparison) => values.push(comparison.value),
-            Predicate::Regex(regex) => regexes.push(regex),
+            Predicate::Comparison(comparison) => values.push(comparison.value.clone()),
+            Predicate::Regex(regex) => regexes.push(regex.clone()),
             Predicate::In(list) => {
-                let (more_values, more_regexes) = list.into_parts();
-                values.extend(more_values);
-                regexes.extend(more_regexes);
+                values.extend_from_slice(list.values());
+                regexes.extend_from_slice(list.regexes());
             }
             other => debug_assert!(false, "not mergeable: {other:?}"),
         }
     }
-    Predicate::In(InList::new(values, regexes, strings(collator)))
+    InList::new(values, regexes, strings(collator))
 }
 
 fn optimize_leaf(leaf: Leaf, collator: &Option<SharedCollator>) -> Node {
@@ -157,15 +158,14 @@ fn optimize_leaf(leaf: Leaf, collator: &Option<SharedCollator>) -> Node {
     }
 }
 
+/// Kind, path and shape decide; among equals the order of the request stays, since the last of them to match in an array tells
+/// the positional operators where.
 fn canonical_order(left: &Node, right: &Node) -> std::cmp::Ordering {
     rank(left)
         .cmp(&rank(right))
         .then_with(|| left.path().map(FieldPath::text).cmp(&right.path().map(FieldPath::text)))
         .then_with(|| left.children().len().cmp(&right.children().len()))
         .then_with(|| by_children(left, right))
-        .then_with(|| {
-            compare_docs(super::serialize::to_document(left).view(), super::serialize::to_document(right).view())
-        })
 }
 
 fn by_children(left: &Node, right: &Node) -> std::cmp::Ordering {

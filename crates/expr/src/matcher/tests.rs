@@ -1,7 +1,7 @@
 //! What the golden tables cannot say: details of matches, paths, equality, and that optimising changes nothing.
 
 use super::*;
-use pando_doc::{OwnedValue, doc};
+use pando_doc::{OwnedValue, Value, doc};
 use proptest::prelude::*;
 
 fn parse(filter: &Doc) -> MatchExpression {
@@ -51,6 +51,83 @@ fn u4_equal_filters_are_equal() {
     let right = parse(&doc! { "$and": [{ "a": { "$in": [1, 2] } }, { "b": 1 }] }).optimize();
     assert_eq!(left, right);
     assert_ne!(left, parse(&doc! { "b": 1 }).optimize());
+}
+
+fn why(filter: Doc, document: Doc) -> Doc {
+    explain_failure(filter.view(), document.view(), &ParseContext::default()).unwrap()
+}
+
+#[test]
+fn u9_failed_validations_tell_why() {
+    let positive = doc! { "a": { "$gt": 0 } };
+    let told = |reason: &str| doc! { "operatorName": "$gt", "specifiedAs": &positive, "reason": reason };
+    let failed = |value: i32| {
+        let mut told = pando_doc::DocBuilder::new();
+        told.append_all(told_of(&positive, "comparison failed").view());
+        told.append("consideredValue", value);
+        told.finish()
+    };
+    assert_eq!(why(positive.clone(), doc! { "a": -1 }), failed(-1));
+    assert_eq!(why(positive.clone(), doc! {}), told("field was missing"));
+    assert_eq!(why(positive.clone(), doc! { "a": 1 }), doc! {});
+    let implicit = why(doc! { "b": 1, "a": { "$gt": 0 } }, doc! { "a": -1, "b": 1 });
+    let clauses = doc! { "operatorName": "$and", "clausesNotSatisfied": [{ "index": 1, "details": failed(-1) }] };
+    assert_eq!(implicit, clauses);
+    let none = why(doc! { "$nor": [{ "a": 5 }] }, doc! { "a": 5 });
+    let details = doc! {
+        "operatorName": "$eq", "specifiedAs": { "a": 5 }, "reason": "comparison succeeded", "consideredValue": 5
+    };
+    assert_eq!(none, doc! { "operatorName": "$nor", "clausesSatisfied": [{ "index": 0, "details": &details }] });
+    assert_eq!(
+        why(doc! { "a": { "$not": { "$eq": 5 } } }, doc! { "a": 5 }).get("operatorName"),
+        Some(Value::String("$not".into()))
+    );
+}
+
+fn told_of(filter: &Doc, reason: &str) -> Doc {
+    doc! { "operatorName": "$gt", "specifiedAs": filter, "reason": reason }
+}
+
+#[test]
+fn u9_failed_validations_name_types_values_and_errors() {
+    let wrong = why(doc! { "a": { "$type": "int" } }, doc! { "a": ["x", "y"] });
+    let expected = doc! {
+        "operatorName": "$type", "specifiedAs": { "a": { "$type": "int" } }, "reason": "type did not match",
+        "consideredValues": ["x", "y"], "consideredType": "string",
+    };
+    assert_eq!(wrong, expected);
+    let remainder = why(doc! { "a": { "$mod": [2, 1] } }, doc! { "a": "two" });
+    assert_eq!(remainder.get("reason"), Some(Value::String("type did not match".into())));
+    assert_eq!(remainder.get("consideredType"), Some(Value::String("string".into())));
+    assert_eq!(
+        why(doc! { "a": { "$exists": false } }, doc! { "a": 1 }).get("reason").unwrap().as_str(),
+        Some("path does exist")
+    );
+    let divided = why(doc! { "$expr": { "$divide": [10, 0] } }, doc! {});
+    assert_eq!(divided.get("reason").unwrap().as_str(), Some("failed to evaluate aggregation expression"));
+    let size = why(doc! { "a": { "$size": 2 } }, doc! { "a": [1] });
+    assert_eq!(size.get("reason").unwrap().as_str(), Some("array length was not equal to given size"));
+    assert!(matches!(size.get("consideredValue"), Some(Value::Array(_))));
+    let empty = why(doc! { "a": { "$gte": 3 } }, doc! { "a": [] });
+    assert!(matches!(empty.get("consideredValues"), Some(Value::Array(values)) if values.is_empty()));
+}
+
+#[test]
+fn u4_null_in_a_list_matches_undefined() {
+    let filter = parse(&doc! { "a": { "$in": [Value::Null, 4] } });
+    assert!(filter.matches(doc! { "a": Value::Undefined }.view()) && filter.matches(doc! {}.view()));
+    assert!(!parse(&doc! { "a": { "$in": [4] } }).matches(doc! { "a": Value::Undefined }.view()));
+}
+
+#[test]
+fn u4_equals_keep_their_order() {
+    // The last of them tells the positional operators where.
+    let place = |filter: Doc| {
+        let details = parse(&filter).optimize().matches_with_details(doc! { "a": [1, 2, 3] }.view()).unwrap().unwrap();
+        details.array_index().unwrap().to_string()
+    };
+    assert_eq!(place(doc! { "$and": [{ "a": 1 }, { "a": 2 }, { "a": 3 }] }), "2");
+    assert_eq!(place(doc! { "$and": [{ "a": 3 }, { "a": 2 }, { "a": 1 }] }), "0");
 }
 
 fn value() -> impl Strategy<Value = OwnedValue> {

@@ -8,7 +8,7 @@ use pando_doc::{ArrayBuilder, ArrayRef, Doc, DocBuilder, DocRef, OwnedValue, Raw
 
 pub(super) fn apply(kind: ProjectionKind, root: &Branch, doc: DocRef<'_>) -> Result<Doc> {
     let mut builder = DocBuilder::with_capacity(doc.size_bytes());
-    Walk { kind, root: doc }.document(root, doc, &mut builder)?;
+    Walk { kind, root: doc, is_slicing: true }.document(root, doc, &mut builder)?;
     Ok(builder.finish())
 }
 
@@ -16,6 +16,8 @@ struct Walk<'d> {
     kind: ProjectionKind,
     /// What expressions see.
     root: DocRef<'d>,
+    /// False in an array that is itself a value of an array: `$slice` does not look there.
+    is_slicing: bool,
 }
 
 impl Walk<'_> {
@@ -66,6 +68,7 @@ impl Walk<'_> {
     fn compute(&self, child: &Child, value: Option<Value<'_>>) -> Result<Option<OwnedValue>> {
         match child {
             Child::Computed(expression) => Ok(expression.evaluate_document(self.root)?.into_value()),
+            Child::Slice(_) if !self.is_slicing => Ok(value.map(Value::to_owned)),
             Child::Slice(slice) => Ok(value.map(|value| slice.apply(value).unwrap_or_else(|| value.to_owned()))),
             Child::ElemMatch(expression) => value.map_or(Ok(None), |value| elem_match(expression, value)),
             _ => Ok(None),
@@ -103,7 +106,7 @@ impl Walk<'_> {
                     self.document(branch, doc, &mut nested)?;
                     builder.push(nested.finish());
                 }
-                Value::Array(nested) => builder.push(self.array(branch, nested)?),
+                Value::Array(nested) => builder.push(Walk { is_slicing: false, ..*self }.array(branch, nested)?),
                 _ if self.kind != ProjectionKind::Exclusion && branch.has_computed() => {
                     let mut nested = DocBuilder::new();
                     self.document(branch, DocRef::EMPTY, &mut nested)?;

@@ -110,21 +110,25 @@ impl<'d> Walk<'_, 'd> {
 
     /// The path goes through something that has no fields.
     fn blocked(&self, node: &Node, value: &Mutable<'_>) -> Result<()> {
-        if !node.creates(self.context.is_insert) || self.is_idle_rename(node) {
-            return Ok(());
-        }
         let name = self.path.last().cloned().unwrap_or_default();
         let parent = self.path.len().checked_sub(2).and_then(|index| self.path.get(index));
         let parent = parent.cloned().unwrap_or_default();
+        if let Some(rest) = node.way_to_strict() {
+            let whole = BString::from(bstr::join(".", self.path.iter().map(|part| part.as_bstr()).chain(rest)));
+            return Err(not_viable(name.as_bstr(), whole.as_bstr(), parent.as_bstr(), &value.to_owned_value()));
+        }
+        if !node.creates(self.context.is_insert) || self.is_idle_rename(node)? {
+            return Ok(());
+        }
         let reason = format!("Cannot create field '{name}' in element {{{parent}: {}}}", value.to_owned_value());
         Err(Error::new(ErrorCode::PathNotViable, reason))
     }
 
     /// True if there is nothing to be renamed.
-    fn is_idle_rename(&self, node: &Node) -> bool {
+    fn is_idle_rename(&self, node: &Node) -> Result<bool> {
         match node {
-            Node::Leaf(Operation::RenameTo(source)) => pando_doc::get_path(self.original, source).is_none(),
-            _ => false,
+            Node::Leaf(Operation::RenameTo(source)) => Ok(self.renamed(source)?.is_none()),
+            _ => Ok(false),
         }
     }
 
@@ -253,6 +257,7 @@ impl<'d> Walk<'_, 'd> {
     /// The value that a `$rename` moves; none if there is none.
     fn renamed(&self, source: &FieldPath) -> Result<Option<OwnedValue>> {
         let mut value = Value::Document(self.original);
+        let mut parent = BStr::new("");
         for part in source.parts() {
             value = match value {
                 Value::Document(doc) => match doc.get(part) {
@@ -267,8 +272,10 @@ impl<'d> Walk<'_, 'd> {
                     );
                     return Err(Error::bad_value(reason));
                 }
-                _ => return Ok(None),
+                Value::Array(_) if array_index(part).is_some() => return Ok(None),
+                blocking => return Err(not_viable(part, source.text(), parent, &blocking.to_owned())),
             };
+            parent = part;
         }
         self.check_rename_target(source)?;
         Ok(Some(value.to_owned()))
@@ -312,6 +319,12 @@ impl<'d> Walk<'_, 'd> {
         self.changed.push(path);
         Ok(())
     }
+}
+
+/// A path that leads through a value without fields, for an operator that does not make its path.
+fn not_viable(part: &BStr, path: &BStr, parent: &BStr, value: &OwnedValue) -> Error {
+    let reason = format!("Cannot use the part ({part}) of ({path}) to traverse the element ({{{parent}: {value}}})");
+    Error::new(ErrorCode::PathNotViable, reason)
 }
 
 /// The name of the array that the path goes through; empty if there is none.

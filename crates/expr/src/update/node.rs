@@ -149,6 +149,19 @@ impl Node {
         }
     }
 
+    /// The names below this node that lead to an operator which neither makes its path nor ignores that it cannot be made.
+    pub(super) fn way_to_strict(&self) -> Option<Vec<&BStr>> {
+        match self {
+            Node::Leaf(Operation::Pop(_) | Operation::Pull(_)) => Some(Vec::new()),
+            Node::Object(object) => object.fields.iter().find_map(|(name, node)| {
+                let mut way = node.way_to_strict()?;
+                way.insert(0, name.0.as_bstr());
+                Some(way)
+            }),
+            Node::Leaf(_) | Node::Array(_) => None,
+        }
+    }
+
     /// True if it makes its path if that is missing.
     pub(super) fn creates(&self, is_insert: bool) -> bool {
         match self {

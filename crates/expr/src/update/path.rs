@@ -4,6 +4,9 @@ use bstr::{BStr, BString, ByteSlice};
 use pando_base::{Error, ErrorCode, Result};
 use pando_doc::FieldPath;
 
+/// How many dots a path may have.
+const DOTS_MAX: usize = 255;
+
 /// One part of a path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Part {
@@ -19,6 +22,10 @@ pub(super) enum Part {
 pub(super) fn parse(text: &BStr) -> Result<Vec<Part>> {
     if text.is_empty() {
         return Err(Error::new(ErrorCode::EmptyFieldName, "An empty update path is not valid."));
+    }
+    if text.iter().filter(|byte| **byte == b'.').count() > DOTS_MAX {
+        let reason = format!("Field paths cannot contain more than {DOTS_MAX} '.'");
+        return Err(Error::location(10396001, reason));
     }
     let path = FieldPath::lenient(text)?;
     let mut parts = Vec::with_capacity(path.part_count());
@@ -46,8 +53,7 @@ fn parse_part(part: &BStr, is_first: bool, text: &BStr) -> Result<Part> {
         }
         return Ok(Part::Filtered(identifier.as_bstr().to_owned()));
     }
-    let is_reference = ["$ref", "$id", "$db"].iter().any(|name| part == *name);
-    if part.starts_with(b"$") && !is_reference {
+    if is_first && part.starts_with(b"$") {
         let reason = format!("The dollar ($) prefixed field '{part}' in '{text}' is not valid for storage.");
         return Err(Error::new(ErrorCode::DollarPrefixedFieldName, reason));
     }

@@ -1,7 +1,7 @@
 //! `$pull` and `$pullAll`: which values of an array go.
 
 use super::operation::{Change, Surroundings};
-use crate::matcher::is_operator_document;
+use crate::matcher::is_condition;
 use crate::{Features, MatchExpression, ParseContext};
 use pando_base::{Error, Result};
 use pando_doc::{OwnedValue, Value, compare_with, doc};
@@ -21,7 +21,7 @@ impl Pull {
     pub(super) fn parse(value: Value<'_>, context: &ParseContext) -> Result<Pull> {
         let context = context.clone().with_features(Features::NONE);
         Ok(match value {
-            Value::Document(filter) if !is_operator_document(filter) => {
+            Value::Document(filter) if !filter.first().is_some_and(|first| is_condition(first.name)) => {
                 Pull::Documents(MatchExpression::parse(filter, &context)?)
             }
             Value::Document(_) | Value::Regex { .. } => {

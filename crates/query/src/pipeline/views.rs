@@ -1,6 +1,6 @@
 //! Views: a pipeline in front of the client's, on the collection below.
 
-use crate::request::{AggregateRequest, FindRequest};
+use crate::request::{AggregateRequest, FindRequest, Hint, natural_direction};
 use pando_base::{Error, ErrorCode, Result};
 use pando_catalog::ResolvedView;
 use pando_doc::{Doc, DocRef, doc};
@@ -39,7 +39,9 @@ pub fn find_as_pipeline(request: &FindRequest) -> Result<AggregateRequest> {
     if !request.filter.is_empty() {
         pipeline.push(doc! { "$match": &request.filter });
     }
-    if !request.sort.is_empty() {
+    // The order of the records below is a hint, since a pipeline cannot sort by it.
+    let natural = request.sort.get("$natural").map(natural_direction).transpose()?;
+    if !request.sort.is_empty() && natural.is_none() {
         pipeline.push(doc! { "$sort": &request.sort });
     }
     if let Some(skip) = request.skip.filter(|skip| *skip > 0) {
@@ -53,7 +55,7 @@ pub fn find_as_pipeline(request: &FindRequest) -> Result<AggregateRequest> {
     }
     Ok(AggregateRequest {
         batch_size: request.batch_size,
-        hint: request.hint.clone(),
+        hint: natural.map_or_else(|| request.hint.clone(), Hint::Natural),
         collation: request.collation.clone(),
         variables: request.variables.clone(),
         allow_disk_use: request.allow_disk_use,

@@ -66,6 +66,8 @@ fn collect<'q>(node: &'q Node, conjunct: usize, found: &mut Vec<Condition<'q>>) 
         }
         // What a number leads to is also missing in the documents of the array, of which an index knows nothing.
         predicate if has_number(&leaf.path) && (negated || accepts_missing(predicate)) => {}
+        // The array at a numbered place is a key as a whole.
+        Predicate::ElemMatchValue(_) if has_number(&leaf.path) => {}
         predicate => {
             found.push(Condition { path: leaf.path.clone(), predicate, negated, conjunct, scope: None });
         }

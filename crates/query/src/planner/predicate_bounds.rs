@@ -245,7 +245,8 @@ fn element_intervals(predicate: &Predicate, target: Target<'_>) -> Option<Interv
                 _ => None,
             }
         }
-        Predicate::Not(_) | Predicate::Exists | Predicate::Type(_) => None,
+        // So is the one that a second `$elemMatch` looks into.
+        Predicate::Not(_) | Predicate::Exists | Predicate::Type(_) | Predicate::ElemMatchValue(_) => None,
         other => plain(other, target).map(|(list, _)| list),
     }
 }

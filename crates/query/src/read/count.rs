@@ -33,8 +33,9 @@ impl QueryEngine {
         request: &CountRequest,
         collection: Option<&Collection>,
     ) -> Result<Option<u64>> {
-        let Some(collection) = collection else { return Ok(Some(0)) };
         let is_plain = request.filter.is_empty() && request.hint.is_none();
+        // A filter is read in any case: it may be wrong.
+        let Some(collection) = collection else { return Ok(request.filter.is_empty().then_some(0)) };
         // What a transaction sees may differ from what is committed.
         if !is_plain || operation.recovery_unit.in_unit_of_work() {
             return Ok(None);

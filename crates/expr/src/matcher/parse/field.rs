@@ -2,6 +2,7 @@
 
 use super::{Level, Parser, comparison, element, evaluation, not_built};
 use crate::matcher::{BitTest, ComparisonOperator, InList, Node, Predicate};
+use bstr::BStr;
 use pando_base::{Error, Result};
 use pando_doc::{ArrayRef, DocRef, Element, FieldPath, Value};
 
@@ -9,6 +10,39 @@ use pando_doc::{ArrayRef, DocRef, Element, FieldPath, Value};
 pub(crate) fn is_operator_document(doc: DocRef<'_>) -> bool {
     let first = doc.raw_elements().next();
     first.is_some_and(|first| first.name.starts_with(b"$")) && !is_reference(doc, false)
+}
+
+/// True for the name of an operator on what a path leads to.
+pub(crate) fn is_condition(name: &BStr) -> bool {
+    const NAMES: &[&str] = &[
+        "$all",
+        "$bitsAllClear",
+        "$bitsAllSet",
+        "$bitsAnyClear",
+        "$bitsAnySet",
+        "$elemMatch",
+        "$eq",
+        "$exists",
+        "$geoIntersects",
+        "$geoNear",
+        "$geoWithin",
+        "$gt",
+        "$gte",
+        "$in",
+        "$lt",
+        "$lte",
+        "$mod",
+        "$ne",
+        "$near",
+        "$nearSphere",
+        "$nin",
+        "$options",
+        "$regex",
+        "$size",
+        "$type",
+        "$within",
+    ];
+    NAMES.iter().any(|known| name == *known)
 }
 
 fn is_reference(doc: DocRef<'_>, allow_incomplete: bool) -> bool {

@@ -10,7 +10,7 @@ mod evaluation;
 mod field;
 mod logical;
 
-pub(crate) use field::is_operator_document;
+pub(crate) use field::{is_condition, is_operator_document};
 
 use super::{Comparison, ComparisonOperator, Node, Predicate};
 use crate::ParseContext;

@@ -8,6 +8,7 @@ use crate::executor::Collections;
 use crate::pipeline::{
     DocumentSource, PipelineContext, PipelineParser, Pulled, SharedStage, StageSpec, parse_pipeline,
 };
+use bstr::BStr;
 use pando_base::{Error, Namespace, Result};
 use pando_doc::{
     ArrayBuilder, Doc, DocBuilder, DocRef, FieldPath, LeafArrays, OwnedValue, PathOptions, Value, doc, visit_path,
@@ -107,19 +108,11 @@ fn parse_stages(value: Value<'_>) -> Result<Vec<Doc>> {
 /// Errors of the pipeline are told when the lookup is read, not when it first runs.
 fn check_pipeline(lookup: &Lookup) -> Result<()> {
     let Some(pipeline) = &lookup.pipeline else { return Ok(()) };
-    let nulls: Doc = lookup.variables.iter().map(|(name, _)| (name.as_str(), Value::Null)).collect();
-    parse_pipeline(pipeline, &with_variables(&lookup.parser, nulls.view())).map(|_| ())
-}
-
-fn with_variables(parser: &PipelineParser, variables: DocRef<'_>) -> PipelineParser {
-    let mut parser = parser.clone();
-    let mut all = DocBuilder::new();
-    for known in parser.context.variables.elements().filter(|known| !variables.contains(known.name)) {
-        all.append_element(known);
+    let mut parser = lookup.parser.clone();
+    for (name, _) in &lookup.variables {
+        parser.context.set_variable(BStr::new(name), Some(OwnedValue::Null));
     }
-    all.append_all(variables);
-    parser.context.variables = all.finish();
-    parser
+    parse_pipeline(pipeline, &parser).map(|_| ())
 }
 
 struct LookupSource {
@@ -133,12 +126,11 @@ impl LookupSource {
     /// The stages that find what belongs to a document.
     fn stages(&self, document: DocRef<'_>) -> Result<Vec<SharedStage>> {
         let lookup = &self.lookup;
-        let mut values = DocBuilder::new();
+        let mut parser = lookup.parser.clone();
         for (name, expression) in &lookup.variables {
-            let value = expression.evaluate_document(document)?.into_value().unwrap_or(OwnedValue::Null);
-            values.append(name, value);
+            let value = expression.evaluate_document(document)?.into_value();
+            parser.context.set_variable(BStr::new(name), value);
         }
-        let parser = with_variables(&lookup.parser, values.finish().view());
         let mut stages = Vec::new();
         if let Some((local, foreign)) = &lookup.fields {
             stages.push(doc! { "$match": equality(document, local, foreign) });
