@@ -10,6 +10,7 @@ use super::find::FindArguments;
 use super::find_and_modify::FindAndModifyArguments;
 use super::reading::begin_read;
 use super::update::UpdateArguments;
+use super::views::{count_as_pipeline, distinct_as_pipeline, is_view};
 use crate::stages::NodeStages;
 use crate::table::run_boxed;
 use crate::{
@@ -19,7 +20,7 @@ use pando_base::{Error, ErrorCode, Namespace, OperationKind, ParameterValue, Res
 use pando_doc::{Doc, DocBuilder, DocRef, Value};
 use pando_operation::Operation;
 use pando_query::explain::Verbosity;
-use pando_query::request::{DeleteRequest, FindAndModifyChange, FindAndModifyRequest, FindRequest, UpdateRequest};
+use pando_query::request::{DeleteRequest, FindAndModifyChange, FindAndModifyRequest, UpdateRequest};
 
 pub(super) const ROW: CommandRow = CommandRow {
     name: "explain",
@@ -54,6 +55,15 @@ async fn run(invocation: &Invocation, reply: &mut DocBuilder) -> Result<()> {
             invocation.target().value_type().name()
         );
     };
+    if let Some(database) = inner.get("$db") {
+        ensure!(
+            database.as_str() == Some(invocation.database.as_str()),
+            ErrorCode::InvalidNamespace,
+            "Mismatched $db in explain command. Expected {} but got {}",
+            invocation.database,
+            database.as_str().unwrap_or_default()
+        );
+    }
     let mut operation = invocation.operation()?;
     begin_read(invocation, data, &mut operation).await?;
     let explained = inner_command(invocation, data, &mut operation, inner, verbosity).await?;
@@ -109,13 +119,17 @@ async fn inner_command(
         }
         "count" => {
             let request = CountArguments::parse_document(inner)?.request(invocation, namespace()?)?;
+            if is_view(data, &request.namespace)? {
+                return query.explain_aggregate(operation, &count_as_pipeline(&request), None, verbosity).await;
+            }
             query.explain_count(operation, &request, verbosity).await
         }
         "distinct" => {
             let request = DistinctArguments::parse_document(inner)?.request(invocation, namespace()?)?;
-            let mut find = FindRequest::new(request.namespace).with_filter(request.filter);
-            (find.hint, find.collation) = (request.hint, request.collation);
-            query.explain_find(operation, &find, verbosity).await
+            if is_view(data, &request.namespace)? {
+                return query.explain_aggregate(operation, &distinct_as_pipeline(&request)?, None, verbosity).await;
+            }
+            query.explain_distinct(operation, &request, verbosity).await
         }
         "update" => {
             let arguments = UpdateArguments::parse_document(inner)?;

@@ -91,9 +91,27 @@ impl FindArguments<'_> {
     }
 }
 
+/// The collection by its name, which is neither a command's nor has a dollar.
+fn named(invocation: &Invocation) -> Result<Namespace> {
+    let target = invocation.target();
+    ensure!(
+        matches!(target, Value::String(_) | Value::Symbol(_)),
+        ErrorCode::InvalidNamespace,
+        "collection name has invalid type {}",
+        target.value_type().name()
+    );
+    let namespace = invocation.collection()?;
+    ensure!(
+        !namespace.collection().contains('$') || namespace.as_str() == "local.oplog.$main",
+        ErrorCode::InvalidNamespace,
+        "Invalid collection name specified '{namespace}'"
+    );
+    Ok(namespace)
+}
+
 /// The collection by its name, or by its id as servers among themselves name it.
 pub(super) fn namespace_or_uuid(invocation: &Invocation, data: &Data) -> Result<Namespace> {
-    let Value::Binary { subtype: 4, bytes } = invocation.target() else { return invocation.collection() };
+    let Value::Binary { subtype: 4, bytes } = invocation.target() else { return named(invocation) };
     let uuid = bytes.try_into().map(Uuid::from_bytes).ok();
     let latest = data.catalog.latest();
     let found = uuid.as_ref().and_then(|uuid| latest.namespace_of(uuid)).cloned();

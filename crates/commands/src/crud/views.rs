@@ -28,8 +28,8 @@ pub(super) async fn find(
     reply_with_first_batch(invocation, data, operation, Box::new(aggregation.executor), first, reply).await
 }
 
-/// The documents of a view that match, counted.
-pub(super) async fn count(data: &Data, operation: &mut Operation, request: &CountRequest) -> Result<u64> {
+/// A count as an aggregation.
+pub(super) fn count_as_pipeline(request: &CountRequest) -> AggregateRequest {
     let mut pipeline = vec![doc! { "$match": &request.filter }];
     if let Some(skip) = request.skip.filter(|skip| *skip > 0) {
         pipeline.push(doc! { "$skip": skip });
@@ -38,18 +38,22 @@ pub(super) async fn count(data: &Data, operation: &mut Operation, request: &Coun
         pipeline.push(doc! { "$limit": limit });
     }
     pipeline.push(doc! { "$count": "count" });
-    let aggregate = AggregateRequest {
+    AggregateRequest {
         hint: request.hint.clone(),
         collation: request.collation.clone(),
         ..AggregateRequest::new(request.namespace.clone(), pipeline)
-    };
-    let found = run_to_end(data, operation, &aggregate).await?;
+    }
+}
+
+/// The documents of a view that match, counted.
+pub(super) async fn count(data: &Data, operation: &mut Operation, request: &CountRequest) -> Result<u64> {
+    let found = run_to_end(data, operation, &count_as_pipeline(request)).await?;
     let count = found.first().and_then(|only| only.get("count")).and_then(|count| count.to_i64_exact());
     Ok(count.and_then(|count| u64::try_from(count).ok()).unwrap_or(0))
 }
 
-/// The distinct values of a view: arrays on the way count by their elements.
-pub(super) async fn distinct(data: &Data, operation: &mut Operation, request: &DistinctRequest) -> Result<Array> {
+/// The distinct values as an aggregation: arrays on the way count by their elements.
+pub(super) fn distinct_as_pipeline(request: &DistinctRequest) -> Result<AggregateRequest> {
     let path = format!("${}", request.key);
     let is_field = !request.key.is_empty() && !request.key.starts_with('$');
     ensure!(is_field, pando_base::ErrorCode::BadValue, "'{}' is no path", request.key);
@@ -62,12 +66,16 @@ pub(super) async fn distinct(data: &Data, operation: &mut Operation, request: &D
     }
     pipeline.push(doc! { "$group": { "_id": &path } });
     pipeline.push(doc! { "$sort": { "_id": 1 } });
-    let aggregate = AggregateRequest {
+    Ok(AggregateRequest {
         hint: request.hint.clone(),
         collation: request.collation.clone(),
         ..AggregateRequest::new(request.namespace.clone(), pipeline)
-    };
-    let found = run_to_end(data, operation, &aggregate).await?;
+    })
+}
+
+/// The distinct values of a view.
+pub(super) async fn distinct(data: &Data, operation: &mut Operation, request: &DistinctRequest) -> Result<Array> {
+    let found = run_to_end(data, operation, &distinct_as_pipeline(request)?).await?;
     let mut values = ArrayBuilder::new();
     for group in &found {
         values.push(group.get("_id").unwrap_or(Value::Null));

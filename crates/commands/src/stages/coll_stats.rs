@@ -63,6 +63,8 @@ fn make(asked: &Asked, operation: &mut Operation, namespace: &Namespace, wanted:
     let catalog = &asked.data()?.catalog;
     let mut view = catalog.establish(operation)?;
     let collection = view.collection(catalog, operation, namespace)?;
+    let is_view = collection.is_none() && view.latest().view(namespace)?.is_some();
+    ensure!(!is_view, ErrorCode::CommandNotSupportedOnView, "Namespace {namespace} is a view, not a collection");
     let mut document = DocBuilder::new();
     document.append("ns", namespace.as_str());
     document.append("host", &asked.node.options.host);

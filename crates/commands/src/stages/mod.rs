@@ -6,6 +6,7 @@
 
 mod coll_stats;
 mod current_op;
+mod index_stats;
 mod list_catalog;
 
 use crate::{Data, Invocation, Node};
@@ -48,6 +49,7 @@ impl StageProvider for NodeStages {
         let (name, make) = match &**stage.name {
             b"$collStats" => ("$collStats", coll_stats::parse(stage.value, namespace)),
             b"$currentOp" => ("$currentOp", current_op::parse(stage.value, namespace)),
+            b"$indexStats" => ("$indexStats", index_stats::parse(stage.value, namespace)),
             b"$listCatalog" => ("$listCatalog", list_catalog::parse(stage.value, namespace)),
             _ => return None,
         };

@@ -2,9 +2,9 @@
 
 use super::Verbosity;
 use crate::executor::Executor;
-use crate::stage::{MultiPlanStage, StageNode};
+use crate::stage::{Counts, MultiPlanStage, StageNode};
 use pando_base::Namespace;
-use pando_doc::{Doc, DocBuilder};
+use pando_doc::{Doc, DocBuilder, doc};
 
 /// What is told of a query beside its plans.
 pub(super) struct Shown<'s> {
@@ -12,8 +12,22 @@ pub(super) struct Shown<'s> {
     pub(super) parsed_query: Doc,
     pub(super) query_hash: String,
     pub(super) plan_cache_key: String,
-    /// A stage that is told on top of the plan, e.g. `COUNT`.
-    pub(super) on_top: Option<&'static str>,
+    /// A stage that is told on top of the plan.
+    pub(super) on_top: Option<OnTop>,
+}
+
+/// What a command does with the results of its plan by itself, told as a stage.
+pub(super) enum OnTop {
+    /// It counts them.
+    Count {
+        /// So many are left out.
+        skipped: u64,
+    },
+    /// It takes the values of an index's keys.
+    Projection {
+        /// Which.
+        projection: Doc,
+    },
 }
 
 /// The plans of a query.
@@ -36,11 +50,14 @@ pub(super) fn planner_section(executor: &Executor, shown: &Shown<'_>) -> Doc {
     out.append("maxIndexedAndSolutionsReached", false);
     out.append("maxScansToExplodeReached", false);
     let plan = stage_document(executor.root(), false);
-    match shown.on_top {
-        Some(name) => out.document("winningPlan", |top| {
-            top.append("stage", name);
-            top.append("inputStage", plan);
-        }),
+    match &shown.on_top {
+        Some(OnTop::Count { .. }) => {
+            out.append("winningPlan", doc! { "stage": "COUNT", "inputStage": plan });
+        }
+        Some(OnTop::Projection { projection }) => {
+            let stage = doc! { "stage": "PROJECTION_COVERED", "transformBy": projection, "inputStage": plan };
+            out.append("winningPlan", stage);
+        }
         None => out.append("winningPlan", plan),
     }
     out.array("rejectedPlans", |rejected| {
@@ -49,6 +66,48 @@ pub(super) fn planner_section(executor: &Executor, shown: &Shown<'_>) -> Doc {
         }
     });
     out.finish()
+}
+
+/// What running a plan cost, with what the command did on top of it.
+pub(super) fn execution_section(executor: &Executor, shown: &Shown<'_>, duration_ms: u64, verbosity: Verbosity) -> Doc {
+    let plain = execution_stats(executor, duration_ms, verbosity);
+    let root = visible(executor.root());
+    let below = stage_document(root, true);
+    let (stages, returned) = match &shown.on_top {
+        None => return plain,
+        Some(OnTop::Count { skipped }) => {
+            let counted = root.counts().advanced;
+            (count_stage("COUNT", &root.counts(), counted, *skipped, Some(below)), 0)
+        }
+        Some(OnTop::Projection { projection }) => {
+            let mut stage = DocBuilder::new();
+            stage.append("stage", "PROJECTION_COVERED");
+            append_counts(&root.counts(), root.counts().advanced, &mut stage);
+            stage.append("transformBy", projection);
+            stage.append("inputStage", below);
+            (stage.finish(), root.counts().advanced)
+        }
+    };
+    let mut out = DocBuilder::new();
+    for element in plain.elements() {
+        match &**element.name {
+            b"nReturned" => out.append("nReturned", int(returned)),
+            b"executionStages" => out.append("executionStages", &stages),
+            _ => out.append_element(element),
+        }
+    }
+    out.finish()
+}
+
+/// A stage that counts what comes out of another, or what is known without one.
+pub(super) fn count_stage(name: &str, counts: &Counts, counted: u64, skipped: u64, below: Option<Doc>) -> Doc {
+    let mut stage = DocBuilder::new();
+    stage.append("stage", name);
+    append_counts(counts, 0, &mut stage);
+    stage.append("nCounted", int(counted));
+    stage.append("nSkipped", int(skipped));
+    stage.append_some("inputStage", below);
+    stage.finish()
 }
 
 /// What running a plan cost.
@@ -97,7 +156,7 @@ pub(super) fn stage_document(node: &StageNode, with_run: bool) -> Doc {
     let mut out = DocBuilder::new();
     out.append("stage", node.name());
     if with_run {
-        append_counts(node, &mut out);
+        append_counts(&node.counts(), node.counts().advanced, &mut out);
     }
     node.stage().describe(&mut out);
     if with_run {
@@ -113,12 +172,11 @@ pub(super) fn stage_document(node: &StageNode, with_run: bool) -> Doc {
     out.finish()
 }
 
-fn append_counts(node: &StageNode, out: &mut DocBuilder) {
-    let counts = node.counts();
-    out.append("nReturned", int(counts.advanced));
+fn append_counts(counts: &Counts, returned: u64, out: &mut DocBuilder) {
+    out.append("nReturned", int(returned));
     out.append("executionTimeMillisEstimate", 0_i32);
     out.append("works", int(counts.works));
-    out.append("advanced", int(counts.advanced));
+    out.append("advanced", int(returned));
     out.append("needTime", int(counts.need_time));
     out.append("needYield", int(counts.need_yield));
     out.append("saveState", int(counts.saves));

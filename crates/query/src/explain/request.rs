@@ -1,17 +1,18 @@
 //! Explaining each kind of request.
 
 use super::Verbosity;
-use super::render::{Shown, execution_stats, planner_section};
+use super::render::{OnTop, Shown, count_stage, execution_section, execution_stats, planner_section};
 use crate::executor::{CountingSink, Executor, drive};
 use crate::pipeline::{PipelineExecutor, StageProvider};
 use crate::plan_cache::indexes_of;
-use crate::request::{AggregateRequest, CountRequest, DeleteRequest, FindRequest, UpdateRequest};
+use crate::read::distinct_plan;
+use crate::request::{AggregateRequest, CountRequest, DeleteRequest, DistinctRequest, FindRequest, UpdateRequest};
 use crate::shape::{plan_cache_key, query_hash, shape};
-use crate::stage::{MultiPlanStage, ReturnedImage, Step};
-use crate::{CanonicalQuery, FindPlan, QueryEngine};
+use crate::stage::{Counts, MultiPlanStage, ReturnedImage, Step, build};
+use crate::{CanonicalQuery, FindPlan, QueryEngine, engine};
 use pando_base::{Namespace, Result};
 use pando_catalog::Collection;
-use pando_doc::{ArrayBuilder, Doc, DocBuilder, doc};
+use pando_doc::{ArrayBuilder, Doc, DocBuilder, DocRef, doc};
 use pando_expr::{MatchExpression, ParseContext};
 use pando_operation::Operation;
 use std::sync::Arc;
@@ -48,12 +49,43 @@ impl QueryEngine {
     ) -> Result<Doc> {
         request.validate()?;
         let collection = self.collections.open(operation, &request.namespace)?;
-        if collection.is_some() && self.known_count(operation, request, collection.as_deref())?.is_some() {
-            return Ok(fast_count(&request.namespace, verbosity));
+        let known = self.known_count(operation, request, collection.as_deref())?;
+        if let Some(count) = known.filter(|_| collection.is_some()) {
+            return Ok(fast_count(&request.namespace, count, skipped(request), verbosity));
         }
         let mut executor = self.count_executor(operation, request, collection.as_ref())?;
         let query = self.filter_query(&request.namespace, &request.filter, operation, &request.collation)?;
-        let shown = shown(&request.namespace, &query, collection.as_deref(), Some("COUNT"));
+        let on_top = Some(OnTop::Count { skipped: skipped(request) });
+        let shown = shown(&request.namespace, &query, collection.as_deref(), on_top);
+        self.explain(operation, &mut executor, &shown, verbosity).await
+    }
+
+    /// Explains a look for distinct values. Views are the caller's business.
+    pub async fn explain_distinct(
+        &self,
+        operation: &mut Operation,
+        request: &DistinctRequest,
+        verbosity: Verbosity,
+    ) -> Result<Doc> {
+        request.validate()?;
+        let collection = self.collections.open(operation, &request.namespace)?;
+        let plan = match collection.as_deref().filter(|_| request.collation.is_empty()) {
+            Some(collection) if collection.options.collation.is_none() => distinct_plan(request, collection)?,
+            _ => None,
+        };
+        let (Some(collection), Some(plan)) = (&collection, plan) else {
+            let mut find = FindRequest::new(request.namespace.clone()).with_filter(request.filter.clone());
+            (find.hint, find.collation) = (request.hint.clone(), request.collation.clone());
+            return self.explain_find(operation, &find, verbosity).await;
+        };
+        let context = self.build_context(collection, &Arc::new(engine::matches_all()), None);
+        let (root, namespace) = (build(&plan, &context)?, request.namespace.clone());
+        let known = Some(Arc::clone(collection));
+        let mut executor = Executor::new(root, namespace, known, self.yield_policy(), plan.summary());
+        let query = self.filter_query(&request.namespace, &request.filter, operation, &request.collation)?;
+        let projection = doc! { (request.key.as_str()): 1, "_id": 0 };
+        let on_top = Some(OnTop::Projection { projection });
+        let shown = shown(&request.namespace, &query, Some(collection), on_top);
         self.explain(operation, &mut executor, &shown, verbosity).await
     }
 
@@ -136,7 +168,7 @@ impl QueryEngine {
         out.append("explainVersion", "1");
         out.append("queryPlanner", planner_section(executor, shown));
         if verbosity >= Verbosity::ExecutionStats {
-            out.append("executionStats", execution_stats(executor, duration_ms, verbosity));
+            out.append("executionStats", execution_section(executor, shown, duration_ms, verbosity));
         }
         Ok(out.finish())
     }
@@ -162,7 +194,7 @@ fn shown<'s>(
     namespace: &'s Namespace,
     query: &CanonicalQuery,
     collection: Option<&Collection>,
-    on_top: Option<&'static str>,
+    on_top: Option<OnTop>,
 ) -> Shown<'s> {
     let shape = shape(query);
     Shown {
@@ -174,13 +206,23 @@ fn shown<'s>(
     }
 }
 
-fn fast_count(namespace: &Namespace, verbosity: Verbosity) -> Doc {
+/// How many documents a count leaves out.
+fn skipped(request: &CountRequest) -> u64 {
+    request.skip.map_or(0, i64::unsigned_abs)
+}
+
+/// The number of a collection's documents is known.
+fn fast_count(namespace: &Namespace, count: u64, skipped: u64, verbosity: Verbosity) -> Doc {
     let plan = doc! { "stage": "RECORD_STORE_FAST_COUNT" };
     let mut out = DocBuilder::new();
     out.append("explainVersion", "1");
     out.document("queryPlanner", |planner| {
         planner.append("namespace", namespace.as_str());
         planner.append("indexFilterSet", false);
+        planner.append("parsedQuery", DocRef::EMPTY);
+        planner.append("maxIndexedOrSolutionsReached", false);
+        planner.append("maxIndexedAndSolutionsReached", false);
+        planner.append("maxScansToExplodeReached", false);
         planner.append("winningPlan", &plan);
         planner.append("rejectedPlans", pando_doc::ArrayRef::EMPTY);
     });
@@ -191,7 +233,8 @@ fn fast_count(namespace: &Namespace, verbosity: Verbosity) -> Doc {
             stats.append("executionTimeMillis", 0_i32);
             stats.append("totalKeysExamined", 0_i32);
             stats.append("totalDocsExamined", 0_i32);
-            stats.append("executionStages", &plan);
+            let counts = Counts { works: 1, is_finished: true, ..Counts::default() };
+            stats.append("executionStages", count_stage("RECORD_STORE_FAST_COUNT", &counts, count, skipped, None));
         });
     }
     out.finish()

@@ -115,6 +115,7 @@ impl QueryEngine {
     ) -> Result<Aggregation> {
         let collection = self.collections.open(operation, &request.namespace)?;
         if collection.is_none()
+            && !asks_about_namespace(&request.pipeline)
             && let Some(view) = self.collections.view(&request.namespace)?
         {
             return self.aggregate(operation, &with_view(request, &view), provider);
@@ -195,6 +196,12 @@ impl QueryEngine {
         let source = chain(rest, Box::new(ExecutorSource(Box::new(executor))))?;
         Ok((source, summary))
     }
+}
+
+/// True for a pipeline that is about the collection or view itself, not about its documents.
+fn asks_about_namespace(pipeline: &[Doc]) -> bool {
+    let first = pipeline.first().and_then(|stage| stage.view().first());
+    first.is_some_and(|stage| stage.name == "$collStats")
 }
 
 /// Gives the planner what it can do of the first stages: filters, then an order, then a limit.

@@ -2,3 +2,5 @@
 
 mod count;
 mod distinct;
+
+pub(crate) use distinct::distinct_plan;

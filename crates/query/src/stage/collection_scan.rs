@@ -77,6 +77,11 @@ impl CollectionScanStage {
         }
     }
 
+    /// True if it may not go on where the record that it stood on has gone: it could have missed others that went after it.
+    fn minds_its_place(&self) -> bool {
+        self.plan.tailable || (self.collection.is_capped() && self.plan.direction == Direction::Forward)
+    }
+
     fn is_beyond(&self, id: &RecordId) -> bool {
         match self.plan.direction {
             Direction::Forward => self.plan.max.as_ref().is_some_and(|max| id > max),
@@ -106,7 +111,7 @@ impl Stage for CollectionScanStage {
         }
         self.documents_examined += 1;
         self.needs_place = false;
-        if self.plan.tailable {
+        if self.minds_its_place() {
             self.last = Some(id.clone());
         }
         if !matches {
@@ -127,7 +132,7 @@ impl Stage for CollectionScanStage {
 
     fn restore(&mut self, operation: &mut Operation, collection: &Arc<Collection>) -> Result<()> {
         self.collection = Arc::clone(collection);
-        if let Some(last) = self.last.as_ref().filter(|_| self.plan.tailable && self.documents_examined > 0) {
+        if let Some(last) = self.last.as_ref().filter(|_| self.minds_its_place() && self.documents_examined > 0) {
             let mut probe = self.collection.records.cursor(self.plan.direction);
             if probe.seek_exact(&mut operation.recovery_unit, last)?.is_none() {
                 return Err(position_lost(last));

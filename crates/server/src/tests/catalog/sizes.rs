@@ -47,6 +47,24 @@ fn u18_sizes_are_told() {
 }
 
 #[test]
+fn u18_stages_tell_of_collections_and_indexes() {
+    run(async {
+        let mut node = node().await;
+        node.insert("c", &numbered(20)).await;
+        node.ok(doc! { "createIndexes": "c", "indexes": [{ "key": { "a": 1 }, "name": "a_1" }] }).await;
+        node.ok(doc! { "create": "v", "viewOn": "c" }).await;
+        let ask = |target: &str, stage: Doc| doc! { "aggregate": target, "pipeline": [stage], "cursor": {} };
+        assert_eq!(node.code(ask("v", doc! { "$collStats": { "storageStats": {} } })).await, 166);
+
+        node.find("c", doc! { "a": 3 }).await;
+        let reply = node.ok(ask("c", doc! { "$indexStats": {} })).await;
+        let indexes = batch(&reply, "firstBatch");
+        assert_eq!(indexes.iter().map(|index| text(index, "name")).collect::<Vec<_>>(), ["_id_", "a_1"]);
+        assert_eq!(part(&indexes[1], "accesses").get("ops"), Some(Value::Int64(1)));
+    });
+}
+
+#[test]
 fn u18_databases_are_listed() {
     run(async {
         let mut node = node().await;
