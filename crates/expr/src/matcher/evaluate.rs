@@ -36,7 +36,8 @@ impl<'e> Evaluation<'e> {
         match node {
             Node::Leaf(leaf) => self.leaf(leaf, doc),
             Node::And(children) => children.iter().all(|child| self.node(child, doc)),
-            Node::Or(children) => children.iter().any(|child| self.node(child, doc)),
+            // Which alternative it was is left open, so the place is, too.
+            Node::Or(children) => self.quietly(|walk| children.iter().any(|child| walk.node(child, doc))),
             Node::Nor(children) => !self.quietly(|walk| children.iter().any(|child| walk.node(child, doc))),
             Node::Not(child) => !self.quietly(|walk| walk.node(child, doc)),
             Node::AlwaysTrue => true,
@@ -45,7 +46,7 @@ impl<'e> Evaluation<'e> {
         }
     }
 
-    /// What a negation finds is no detail of the match.
+    /// What a negation or an alternative finds is no detail of the match.
     fn quietly(&mut self, walk: impl FnOnce(&mut Self) -> bool) -> bool {
         let details = self.details.take();
         let is_match = walk(self);

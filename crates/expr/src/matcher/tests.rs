@@ -24,6 +24,10 @@ fn u4_details_name_the_place_that_matched() {
     assert_eq!(index_of(doc! { "a": 1, "b": 7 }, doc! { "a": [1], "b": [5, 6, 7] }), at("2"));
     assert_eq!(index_of(doc! { "a": 1, "b": { "$ne": 9 } }, doc! { "a": [0, 1], "b": [5] }), at("1"));
     assert_eq!(index_of(doc! { "a": 3 }, doc! { "a": [1] }), None);
+    // Alternatives tell nothing, unless they are a list.
+    let row = doc! { "a": [1, 2], "b": [5] };
+    assert_eq!(index_of(doc! { "$or": [{ "a": 2 }, { "b": 5 }] }, row.clone()), at("-"));
+    assert_eq!(index_of(doc! { "a": { "$in": [2, 9] } }, row), at("1"));
 }
 
 #[test]
