@@ -9,29 +9,28 @@
 //! and nothing large is freed, while it is held.
 
 use crate::block::compression::DictionaryShelf;
-use crate::prefetch::prefetch_at;
-use arc_swap::{ArcSwapOption, Guard};
+use arc_swap::{ArcSwapAny, Guard, RefCnt};
 use parking_lot::Mutex;
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
 
-/// A place for something that can be loaded again.
-pub(crate) struct Resident<T> {
-    value: ArcSwapOption<T>,
+/// A place for something that can be loaded again; `P` is the counted pointer to it.
+pub(crate) struct Resident<P: RefCnt> {
+    value: ArcSwapAny<Option<P>>,
     used: AtomicBool,
 }
 
-impl<T> Default for Resident<T> {
+impl<P: RefCnt> Default for Resident<P> {
     fn default() -> Self {
-        Resident { value: ArcSwapOption::const_empty(), used: AtomicBool::new(false) }
+        Resident { value: ArcSwapAny::new(None), used: AtomicBool::new(false) }
     }
 }
 
-impl<T> Resident<T> {
+impl<P: RefCnt> Resident<P> {
     /// What is there. Marks it as used.
     #[inline]
-    pub(crate) fn get(&self) -> Guard<Option<Arc<T>>> {
+    pub(crate) fn get(&self) -> Guard<Option<P>> {
         if !self.used.load(Ordering::Relaxed) {
             self.used.store(true, Ordering::Relaxed);
         }
@@ -40,30 +39,16 @@ impl<T> Resident<T> {
 
     /// What is there, for a scan: passing by once does not count as use.
     #[inline]
-    pub(crate) fn peek(&self) -> Option<Arc<T>> {
+    pub(crate) fn peek(&self) -> Option<P> {
         self.value.load_full()
     }
 
     /// Shows what is there, if anything, without taking hold of it.
     #[inline]
-    pub(crate) fn glance(&self, look: impl FnOnce(&T)) {
+    pub(crate) fn glance(&self, look: impl FnOnce(&P)) {
         if let Some(value) = &*self.value.load() {
             look(value);
         }
-    }
-
-    /// Lets the processor fetch what is there, without waiting for it.
-    #[inline]
-    pub(crate) fn touch(&self) {
-        if let Some(value) = &*self.value.load() {
-            prefetch_at(Arc::as_ptr(value));
-        }
-    }
-
-    /// True if something is there.
-    #[inline]
-    pub(crate) fn is_loaded(&self) -> bool {
-        self.value.load().is_some()
     }
 
     /// Empties the place: what was there has moved.
@@ -71,7 +56,7 @@ impl<T> Resident<T> {
         self.value.store(None);
     }
 
-    fn fill(&self, value: Arc<T>, used: bool) {
+    fn fill(&self, value: P, used: bool) {
         self.used.store(used, Ordering::Relaxed);
         self.value.store(Some(value));
     }
@@ -95,12 +80,12 @@ pub(crate) struct Place {
 }
 
 /// Clears the mark of use of one place of a list.
-pub(crate) fn take_used<T>(places: &[Resident<T>], index: u32) -> bool {
+pub(crate) fn take_used<P: RefCnt>(places: &[Resident<P>], index: u32) -> bool {
     places.get(index as usize).is_some_and(|place| place.used.swap(false, Ordering::Relaxed))
 }
 
 /// Empties one place of a list.
-pub(crate) fn evict<T>(places: &[Resident<T>], index: u32) {
+pub(crate) fn evict<P: RefCnt>(places: &[Resident<P>], index: u32) {
     if let Some(place) = places.get(index as usize) {
         place.value.store(None);
     }
@@ -226,17 +211,23 @@ impl BlockCache {
     }
 
     /// Puts a loaded block into its place, on probation.
-    pub(crate) fn admit_block<T>(&self, slot: &Resident<T>, value: Arc<T>, landlord: Weak<dyn Landlord>, place: Place) {
+    pub(crate) fn admit_block<P: RefCnt>(
+        &self,
+        slot: &Resident<P>,
+        value: P,
+        landlord: Weak<dyn Landlord>,
+        place: Place,
+    ) {
         slot.fill(value, false);
         self.queues.lock().probation.push_back(Tenant { landlord, place });
         self.shrink();
     }
 
     /// Puts a loaded index or filter partition into its place; they stay longer, since many blocks hang on them.
-    pub(crate) fn admit_partition<T>(
+    pub(crate) fn admit_partition<P: RefCnt>(
         &self,
-        slot: &Resident<T>,
-        value: Arc<T>,
+        slot: &Resident<P>,
+        value: P,
         landlord: Weak<dyn Landlord>,
         place: Place,
     ) {

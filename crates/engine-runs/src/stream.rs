@@ -35,7 +35,7 @@ pub struct StreamOptions {
 #[derive(Clone)]
 enum Content {
     Deleted,
-    Stored { part: Arc<Part>, block: Arc<Block>, entry: Entry },
+    Stored { part: Arc<Part>, block: Block, entry: Entry },
 }
 
 #[derive(Clone)]
@@ -159,7 +159,7 @@ impl VersionStream {
     /// The value of the current version; `None` for a deletion.
     pub fn value(&self) -> Result<Option<Bytes>> {
         match self.current.as_ref().map(|found| &found.content) {
-            Some(Content::Stored { part, block, entry }) => part.core.value(block, entry).map(Some),
+            Some(Content::Stored { part, block, entry }) => part.core.value(block.clone(), entry).map(Some),
             _ => Ok(None),
         }
     }
@@ -324,7 +324,7 @@ impl VersionStream {
     }
 }
 
-fn live(part: &Arc<Part>, block: &Arc<Block>, entry: &Entry) -> Option<Found> {
+fn live(part: &Arc<Part>, block: &Block, entry: &Entry) -> Option<Found> {
     if !entry.stamp.is_alive(part.fence()) {
         return None;
     }

@@ -77,7 +77,7 @@ impl TableRuns {
             Located::Erased(stamp) => Lookup::Deleted { stamp },
             Located::Entry(_, entry) if entry.is_deleted() => Lookup::Deleted { stamp: entry.stamp },
             Located::Entry(block, entry) => {
-                Lookup::Found { value: part.core.value(&block, &entry)?, stamp: entry.stamp }
+                Lookup::Found { value: part.core.value(block, &entry)?, stamp: entry.stamp }
             }
         })
     }

@@ -1,10 +1,17 @@
 //! What happened so far, for statistics.
 
+use crate::spread;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// A number that only grows.
+const SHARDS: usize = 8;
+
+/// A number that only grows, in several pieces: reads and commits count, and threads must not meet over that.
 #[derive(Default)]
-pub struct Counter(AtomicU64);
+pub struct Counter([Shard; SHARDS]);
+
+#[derive(Default)]
+#[repr(align(64))]
+struct Shard(AtomicU64);
 
 impl Counter {
     /// One more.
@@ -14,12 +21,12 @@ impl Counter {
 
     /// Some more.
     pub fn add(&self, amount: u64) {
-        self.0.fetch_add(amount, Ordering::Relaxed);
+        self.0[spread::thread_number() % SHARDS].0.fetch_add(amount, Ordering::Relaxed);
     }
 
     /// So far.
     pub fn value(&self) -> u64 {
-        self.0.load(Ordering::Relaxed)
+        self.0.iter().map(|shard| shard.0.load(Ordering::Relaxed)).sum()
     }
 }
 

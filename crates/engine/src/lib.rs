@@ -41,6 +41,7 @@ mod redo;
 mod registry;
 mod rollback;
 mod salvage;
+mod spread;
 mod table;
 mod timestamps;
 mod transaction;

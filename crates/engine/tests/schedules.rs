@@ -31,10 +31,14 @@ enum Broken {
     PublishedEarly,
     /// The pruner collects the open snapshots first and reads the watermark afterwards.
     WatermarkAfterCollection,
-    /// Nothing, but snapshots are registered in the copy below: what `RegisteredLate` is compared with.
+    /// Nothing, but snapshots are registered in the copies below: what the next two are compared with.
     NoInCopy,
-    /// A snapshot reads the watermark first and is registered afterwards.
+    /// A snapshot reads the watermark first and is registered afterwards, in the list behind a lock.
     RegisteredLate,
+    /// Nothing, but snapshots are registered in the copied places.
+    NoInPlaces,
+    /// A snapshot is registered in a place and does not look at the watermark again.
+    Unconfirmed,
     /// A prepare takes a sequence but does not tell: readers pass the transaction by.
     PreparedUntold,
 }
@@ -58,10 +62,19 @@ struct World {
     committed_at: [AtomicU64; 8],
 }
 
-/// A copy of the registry of snapshots, small enough to be broken.
-#[derive(Default)]
+/// Nobody is in a copied place.
+const FREE: u64 = u64::MAX;
+
+/// A copy of the registry of snapshots, small enough to be broken: its list and its places.
 struct CopiedSnapshots {
     open: Mutex<Vec<u64>>,
+    places: [AtomicU64; 4],
+}
+
+impl Default for CopiedSnapshots {
+    fn default() -> Self {
+        CopiedSnapshots { open: Mutex::default(), places: std::array::from_fn(|_| AtomicU64::new(FREE)) }
+    }
 }
 
 impl CopiedSnapshots {
@@ -70,17 +83,46 @@ impl CopiedSnapshots {
         let mut open = self.open.lock().unwrap();
         let sequence = early.unwrap_or_else(|| watermark.published());
         open.push(sequence);
-        CopiedTicket { snapshots: self.clone(), sequence }
+        CopiedTicket { snapshots: self.clone(), place: None, sequence }
+    }
+
+    /// In the first free place; there are as many as a program has readers.
+    fn enter(self: &Arc<Self>, watermark: &Watermark, confirm: bool) -> CopiedTicket {
+        let mut sequence = watermark.published();
+        let free =
+            |place: &AtomicU64| place.compare_exchange(FREE, sequence, Ordering::SeqCst, Ordering::SeqCst).is_ok();
+        let place = self.places.iter().position(free).unwrap();
+        while confirm {
+            let published = watermark.published();
+            if published == sequence {
+                break;
+            }
+            sequence = published;
+            self.places[place].store(sequence, Ordering::SeqCst);
+        }
+        CopiedTicket { snapshots: self.clone(), place: Some(place), sequence }
+    }
+
+    fn collect(&self) -> Vec<u64> {
+        let entered = self.places.iter().map(|place| place.load(Ordering::SeqCst)).filter(|entered| *entered != FREE);
+        let mut all: Vec<u64> = entered.collect();
+        all.extend(self.open.lock().unwrap().iter());
+        all
     }
 }
 
 struct CopiedTicket {
     snapshots: Arc<CopiedSnapshots>,
+    place: Option<usize>,
     sequence: u64,
 }
 
 impl Drop for CopiedTicket {
     fn drop(&mut self) {
+        if let Some(place) = self.place {
+            self.snapshots.places[place].store(FREE, Ordering::SeqCst);
+            return;
+        }
         if let Ok(mut open) = self.snapshots.open.lock()
             && let Some(place) = open.iter().position(|sequence| *sequence == self.sequence)
         {
@@ -164,12 +206,16 @@ impl World {
     }
 
     fn open(&self) -> Reader {
-        let late = self.broken == Broken::RegisteredLate;
-        if !late && self.broken != Broken::NoInCopy {
-            let ticket = self.snapshots.open(Timestamp::MAX);
-            return Reader { view: view_of(ticket), _copied: None };
-        }
-        let copied = self.copy.open(&self.watermark, late);
+        let copied = match self.broken {
+            Broken::NoInCopy => self.copy.open(&self.watermark, false),
+            Broken::RegisteredLate => self.copy.open(&self.watermark, true),
+            Broken::NoInPlaces => self.copy.enter(&self.watermark, true),
+            Broken::Unconfirmed => self.copy.enter(&self.watermark, false),
+            _ => {
+                let ticket = self.snapshots.open(Timestamp::MAX);
+                return Reader { view: view_of(ticket), _copied: None };
+            }
+        };
         // The view wants a ticket of the real registry: one that nobody collects has the same sequence.
         let alone = Arc::new(Snapshots::new(Arc::new(Watermark::new(copied.sequence))));
         Reader { view: view_of(alone.open(Timestamp::MAX)), _copied: Some(copied) }
@@ -178,7 +224,7 @@ impl World {
     /// The pruner's look: what is open, and the watermark from before.
     fn retention(&self) -> RetentionPoint {
         let mut collected = self.snapshots.collect();
-        collected.sequences.extend(self.copy.open.lock().unwrap().iter());
+        collected.sequences.extend(self.copy.collect());
         collected.sequences.sort_unstable();
         let horizon = match self.broken == Broken::WatermarkAfterCollection {
             true => self.watermark.published(),
@@ -453,4 +499,10 @@ fn x4_collecting_before_the_watermark_would_be_found() {
 fn x4_registering_after_the_watermark_would_be_found() {
     explore(|| pruning(Broken::NoInCopy));
     must_fail(&["what the snapshot reads was dropped"], || pruning(Broken::RegisteredLate));
+}
+
+#[test]
+fn x4_a_place_that_is_not_confirmed_would_be_found() {
+    explore(|| pruning(Broken::NoInPlaces));
+    must_fail(&["what the snapshot reads was dropped"], || pruning(Broken::Unconfirmed));
 }

@@ -7,17 +7,21 @@
 //! behind them, and one entry; stepping either way is a subtraction or addition. Slots are not stored: they would cost a
 //! tenth of an index on disk.
 //!
+//! Counter, slots and payload are one piece of memory: whoever follows a pointer to a block waits for one line of it to find
+//! the entry's place and for one more to read it, and can ask for the first lines before anything of it is known.
+//!
 //! Invariant: after [`Block::decode`] every slot's entry parses, so later parsing cannot fail; should it ever, the
 //! entry reads as empty instead of panicking.
 
 use crate::cache::Charge;
-use crate::prefetch::prefetch;
+use crate::prefetch::{prefetch, prefetch_at};
 use crate::wire::Reader;
 use crate::{ReadPoint, Stamp};
 use bytes::Bytes;
 use pando_base::Timestamp;
 use std::cmp::Ordering;
 use std::ops::Range;
+use triomphe::{Arc, ThinArc};
 
 /// The version deletes the key.
 pub(crate) const FLAG_DELETED: u8 = 1;
@@ -126,14 +130,33 @@ impl Entry {
     }
 }
 
-/// A block in memory.
-pub(crate) struct Block {
-    /// Slots, then the payload.
-    bytes: Bytes,
+/// What a block knows of itself.
+pub(crate) struct BlockHeader {
     count: u32,
     prefix_start: u32,
     prefix_length: u32,
-    _charge: Option<Charge>,
+    charge: Option<Charge>,
+}
+
+/// A block as the cache keeps it: header, slots, payload.
+pub(crate) type SharedBlock = ThinArc<BlockHeader, u8>;
+
+/// A block in memory; clones share it.
+#[derive(Clone)]
+pub(crate) struct Block {
+    shared: SharedBlock,
+}
+
+/// A value that keeps its block in memory.
+struct ValueInBlock {
+    block: Block,
+    range: Range<usize>,
+}
+
+impl AsRef<[u8]> for ValueInBlock {
+    fn as_ref(&self) -> &[u8] {
+        self.block.bytes().get(self.range.clone()).unwrap_or_default()
+    }
 }
 
 impl Block {
@@ -165,37 +188,67 @@ impl Block {
             buffer.get_mut(position * SLOT_BYTES..(position + 1) * SLOT_BYTES)?.copy_from_slice(&slot.to_le_bytes());
             at = entry.end();
         }
-        (at == end).then(|| Block {
-            bytes: Bytes::from(buffer),
+        let header = BlockHeader {
             count: u32::from(count),
             prefix_start: prefix_start as u32,
             prefix_length: prefix_length as u32,
-            _charge: None,
-        })
+            charge: None,
+        };
+        (at == end).then(|| Block { shared: ThinArc::from_header_and_slice(header, &buffer) })
+    }
+
+    /// The block that the cache keeps.
+    #[inline]
+    pub(crate) fn of(shared: &SharedBlock) -> Block {
+        Block { shared: shared.clone() }
+    }
+
+    /// A block that was taken from the cache.
+    #[inline]
+    pub(crate) fn new(shared: SharedBlock) -> Block {
+        Block { shared }
+    }
+
+    /// What the cache is to keep.
+    pub(crate) fn shared(&self) -> SharedBlock {
+        self.shared.clone()
+    }
+
+    /// Slots, then the payload.
+    #[inline]
+    fn bytes(&self) -> &[u8] {
+        &self.shared.slice
     }
 
     /// The bytes that this block keeps in memory.
     pub(crate) fn size_bytes(&self) -> usize {
-        self.bytes.len() + std::mem::size_of::<Block>() + 64
+        self.bytes().len() + size_of::<BlockHeader>() + 32
     }
 
     /// Counts the block in the cache's budget until it is dropped.
     pub(crate) fn charged(mut self, charge: Charge) -> Block {
-        self._charge = Some(charge);
+        self.shared.with_arc_mut(|shared| {
+            let content = Arc::get_mut(shared);
+            debug_assert!(content.is_some(), "a block is counted before it is shared");
+            if let Some(content) = content {
+                content.header_mut().charge = Some(charge);
+            }
+        });
         self
     }
 
     /// How many entries there are.
     #[inline]
     pub(crate) fn count(&self) -> usize {
-        self.count as usize
+        self.shared.header.header.count as usize
     }
 
     /// What all keys begin with.
     #[inline]
     pub(crate) fn prefix(&self) -> &[u8] {
-        let start = self.prefix_start as usize;
-        self.bytes.get(start..start + self.prefix_length as usize).unwrap_or_default()
+        let header = &self.shared.header.header;
+        let start = header.prefix_start as usize;
+        self.bytes().get(start..start + header.prefix_length as usize).unwrap_or_default()
     }
 
     /// The entry at a position below [`Block::count`].
@@ -203,7 +256,7 @@ impl Block {
     pub(crate) fn entry(&self, position: usize) -> Entry {
         debug_assert!(position < self.count());
         let offset = self.slot(position) >> 32;
-        let entry = parse(&self.bytes, offset as usize);
+        let entry = parse(self.bytes(), offset as usize);
         debug_assert!(entry.is_some(), "checked when the block was decoded");
         entry.unwrap_or_default()
     }
@@ -214,40 +267,45 @@ impl Block {
     pub(crate) fn touch(&self, position: usize) {
         if position < self.count() {
             let offset = (self.slot(position) >> 32) as usize;
-            prefetch(self.bytes.get(offset..).unwrap_or_default());
+            prefetch(self.bytes().get(offset..).unwrap_or_default());
         }
     }
 
-    /// Loads slots, prefix and the beginning of the first entry into the processor's cache.
+    /// Loads header, slots, prefix and the beginning of the first entry into the processor's cache, without a look at any of
+    /// it: nothing is waited for.
     #[inline]
-    pub(crate) fn touch_front(&self) {
-        prefetch(&self.bytes);
-        prefetch(self.bytes.get(128..).unwrap_or_default());
+    pub(crate) fn touch_front(shared: &SharedBlock) {
+        let start = ThinArc::as_ptr(shared).cast::<u8>();
+        prefetch_at(start);
+        prefetch_at(start.wrapping_add(128));
+    }
+
+    /// Loads the beginning of the last entry, for which the slots are looked at.
+    #[inline]
+    pub(crate) fn touch_last(shared: &SharedBlock) {
+        let last = (shared.header.header.count as usize).wrapping_sub(1);
+        let offset = (slot(&shared.slice, last) >> 32) as usize;
+        prefetch(shared.slice.get(offset..).unwrap_or_default());
     }
 
     /// What follows the prefix in the entry's key.
     #[inline]
     pub(crate) fn suffix(&self, entry: &Entry) -> &[u8] {
         let start = entry.suffix_start as usize;
-        self.bytes.get(start..start + entry.suffix_length as usize).unwrap_or_default()
+        self.bytes().get(start..start + entry.suffix_length as usize).unwrap_or_default()
     }
 
     /// The entry's value or reference.
     #[inline]
     pub(crate) fn value(&self, entry: &Entry) -> &[u8] {
         let start = entry.suffix_start as usize + entry.suffix_length as usize;
-        self.bytes.get(start..start + entry.value_length as usize).unwrap_or_default()
+        self.bytes().get(start..start + entry.value_length as usize).unwrap_or_default()
     }
 
     /// The entry's value or reference, sharing the block's memory.
     #[inline]
-    pub(crate) fn value_bytes(&self, entry: &Entry) -> Bytes {
-        let start = entry.suffix_start as usize + entry.suffix_length as usize;
-        let end = start + entry.value_length as usize;
-        if end > self.bytes.len() {
-            return Bytes::new();
-        }
-        self.bytes.slice(start..end)
+    pub(crate) fn into_value(self, entry: &Entry) -> Bytes {
+        Bytes::from_owner(ValueInBlock { range: entry.value_start()..entry.end(), block: self })
     }
 
     /// Where an out-of-line value lies.
@@ -305,9 +363,7 @@ impl Block {
     /// Head in the low half, offset in the high half.
     #[inline]
     fn slot(&self, position: usize) -> u64 {
-        let start = position * SLOT_BYTES;
-        let slot = self.bytes.get(start..start + SLOT_BYTES).and_then(|slot| slot.first_chunk());
-        slot.map_or(0, |slot| u64::from_le_bytes(*slot))
+        slot(self.bytes(), position)
     }
 
     #[inline]
@@ -324,6 +380,13 @@ impl Block {
         }
         low
     }
+}
+
+#[inline]
+fn slot(bytes: &[u8], position: usize) -> u64 {
+    let start = position.saturating_mul(SLOT_BYTES);
+    let slot = bytes.get(start..).and_then(|slots| slots.first_chunk());
+    slot.map_or(0, |slot| u64::from_le_bytes(*slot))
 }
 
 /// The first four bytes as a number that sorts like them.

@@ -14,6 +14,8 @@ use std::sync::Arc;
 
 /// Blocks passed in a row before the rest is read ahead.
 const SEQUENTIAL_BLOCKS: u32 = 4;
+/// How many entries ahead the processor is told what will be read: a step takes a third of the time that memory takes.
+const ENTRIES_AHEAD: usize = 3;
 /// How far is read ahead.
 const PREFETCH_BYTES: u64 = 512 << 10;
 
@@ -24,7 +26,7 @@ pub(crate) struct RunIterator {
     partition_position: usize,
     partition: Option<Arc<IndexPartition>>,
     block_position: usize,
-    block: Option<Arc<Block>>,
+    block: Option<Block>,
     position: usize,
     entry: Entry,
     key: Vec<u8>,
@@ -98,7 +100,7 @@ impl RunIterator {
 
     /// The block that holds the entry.
     #[inline]
-    pub(crate) fn block(&self) -> Option<&Arc<Block>> {
+    pub(crate) fn block(&self) -> Option<&Block> {
         self.block.as_ref()
     }
 
@@ -181,7 +183,7 @@ impl RunIterator {
         let Some(block) = &self.block else { return Ok(()) };
         if self.position + 1 < block.count() {
             self.position += 1;
-            block.touch(self.position + 1);
+            block.touch(self.position + ENTRIES_AHEAD);
             self.show(false);
             return Ok(());
         }
@@ -194,7 +196,7 @@ impl RunIterator {
         let Some(block) = &self.block else { return Ok(()) };
         if self.position > 0 {
             self.position -= 1;
-            block.touch(self.position.wrapping_sub(1));
+            block.touch(self.position.wrapping_sub(ENTRIES_AHEAD));
             self.show(false);
             return Ok(());
         }
@@ -299,7 +301,7 @@ impl RunIterator {
         self.sequential = self.sequential.saturating_add(1);
         self.block = match partition.block(self.block_position) {
             Some((frame, place)) => match place.peek() {
-                Some(block) => Some(block),
+                Some(block) => Some(Block::new(block)),
                 None => {
                     if self.sequential >= SEQUENTIAL_BLOCKS && direction == Direction::Forward {
                         read_ahead(part, frame.offset, &mut self.prefetched_to);
@@ -324,23 +326,22 @@ impl RunIterator {
     #[inline]
     fn touch_neighbours(&self, direction: Direction) {
         let (Some(block), Some(partition)) = (&self.block, &self.partition) else { return };
-        let (entry, next, after_next) = match direction {
-            Direction::Forward => (1, self.block_position.wrapping_add(1), self.block_position.wrapping_add(2)),
-            Direction::Backward => {
-                let position = self.block_position;
-                (block.count().wrapping_sub(2), position.wrapping_sub(1), position.wrapping_sub(2))
-            }
+        let (next, after_next) = match direction {
+            Direction::Forward => (self.block_position.wrapping_add(1), self.block_position.wrapping_add(2)),
+            Direction::Backward => (self.block_position.wrapping_sub(1), self.block_position.wrapping_sub(2)),
         };
-        block.touch(entry);
-        // One after the other: where the block's bytes lie must be there before they can be asked for.
+        (1..=ENTRIES_AHEAD).for_each(|step| match direction {
+            Direction::Forward => block.touch(step),
+            Direction::Backward => block.touch(block.count().wrapping_sub(1 + step)),
+        });
         if let Some((_, place)) = partition.block(after_next) {
-            place.touch();
+            place.glance(Block::touch_front);
         }
-        if let Some((_, place)) = partition.block(next) {
-            place.glance(|block| match direction {
-                Direction::Forward => block.touch_front(),
-                Direction::Backward => block.touch(block.count().wrapping_sub(1)),
-            });
+        // Backward, the slots must be there before the last entry can be asked for; the last step asked for them.
+        if direction == Direction::Backward
+            && let Some((_, place)) = partition.block(next)
+        {
+            place.glance(Block::touch_last);
         }
     }
 }

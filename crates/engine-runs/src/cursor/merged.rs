@@ -32,7 +32,7 @@ enum Place {
 /// Where the version that is shown lies.
 enum Source {
     Iterator(usize),
-    History { part: Arc<Part>, block: Arc<Block>, entry: Entry },
+    History { part: Arc<Part>, block: Block, entry: Entry },
 }
 
 /// What became of a key.
@@ -186,7 +186,7 @@ impl RunCursor {
     #[inline]
     pub fn value(&self) -> Result<Bytes> {
         let Some((part, block, entry)) = self.version() else { return Ok(Bytes::new()) };
-        part.core.value(block, entry)
+        part.core.value(block.clone(), entry)
     }
 
     /// The value as a slice.
@@ -199,7 +199,7 @@ impl RunCursor {
         if let Some(value) = self.loaded.get() {
             return Ok(value);
         }
-        let value = part.core.value(block, entry)?;
+        let value = part.core.value(block.clone(), entry)?;
         Ok(self.loaded.get_or_init(|| value))
     }
 

@@ -196,7 +196,7 @@ impl<'a> Section<'a> {
             return Some(None);
         }
         if !version.entry.is_out_of_line() {
-            return Some(Some(version.block.value_bytes(&version.entry)));
+            return Some(Some(version.block.clone().into_value(&version.entry)));
         }
         let reference = version.block.reference(&version.entry)?;
         let handle = FrameHandle { offset: reference.offset, length: reference.frame_length };
@@ -208,7 +208,7 @@ impl<'a> Section<'a> {
 /// One version in a block.
 struct Found {
     key: Bytes,
-    block: Arc<Block>,
+    block: Block,
     entry: Entry,
     offset: u64,
 }
@@ -217,7 +217,7 @@ struct Found {
 struct Entries<'a> {
     section: &'a Section<'a>,
     frames: Box<dyn Iterator<Item = &'a FrameInfo> + 'a>,
-    block: Option<(Arc<Block>, u64)>,
+    block: Option<(Block, u64)>,
     position: usize,
 }
 
@@ -240,7 +240,7 @@ impl<'a> Entries<'a> {
             }
             let frame = self.frames.next()?;
             self.position = 0;
-            self.block = self.section.block(frame).map(|block| (Arc::new(block), frame.offset));
+            self.block = self.section.block(frame).map(|block| (block, frame.offset));
             if self.block.is_none() {
                 lost.push(Lost {
                     table: None,

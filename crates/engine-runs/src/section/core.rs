@@ -28,9 +28,9 @@ pub(crate) struct Root {
     pub(crate) data: PartitionList,
     pub(crate) history: PartitionList,
     dictionary: Option<Arc<ReadDictionary>>,
-    data_places: Box<[Resident<IndexPartition>]>,
-    history_places: Box<[Resident<IndexPartition>]>,
-    filter_places: Box<[Resident<Filter>]>,
+    data_places: Box<[Resident<Arc<IndexPartition>>]>,
+    history_places: Box<[Resident<Arc<IndexPartition>>]>,
+    filter_places: Box<[Resident<Arc<Filter>>]>,
     _charge: Charge,
 }
 
@@ -38,7 +38,7 @@ pub(crate) struct Root {
 enum Found {
     Missing,
     /// Perhaps: the block must be searched.
-    In(Arc<Block>),
+    In(Block),
 }
 
 /// A block as it was read.
@@ -213,25 +213,31 @@ impl SectionCore {
         side: Side,
         partition: &Arc<IndexPartition>,
         position: usize,
-    ) -> Result<Option<Arc<Block>>> {
+    ) -> Result<Option<Block>> {
         let Some((handle, place)) = partition.block(position) else { return Ok(None) };
         match &*place.get() {
-            Some(block) => Ok(Some(block.clone())),
+            Some(block) => Ok(Some(Block::of(block))),
             None => self.load_block(side, partition, position, handle).map(Some),
         }
     }
 
-    /// The newest entry of a key in a data block, in a block that may have no other entry.
+    /// The newest entry of a key in a data block, in a block that may have no other entry. Before a block is read,
+    /// `is_worth_reading` is asked.
     #[inline]
     pub(crate) fn find(
         self: &Arc<Self>,
         partition: &Arc<IndexPartition>,
         position: usize,
         key: &[u8],
-    ) -> Result<Option<(Arc<Block>, Entry)>> {
+        is_worth_reading: impl FnOnce() -> Result<bool>,
+    ) -> Result<Option<(Block, Entry)>> {
         let Some((handle, place)) = partition.block(position) else { return Ok(None) };
         let block = match &*place.get() {
-            Some(block) => block.clone(),
+            Some(block) => {
+                Block::touch_front(block);
+                Block::of(block)
+            }
+            None if !is_worth_reading()? => return Ok(None),
             None => match self.find_packed(partition, position, handle, key)? {
                 Found::Missing => return Ok(None),
                 Found::In(block) => block,
@@ -253,12 +259,12 @@ impl SectionCore {
         partition: &Arc<IndexPartition>,
         position: usize,
         admit: bool,
-    ) -> Result<Option<Arc<Block>>> {
+    ) -> Result<Option<Block>> {
         let Some((handle, place)) = partition.block(position) else { return Ok(None) };
         match place.peek() {
-            Some(block) => Ok(Some(block)),
+            Some(block) => Ok(Some(Block::new(block))),
             None if admit => self.load_block(side, partition, position, handle).map(Some),
-            None => self.read_in_passing(side, partition, position, handle).map(|block| Some(Arc::new(block))),
+            None => self.read_in_passing(side, partition, position, handle).map(Some),
         }
     }
 
@@ -287,7 +293,7 @@ impl SectionCore {
             },
         };
         let found = packed.find(key).ok_or_else(|| self.undecodable(handle))?;
-        Ok(found.map_or(Found::Missing, |block| Found::In(Arc::new(block))))
+        Ok(found.map_or(Found::Missing, |block| Found::In(block)))
     }
 
     fn admit_packed(
@@ -311,7 +317,7 @@ impl SectionCore {
         position: usize,
         handle: FrameHandle,
         packed: &PackedBlock,
-    ) -> Result<Arc<Block>> {
+    ) -> Result<Block> {
         let block = packed.open().ok_or_else(|| self.undecodable(handle))?;
         let block = self.charged(block);
         if let Some(place) = partition.packed(position) {
@@ -320,12 +326,11 @@ impl SectionCore {
         Ok(self.admit_block(partition, position, block))
     }
 
-    fn admit_block(self: &Arc<Self>, partition: &Arc<IndexPartition>, position: usize, block: Block) -> Arc<Block> {
-        let block = Arc::new(block);
+    fn admit_block(self: &Arc<Self>, partition: &Arc<IndexPartition>, position: usize, block: Block) -> Block {
         if let Some((_, place)) = partition.block(position) {
             let landlord: Weak<IndexPartition> = Arc::downgrade(partition);
             let place_number = Place { list: LIST_OPEN, index: position as u32 };
-            self.cache.admit_block(place, block.clone(), landlord, place_number);
+            self.cache.admit_block(place, block.shared(), landlord, place_number);
         }
         block
     }
@@ -337,7 +342,7 @@ impl SectionCore {
         partition: &Arc<IndexPartition>,
         position: usize,
         handle: FrameHandle,
-    ) -> Result<Arc<Block>> {
+    ) -> Result<Block> {
         if let Some(packed) = partition.packed(position).and_then(Resident::peek) {
             return self.open_block(partition, position, handle, &packed);
         }
@@ -401,8 +406,8 @@ impl SectionCore {
 
     /// The value of an entry, wherever it lies.
     #[inline]
-    pub(crate) fn value(&self, block: &Block, entry: &Entry) -> Result<Bytes> {
-        if entry.is_out_of_line() { self.outside_value(block, entry) } else { Ok(block.value_bytes(entry)) }
+    pub(crate) fn value(&self, block: Block, entry: &Entry) -> Result<Bytes> {
+        if entry.is_out_of_line() { self.outside_value(&block, entry) } else { Ok(block.into_value(entry)) }
     }
 
     #[cold]

@@ -13,7 +13,7 @@ pub(crate) struct HistoryWalk {
     partition: Option<Arc<IndexPartition>>,
     partition_position: usize,
     block_position: usize,
-    block: Option<Arc<Block>>,
+    block: Option<Block>,
     entry_position: usize,
     admit: bool,
 }
@@ -43,7 +43,7 @@ impl HistoryWalk {
     }
 
     /// The next version of `key`, which must be the key of the start.
-    pub(crate) fn next(&mut self, key: &[u8]) -> Result<Option<(Arc<Block>, Entry)>> {
+    pub(crate) fn next(&mut self, key: &[u8]) -> Result<Option<(Block, Entry)>> {
         loop {
             let Some(block) = &self.block else { return Ok(None) };
             if self.entry_position < block.count() {

@@ -3,7 +3,7 @@
 //! A partition is also where its blocks stay while they are in memory. A history index orders by key and then by age, and
 //! carries for each block what its last version tells a reader, see [`HistoryMark`].
 
-use crate::block::entries::Block;
+use crate::block::entries::SharedBlock;
 use crate::block::packed::PackedBlock;
 use crate::cache::{self, Charge, Landlord, Place, Resident};
 use crate::file::FrameHandle;
@@ -11,6 +11,7 @@ use crate::section::keys::KeyTable;
 use crate::wire::{Reader, put_bytes, put_varint};
 use crate::{ReadPoint, Stamp};
 use pando_base::Timestamp;
+use std::sync::Arc;
 
 /// The number of the list of open blocks, for the cache.
 pub(crate) const LIST_OPEN: u8 = 0;
@@ -75,9 +76,9 @@ impl Directory {
 pub(crate) struct IndexPartition {
     pub(crate) directory: Directory,
     handles: Box<[BlockHandle]>,
-    blocks: Box<[Resident<Block>]>,
+    blocks: Box<[Resident<SharedBlock>]>,
     /// Blocks as they are stored; empty where `blocks` has it.
-    packed: Box<[Resident<PackedBlock>]>,
+    packed: Box<[Resident<Arc<PackedBlock>>]>,
     _charge: Option<Charge>,
 }
 
@@ -109,7 +110,7 @@ impl IndexPartition {
     }
 
     pub(crate) fn size_bytes(&self) -> usize {
-        let each = size_of::<BlockHandle>() + 2 * size_of::<Resident<Block>>();
+        let each = size_of::<BlockHandle>() + 2 * size_of::<Resident<SharedBlock>>();
         self.directory.keys.size_bytes() + self.directory.marks.len() * 16 + self.handles.len() * each + 128
     }
 
@@ -125,13 +126,13 @@ impl IndexPartition {
 
     /// The block's frame and its place in memory.
     #[inline]
-    pub(crate) fn block(&self, position: usize) -> Option<(FrameHandle, &Resident<Block>)> {
+    pub(crate) fn block(&self, position: usize) -> Option<(FrameHandle, &Resident<SharedBlock>)> {
         Some((self.handles.get(position)?.frame, self.blocks.get(position)?))
     }
 
     /// The place of the block as it is stored.
     #[inline]
-    pub(crate) fn packed(&self, position: usize) -> Option<&Resident<PackedBlock>> {
+    pub(crate) fn packed(&self, position: usize) -> Option<&Resident<Arc<PackedBlock>>> {
         self.packed.get(position)
     }
 

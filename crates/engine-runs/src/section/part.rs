@@ -40,7 +40,7 @@ impl KeyHash {
 /// A version that was found.
 pub(crate) enum Located {
     /// In a block.
-    Entry(Arc<Block>, Entry),
+    Entry(Block, Entry),
     /// A range tombstone.
     Erased(Stamp),
 }
@@ -127,7 +127,7 @@ impl Part {
 
     /// The key's newest entry, dead or alive.
     #[inline]
-    fn find(&self, key: &[u8], hash: &mut KeyHash, likely: bool) -> Result<Option<(Arc<Block>, Entry)>> {
+    fn find(&self, key: &[u8], hash: &mut KeyHash, likely: bool) -> Result<Option<(Block, Entry)>> {
         let root = self.core.root()?;
         let position = root.data.directory.keys.lower_bound(key);
         if !likely && self.is_filtered_out(key, hash, position)? {
@@ -135,13 +135,8 @@ impl Part {
         }
         let found = self.core.with_partition(root, position, |partition| {
             let block_position = partition.directory.keys.lower_bound(key);
-            if likely
-                && partition.block(block_position).is_some_and(|(_, place)| !place.is_loaded())
-                && self.is_filtered_out(key, hash, position)?
-            {
-                return Ok(None);
-            }
-            self.core.find(partition, block_position, key)
+            let is_worth_reading = || Ok(!likely || !self.is_filtered_out(key, hash, position)?);
+            self.core.find(partition, block_position, key, is_worth_reading)
         })?;
         Ok(found.flatten())
     }
@@ -184,7 +179,7 @@ impl Part {
 
     /// The newest live visible version in the history.
     #[cold]
-    pub(crate) fn find_in_history(&self, key: &[u8], point: &ReadPoint) -> Result<Option<(Arc<Block>, Entry)>> {
+    pub(crate) fn find_in_history(&self, key: &[u8], point: &ReadPoint) -> Result<Option<(Block, Entry)>> {
         let fence = self.fence();
         // What is alive has commit <= durable <= fence.
         let start = ReadPoint { sequence: point.sequence, timestamp: point.timestamp.min(fence) };

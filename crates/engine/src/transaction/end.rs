@@ -173,6 +173,9 @@ impl EngineTransaction {
         if self.first_commit.is_some() && !self.was_prepared {
             holds.push(self.first_commit);
         }
+        if holds.is_empty() && self.slots.is_empty() && committed.is_none() {
+            return; // a reader: it held nothing back
+        }
         self.core.keeper.end(&holds, committed);
         self.slots.clear();
         self.core.no_holes_moved();

@@ -40,7 +40,7 @@ pub fn get(core: &Core, view: &ReadView, table: &EngineTable, key: &[u8]) -> Res
             Ok(value)
         }
         (OverlayRead::Nothing, _) if table.base_is_hidden(view.point().sequence) => Ok(None),
-        (OverlayRead::Nothing, range) => match table.slot.load().get(key, view.point()).map_err(of_runs)? {
+        (OverlayRead::Nothing, range) => match table.slot.glance().get(key, view.point()).map_err(of_runs)? {
             Lookup::Found { stamp, .. } if deletes(range, stamp.sequence) => Ok(None),
             Lookup::Found { value, .. } => Ok(Some(value)),
             Lookup::Deleted { .. } | Lookup::Absent => Ok(None),

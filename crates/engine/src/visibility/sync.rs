@@ -1,9 +1,9 @@
 //! The primitives under `visibility`: the real ones, or shuttle's when schedules are explored.
 
 #[cfg(feature = "shuttle")]
-pub use shuttle::sync::atomic::{AtomicU64, Ordering};
+pub use shuttle::sync::atomic::{AtomicU64, Ordering, fence};
 #[cfg(not(feature = "shuttle"))]
-pub use std::sync::atomic::{AtomicU64, Ordering};
+pub use std::sync::atomic::{AtomicU64, Ordering, fence};
 
 #[cfg(not(feature = "shuttle"))]
 pub use parking_lot::Mutex;
