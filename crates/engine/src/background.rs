@@ -15,9 +15,15 @@ use std::time::Duration;
 const MERGE_IDLE: Duration = Duration::from_secs(1);
 /// How often the checkpoint thread looks at memory and log.
 const CHECKPOINT_LOOK: Duration = Duration::from_millis(200);
+/// How often it does while the memory in use grows: large pages must be asked for before the memory is touched.
+const CHECKPOINT_LOOK_GROWING: Duration = Duration::from_millis(20);
 
+/// So much more memory in use since the last look is growth.
+const GROWING_BYTES: u64 = 1 << 20;
 /// Each time that so much more memory is in use, large pages are asked for it.
-const LARGE_PAGES_STEP_BYTES: u64 = 48 << 20;
+const LARGE_PAGES_STEP_BYTES: u64 = 16 << 20;
+/// But not while less than this is in use.
+const LARGE_PAGES_BYTES_MIN: u64 = 48 << 20;
 
 /// The threads, to be joined.
 #[derive(Default)]
@@ -78,11 +84,14 @@ fn flush_loop(core: &Core) {
 
 fn checkpoint_loop(core: &Core) {
     let mut since_ns = core.env.clock().monotonic_ns();
-    let mut memory_bytes = 0;
-    while wait(core, &core.checkpoint_alarm, CHECKPOINT_LOOK) {
-        let grown_bytes = core.memory.overlay_bytes() + core.runs.cache_bytes_used();
-        if grown_bytes >= memory_bytes + LARGE_PAGES_STEP_BYTES {
-            memory_bytes = grown_bytes;
+    let (mut asked_bytes, mut seen_bytes, mut look) = (0, 0, CHECKPOINT_LOOK);
+    while wait(core, &core.checkpoint_alarm, look) {
+        let used_bytes = core.memory.overlay_bytes() + core.runs.cache_bytes_used();
+        let grows = used_bytes >= LARGE_PAGES_BYTES_MIN && used_bytes > seen_bytes + GROWING_BYTES;
+        look = if grows { CHECKPOINT_LOOK_GROWING } else { CHECKPOINT_LOOK };
+        seen_bytes = used_bytes;
+        if used_bytes >= LARGE_PAGES_BYTES_MIN.max(asked_bytes + LARGE_PAGES_STEP_BYTES) {
+            asked_bytes = used_bytes;
             core.env.tasks().prefer_large_pages();
         }
         let now_ns = core.env.clock().monotonic_ns();

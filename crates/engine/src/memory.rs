@@ -17,6 +17,10 @@ pub const CHECKPOINT_SHARE: f64 = 0.20;
 pub const SLOW_SHARE: f64 = 0.35;
 /// Dirty share from which writers are refused.
 pub const REFUSE_SHARE: f64 = 0.50;
+/// A checkpoint to make room is worth while if it can take this share.
+pub const WORTH_TAKING_SHARE: f64 = 0.01;
+/// A running transaction tells what it has written in steps of this.
+pub const RUNNING_STEP_BYTES: u64 = 64 << 10;
 /// Share that overlay rows which the base has as well may use.
 pub const ROW_CACHE_SHARE: f64 = 0.05;
 
@@ -38,6 +42,8 @@ pub struct Memory {
     budget: AtomicU64,
     overlay: AtomicU64,
     dirty: AtomicU64,
+    /// Of the dirty bytes, those of running transactions, which no checkpoint can take. Small transactions do not tell.
+    running: AtomicU64,
     /// In thousandths.
     too_large_threshold: AtomicU64,
 }
@@ -49,6 +55,7 @@ impl Memory {
             budget: AtomicU64::new(budget_bytes),
             overlay: AtomicU64::new(0),
             dirty: AtomicU64::new(0),
+            running: AtomicU64::new(0),
             too_large_threshold: AtomicU64::new((too_large_threshold.clamp(0.0, 1.0) * 1000.0) as u64),
         }
     }
@@ -82,6 +89,21 @@ impl Memory {
     /// The base has them now.
     pub fn clean(&self, bytes: usize) {
         subtract(&self.dirty, bytes);
+    }
+
+    /// A running transaction has now told of so many bytes, and before of so many.
+    pub fn tell_running(&self, now: u64, before: u64) {
+        if now > before {
+            self.running.fetch_add(now - before, Ordering::Relaxed);
+        } else if now < before {
+            self.running.fetch_sub(before - now, Ordering::Relaxed);
+        }
+    }
+
+    /// True if a checkpoint that takes all that is committed would make room.
+    pub fn is_worth_taking(&self) -> bool {
+        let takeable = self.dirty_bytes().saturating_sub(self.running.load(Ordering::Relaxed));
+        takeable as f64 >= self.budget_bytes() as f64 * WORTH_TAKING_SHARE
     }
 
     /// New bytes that are no data: keys and their places.
@@ -161,6 +183,17 @@ mod tests {
         let never = Memory::new(1000, 1.0);
         never.add(600);
         assert!(matches!(never.check(Urgency::Normal, 600), Err(StorageError::TemporarilyUnavailable(_))));
+    }
+
+    #[test]
+    fn what_runs_cannot_be_taken() {
+        let memory = Memory::new(1000, 0.75);
+        memory.add(600);
+        assert!(memory.is_worth_taking());
+        memory.tell_running(595, 0);
+        assert!(!memory.is_worth_taking());
+        memory.tell_running(0, 595);
+        assert!(memory.is_worth_taking());
     }
 
     #[test]

@@ -134,12 +134,13 @@ impl Core {
     }
 
     /// Makes room when writers are being slowed: first what is stable, then, if that is not enough, everything committed.
+    /// Where running transactions fill the memory there is nothing to be done, and nothing is.
     pub fn relieve(&self) -> Result<()> {
-        if self.memory.advice() == Advice::Go {
+        if self.memory.advice() == Advice::Go || !self.memory.is_worth_taking() {
             return Ok(());
         }
         self.take_checkpoint(CheckpointKind::Automatic, false)?;
-        if self.memory.advice() != Advice::Go {
+        if self.memory.advice() != Advice::Go && self.memory.is_worth_taking() {
             self.take_checkpoint(CheckpointKind::Automatic, true)?;
         }
         Ok(())

@@ -169,6 +169,7 @@ impl EngineTransaction {
 
     /// Gives back the hold and the slots, and lets waiting readers look.
     fn release(&mut self, committed: Timestamp) {
+        self.tell_running(0);
         let mut holds = std::mem::take(&mut self.oplog_holds);
         if self.first_commit.is_some() && !self.was_prepared {
             holds.push(self.first_commit);

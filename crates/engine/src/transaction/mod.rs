@@ -81,6 +81,8 @@ pub struct EngineTransaction {
     predecessor_max: Timestamp,
     slots: Vec<Slot>,
     dirty_bytes: u64,
+    /// As much of it as the memory was told of.
+    told_bytes: u64,
 }
 
 impl EngineTransaction {
@@ -110,6 +112,7 @@ impl EngineTransaction {
             predecessor_max: Timestamp::NONE,
             slots: Vec::new(),
             dirty_bytes: 0,
+            told_bytes: 0,
         })
     }
 

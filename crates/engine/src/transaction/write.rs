@@ -2,7 +2,7 @@
 
 use super::{EngineTransaction, Written, illegal};
 use crate::failure::of_runs;
-use crate::memory::Advice;
+use crate::memory::{Advice, RUNNING_STEP_BYTES};
 use crate::overlay::{ENTRY_OVERHEAD_BYTES, Freed, Leaf, Version, WriteObstacle, write_obstacle};
 use crate::redo::{self, Redo};
 use crate::table::EngineTable;
@@ -127,6 +127,7 @@ impl EngineTransaction {
                         // It replaced a value of its own.
                         self.dirty_bytes = self.dirty_bytes.saturating_sub(freed.dirty as u64);
                     }
+                    self.tell_running(self.dirty_bytes - self.dirty_bytes % RUNNING_STEP_BYTES);
                     if self.first_commit.is_none() {
                         self.predecessor_max = self.predecessor_max.max(predecessor);
                     }
@@ -278,6 +279,14 @@ impl EngineTransaction {
         self.core.memory.add_overhead(overhead);
         self.core.memory.free(freed);
         self.view.count_own_write();
+    }
+
+    /// Tells how much of the memory is this transaction's while it runs.
+    pub(super) fn tell_running(&mut self, bytes: u64) {
+        if bytes != self.told_bytes {
+            self.core.memory.tell_running(bytes, self.told_bytes);
+            self.told_bytes = bytes;
+        }
     }
 
     fn record_write(&mut self, table: &Table, body: &EngineTable, key: &[u8], value: Option<&[u8]>, new: bool) {

@@ -141,3 +141,29 @@ fn x5_dirty_bytes_are_what_is_there() {
     assert!(transaction.dirty_bytes() < 20_000, "{}", transaction.dirty_bytes());
     transaction.commit().unwrap();
 }
+
+/// A large running transaction cannot be taken by any checkpoint: none is tried for those who are refused because of it.
+#[test]
+fn x5_x20_no_checkpoint_is_taken_in_vain() {
+    let store = Store::with_options(EngineOptions {
+        memory_bytes: 8 * MEMORY_BYTES,
+        ..EngineOptions::stepped(Mode::ReplicaSet)
+    });
+    let table = store.replicated("t");
+    store.stable_from_start(1);
+    let mut large = store.start_exempt();
+    large.set_commit_timestamp(ts(5)).unwrap();
+    fill(&mut large, &table, "large", 1_000).unwrap();
+    let before = (store.figure("checkpoint.taken"), store.figure("checkpoint.spills"));
+    for number in 0..20 {
+        let mut small = store.start();
+        let refused = fill(&mut small, &table, &format!("small-{number}"), 1);
+        assert!(matches!(refused, Err(StorageError::TemporarilyUnavailable(_))), "{refused:?}");
+    }
+    assert_eq!((store.figure("checkpoint.taken"), store.figure("checkpoint.spills")), before);
+    // Once it is committed, the next writer makes the room.
+    large.commit().unwrap();
+    let mut small = store.start();
+    fill(&mut small, &table, "small", 1).unwrap();
+    assert!(store.figure("checkpoint.spills") > before.1);
+}

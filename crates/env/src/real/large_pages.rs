@@ -1,16 +1,39 @@
 //! Large pages for the process's heap.
 //!
-//! Most systems give transparent large pages only to memory that asks for them. The allocator's regions are found in the
-//! process's own map: private, anonymous, writable. What is asked once for a region holds as it grows.
+//! Most systems give transparent large pages only to memory that asks for them, and only when it is first touched: what
+//! was touched before stays in small pages for minutes or for ever. The allocator's regions are found in the process's
+//! own map: private, anonymous, writable. They grow by small steps, and what is added has not asked, so the allocator is
+//! told to grow by large ones: then most of a step has asked before it is touched.
+
+use std::sync::Once;
+
+/// By how much the heap grows at a time. Address space only: what is not touched takes no memory.
+#[cfg(all(target_os = "linux", target_env = "gnu"))]
+const HEAP_STEP_BYTES: libc::c_int = 256 << 20;
+/// Larger pieces are mapped one by one. The allocator would find such a limit by itself if its step were not set.
+#[cfg(all(target_os = "linux", target_env = "gnu"))]
+const MAPPED_BYTES_MIN: libc::c_int = 16 << 20;
 
 /// Smaller regions are not worth a large page.
 const REGION_BYTES_MIN: usize = 8 << 20;
 
 /// Asks for all regions of the heap.
 pub(super) fn prefer() {
+    static LARGE_STEPS: Once = Once::new();
+    LARGE_STEPS.call_once(grow_by_large_steps);
     #[cfg(target_os = "linux")]
     if let Ok(map) = std::fs::read_to_string("/proc/self/maps") {
         map.lines().filter_map(heap_region).for_each(|(start, length)| advise(start, length));
+    }
+}
+
+fn grow_by_large_steps() {
+    #[cfg(all(target_os = "linux", target_env = "gnu"))]
+    // SAFETY: these parameters may be changed at any time; they take the allocator's own lock.
+    unsafe {
+        libc::mallopt(libc::M_TOP_PAD, HEAP_STEP_BYTES);
+        libc::mallopt(libc::M_TRIM_THRESHOLD, HEAP_STEP_BYTES.saturating_mul(2));
+        libc::mallopt(libc::M_MMAP_THRESHOLD, MAPPED_BYTES_MIN);
     }
 }
 
