@@ -293,7 +293,7 @@ impl SectionCore {
             },
         };
         let found = packed.find(key).ok_or_else(|| self.undecodable(handle))?;
-        Ok(found.map_or(Found::Missing, |block| Found::In(block)))
+        Ok(found.map_or(Found::Missing, Found::In))
     }
 
     fn admit_packed(
