@@ -33,7 +33,7 @@ pub use namespace::{
     TenantId,
 };
 pub use operation::{
-    Client, DeadlineScope, IgnoreInterruptsScope, MonotonicClock, OperationContext, OperationDescription,
+    Client, DeadlineScope, FAIL_POINTS, IgnoreInterruptsScope, MonotonicClock, OperationContext, OperationDescription,
     OperationKind, OperationRegistry, OperationStatistics, Tally,
 };
 pub use parameter::{AnyParameter, Document, Kind, Number, Parameter, ParameterSet, ParameterValue, Settable};

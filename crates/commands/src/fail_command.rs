@@ -62,7 +62,13 @@ impl FailCommand {
     }
 
     /// Is the command one that it is for?
-    pub fn is_for(&self, row: &CommandRow, connection: &ConnectionState, namespace: &Namespace) -> bool {
+    pub fn is_for(
+        &self,
+        row: &CommandRow,
+        connection: &ConnectionState,
+        application: &str,
+        namespace: &Namespace,
+    ) -> bool {
         let is_named = self.is_for_all || self.commands.iter().any(|name| row.is_called(name));
         let is_other = |wanted: &Option<String>, found: &str| wanted.as_ref().is_some_and(|wanted| wanted != found);
         // Else nobody could ever turn it off.
@@ -70,7 +76,7 @@ impl FailCommand {
             && is_named
             && (self.is_for_internal || !connection.is_internal())
             && !is_other(&self.thread_name, connection.client.description())
-            && !is_other(&self.application, connection.client.application())
+            && !is_other(&self.application, application)
             && !is_other(&self.namespace, namespace.as_str())
     }
 

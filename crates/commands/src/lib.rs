@@ -46,7 +46,7 @@ pub use fail_command::{FAIL_COMMAND, FailCommand};
 pub use invocation::{Invocation, NextInvocation};
 pub use labels::error_labels;
 pub use node::{Control, Node, NodeOptions};
-pub use parameters::{ENABLE_TEST_COMMANDS, LOG_LEVEL, PARAMETERS, REQUIRE_API_VERSION, SLOW_MS};
+pub use parameters::{ACCEPT_API_VERSION_2, ENABLE_TEST_COMMANDS, LOG_LEVEL, PARAMETERS, REQUIRE_API_VERSION, SLOW_MS};
 pub use replication::{
     NotInitiated, OneMember, ReplicationView, StandAlone, TopologyVersion, append_cluster_time, check_as_secondary,
 };

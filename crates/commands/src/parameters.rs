@@ -5,6 +5,14 @@ use pando_base::{AnyParameter, Document, Parameter, Settable};
 /// `{version: "7.0"}`.
 const COMPATIBILITY: &[u8] = b"\x16\x00\x00\x00\x02version\x00\x04\x00\x00\x007.0\x00\x00";
 
+/// The second API version, of which there are only test commands.
+pub static ACCEPT_API_VERSION_2: Parameter<bool> = Parameter::new(
+    "acceptApiVersion2",
+    false,
+    "Takes requests that declare API version 2, which has only test commands.",
+)
+.settable(Settable::AtStartup);
+
 /// Test commands are there.
 pub static ENABLE_TEST_COMMANDS: Parameter<bool> =
     Parameter::new("enableTestCommands", false, "Offers commands and fail points that only tests should use.")
@@ -34,6 +42,7 @@ static TESTING_DIAGNOSTICS: Parameter<bool> =
 
 /// The parameters of this crate.
 pub static PARAMETERS: &[&dyn AnyParameter] = &[
+    &ACCEPT_API_VERSION_2,
     &ENABLE_TEST_COMMANDS,
     &FEATURE_COMPATIBILITY_VERSION,
     &LOG_LEVEL,

@@ -107,12 +107,18 @@ pub struct CommandRow {
     pub is_retryable_write: bool,
     /// Part of API version 1.
     pub is_in_api_version_1: bool,
+    /// Part of API version 2, which only tests know.
+    pub is_in_api_version_2: bool,
+    /// The API versions in which it is deprecated.
+    pub api_versions_deprecated: &'static [&'static str],
     /// The API parameters are not looked at.
     pub skips_api_version_check: bool,
     /// Takes a write concern.
     pub takes_write_concern: bool,
     /// Takes a read concern other than local.
     pub takes_read_concern: bool,
+    /// But not the read concern snapshot.
+    pub refuses_snapshot: bool,
     /// Stopped when the client goes away.
     pub is_stopped_when_abandoned: bool,
     /// How it is let into the engine.
@@ -148,9 +154,12 @@ impl CommandRow {
         is_allowed_in_transaction: false,
         is_retryable_write: false,
         is_in_api_version_1: false,
+        is_in_api_version_2: false,
+        api_versions_deprecated: &[],
         skips_api_version_check: false,
         takes_write_concern: false,
         takes_read_concern: false,
+        refuses_snapshot: false,
         is_stopped_when_abandoned: false,
         admission: Admission::Free,
         kind: OperationKind::Command,

@@ -193,7 +193,8 @@ impl QueryEngine {
         let (root, plan) = self.stages(query, collection)?;
         let root = wrap(root, collection)?;
         let executor = self.executor(root, &query.namespace, Some(collection), &plan)?;
-        Ok(executor.showing_record_ids(query.show_record_id))
+        // The keys of an index take the place of everything else.
+        Ok(executor.showing_record_ids(query.show_record_id && !query.return_key))
     }
 
     fn executor(

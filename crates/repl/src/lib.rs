@@ -43,7 +43,10 @@ pub use slots::{OplogSlots, ReservedSlots};
 pub use stable::HISTORY_WINDOW_SECONDS;
 pub use startup::ReplicationParts;
 
-use pando_base::AnyParameter;
+use pando_base::{AnyFailPoint, AnyParameter};
+
+/// The fail points of replication.
+pub static FAIL_POINTS: &[&dyn AnyFailPoint] = &[&oplog_writer::ON_TRANSACTIONAL_WRITE];
 
 /// The parameters of replication.
 pub static PARAMETERS: &[&dyn AnyParameter] = &[&MAX_DRIFT_SECONDS, &HISTORY_WINDOW_SECONDS];

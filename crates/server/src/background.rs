@@ -4,6 +4,7 @@
 //! Every task ends when it is told to, before the engine closes: one that is in the middle of its work finishes that piece
 //! first, since pieces do not wait.
 
+use crate::compatibility;
 use pando_base::{Component, Log, Result, Severity, log};
 use pando_commands::Data;
 use pando_env::Env;
@@ -36,6 +37,7 @@ impl Background {
         background.spawn(env, repeat(env, data, log, CURSOR_INTERVAL, time_out_cursors))?;
         if pando_repl::ReplGate::is_replicated(&*data.replication) {
             background.spawn(env, repeat(env, data, log, TICK_INTERVAL, |data| data.replication_parts.tick()))?;
+            background.spawn(env, compatibility::write_when_primary(env.clone(), Arc::downgrade(data)))?;
         }
         if let Some(tickets) = data.services.locks.tickets() {
             background.spawn(env, Arc::clone(tickets).run_adjustments())?;

@@ -4,6 +4,7 @@
 //! There are two write paths. That of commands tells the observers, of which the oplog's writer is one in a set. The other
 //! tells nobody: replication itself writes with it (recovery, sessions, what is local).
 
+use crate::compatibility;
 use crate::options::{ReplicationMode, ServerOptions};
 use pando_base::{Component, Log, OperationRegistry, ParameterSet, Result, Severity, log};
 use pando_catalog::{Catalog, Observers};
@@ -82,7 +83,7 @@ pub(crate) fn open(on: &Foundations<'_>, options: &ServerOptions, hostname: &str
         other_names: vec![hostname.to_owned()],
     };
     start(on, &replication_parts)?;
-    Ok(Arc::new(Data {
+    let data = Arc::new(Data {
         services,
         catalog,
         observers,
@@ -94,7 +95,14 @@ pub(crate) fn open(on: &Foundations<'_>, options: &ServerOptions, hostname: &str
         history,
         replication,
         replication_parts,
-    }))
+    });
+    if compatibility::is_wanted(&data) {
+        let mut outcome = Ok(());
+        let mut operation = data.services.internal_operation("FeatureCompatibilityVersion");
+        on.env.tasks().blocking(&mut || outcome = compatibility::write(&data, &mut operation));
+        outcome?;
+    }
+    Ok(data)
 }
 
 fn start(on: &Foundations<'_>, parts: &ReplicationParts) -> Result<()> {

@@ -12,6 +12,7 @@
 //! Order of shutdown: operations are told, sockets drain, tasks end, the engine closes, the log ends.
 
 mod background;
+mod compatibility;
 mod control;
 mod data;
 mod dispatch;

@@ -1,6 +1,6 @@
 //! What all crates define, written down by hand: a crate that is added adds its lists here.
 
-use crate::dispatch::{AwaitWriteConcern, Stage, stages};
+use crate::dispatch::{AwaitWriteConcern, ConfirmLinearizableRead, Stage, stages};
 use pando_base::{AnyFailPoint, AnyParameter};
 use pando_commands::CommandRow;
 
@@ -15,7 +15,8 @@ pub(crate) const PARAMETERS: &[&[&dyn AnyParameter]] = &[
 ];
 
 /// The fail points.
-pub(crate) const FAIL_POINTS: &[&[&dyn AnyFailPoint]] = &[pando_commands::FAIL_POINTS];
+pub(crate) const FAIL_POINTS: &[&[&dyn AnyFailPoint]] =
+    &[pando_base::FAIL_POINTS, pando_commands::FAIL_POINTS, pando_repl::FAIL_POINTS];
 
 /// The commands.
 pub(crate) fn commands() -> Vec<&'static [CommandRow]> {
@@ -32,6 +33,7 @@ pub(crate) fn stages() -> Vec<Box<dyn Stage>> {
         Box::new(stages::SessionOptions),
         Box::new(stages::Concerns),
         Box::new(AwaitWriteConcern),
+        Box::new(ConfirmLinearizableRead),
         Box::new(stages::Replication),
         Box::new(stages::Deadline),
     ]

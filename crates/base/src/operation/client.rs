@@ -2,6 +2,7 @@
 
 use bytes::Bytes;
 use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// A connection or an internal task, as logs and currentOp name it.
 #[derive(Debug, Default)]
@@ -11,6 +12,7 @@ pub struct Client {
     remote: String,
     application: OnceLock<String>,
     metadata: OnceLock<Bytes>,
+    is_ending: AtomicBool,
 }
 
 impl Client {
@@ -43,6 +45,16 @@ impl Client {
     /// The other side's address and port; empty for a task of ours.
     pub fn remote(&self) -> &str {
         &self.remote
+    }
+
+    /// Asks for the end of the connection: what is under way goes on, but gets no reply.
+    pub fn end(&self) {
+        self.is_ending.store(true, Ordering::Relaxed);
+    }
+
+    /// True if the connection is to end.
+    pub fn is_ending(&self) -> bool {
+        self.is_ending.load(Ordering::Relaxed)
     }
 
     /// Keeps what the first hello said: the application's name and the whole document. Later ones change nothing; false

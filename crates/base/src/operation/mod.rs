@@ -21,6 +21,7 @@ mod description;
 mod registry;
 mod state;
 mod statistics;
+mod time_points;
 
 #[cfg(test)]
 mod tests;
@@ -30,3 +31,4 @@ pub use context::{DeadlineScope, IgnoreInterruptsScope, OperationContext};
 pub use description::{OperationDescription, OperationKind};
 pub use registry::{MonotonicClock, OperationRegistry};
 pub use statistics::{OperationStatistics, Tally};
+pub use time_points::FAIL_POINTS;

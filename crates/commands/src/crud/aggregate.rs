@@ -119,6 +119,23 @@ fn check_collectionless(request: &AggregateRequest) -> Result<()> {
     Ok(())
 }
 
+/// Reads that must know that nobody else is primary cannot end in a write.
+fn check_read_concern(invocation: &Invocation, request: &AggregateRequest) -> Result<()> {
+    let level = invocation.generic.read_concern.as_ref().and_then(|concern| concern.get("level"));
+    if level != Some(Value::String("linearizable".into())) {
+        return Ok(());
+    }
+    let last = request.pipeline.last().and_then(|stage| stage.view().first()).map(|stage| stage.name.to_string());
+    ensure!(
+        !matches!(last.as_deref(), Some("$out" | "$merge")),
+        ErrorCode::InvalidOptions,
+        "Command aggregate does not support {{ readConcern: {{ level: \"linearizable\", provenance: \"clientSupplied\" }} }} \
+         :: caused by :: {} cannot be used with a 'linearizable' read concern level",
+        last.unwrap_or_default()
+    );
+    Ok(())
+}
+
 async fn run(invocation: &Invocation, reply: &mut DocBuilder) -> Result<()> {
     let data = invocation.data()?;
     let arguments = AggregateArguments::parse(&invocation.request)?;
@@ -131,6 +148,7 @@ async fn run(invocation: &Invocation, reply: &mut DocBuilder) -> Result<()> {
     super::collections::check_uuid(data, &namespace, arguments.collection_uuid)?;
     let request = arguments.request(invocation, namespace)?;
     check_collectionless(&request)?;
+    check_read_concern(invocation, &request)?;
     let mut operation = invocation.operation()?;
     begin_read(invocation, data, &mut operation).await?;
     if arguments.explain.0 {

@@ -17,6 +17,7 @@ pub(super) const ROW: CommandRow = CommandRow {
     secondary_ok: SecondaryOk::OptIn,
     is_in_api_version_1: true,
     takes_read_concern: true,
+    refuses_snapshot: true,
     is_stopped_when_abandoned: true,
     admission: Admission::Read,
     kind: OperationKind::Command,

@@ -1,7 +1,7 @@
 //! `distinct`.
 
 use super::find::namespace_or_uuid;
-use super::reading::{begin_read, hint, shared_or_empty};
+use super::reading::{append_snapshot_time, begin_read, hint, shared_or_empty};
 use crate::table::run_boxed;
 use crate::{Admission, Class, CommandRow, Invocation, NamespaceOf, SecondaryOk, arguments};
 use pando_base::{Namespace, OperationKind, Result};
@@ -60,5 +60,6 @@ async fn run(invocation: &Invocation, reply: &mut DocBuilder) -> Result<()> {
         false => data.query.distinct(&mut operation, &request).await?,
     };
     reply.append("values", &values);
+    append_snapshot_time(&operation, reply);
     Ok(())
 }

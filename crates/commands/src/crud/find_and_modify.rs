@@ -25,7 +25,6 @@ pub(super) const ROW: CommandRow = CommandRow {
     is_retryable_write: true,
     is_in_api_version_1: true,
     takes_write_concern: true,
-    takes_read_concern: true,
     admission: Admission::Write,
     kind: OperationKind::Command,
     op_counter: OpCounter::Command,

@@ -2,11 +2,13 @@
 //!
 //! A cursor whose query fails is gone. A tailable one stays at its end, and with awaitData the reply waits for new
 //! documents; `maxTimeMS` is then how long, and otherwise not allowed: the time that the first request has left counts.
+//!
+//! A client that takes a stream of replies (exhaust) gets batch after batch until the query is over.
 
-use super::reading::begin_read_with;
+use super::reading::{append_snapshot_time, begin_read_with};
 use crate::arguments::SafeLong;
 use crate::table::run_boxed;
-use crate::{Class, CommandRow, Data, Invocation, NamespaceOf, OpCounter, SecondaryOk, arguments};
+use crate::{Class, CommandRow, Data, Invocation, NamespaceOf, NextInvocation, OpCounter, SecondaryOk, arguments};
 use pando_base::{Error, ErrorCode, Namespace, OperationKind, Result, ensure};
 use pando_doc::{DocBuilder, DocRef, Value};
 use pando_operation::Operation;
@@ -25,6 +27,8 @@ pub(super) const ROW: CommandRow = CommandRow {
     secondary_ok: SecondaryOk::Always,
     is_allowed_in_transaction: true,
     is_in_api_version_1: true,
+    // Taken and not heeded: the cursor keeps the one it was made with.
+    takes_read_concern: true,
     is_stopped_when_abandoned: true,
     kind: OperationKind::GetMore,
     op_counter: OpCounter::GetMore,
@@ -62,6 +66,7 @@ async fn run(invocation: &Invocation, reply: &mut DocBuilder) -> Result<()> {
     }
     if let Some(left_ns) = cursor.time_left_ns.filter(|_| !cursor.options.await_data) {
         invocation.context.set_deadline_after(left_ns);
+        invocation.context.check()?;
     }
     let mut operation = invocation.operation()?;
     begin_read_with(data, &mut operation, Some(&cursor.options.read_concern)).await?;
@@ -89,7 +94,11 @@ async fn run(invocation: &Invocation, reply: &mut DocBuilder) -> Result<()> {
     };
     reply.append("id", left);
     reply.append("ns", namespace.as_str());
+    append_snapshot_time(&operation, reply);
     reply.end(document);
+    if left != 0 && invocation.is_exhaust() {
+        invocation.set_next(NextInvocation::Again(invocation.body().to_doc()));
+    }
     Ok(())
 }
 

@@ -2,13 +2,14 @@
 
 use crate::locking::lock_for_read;
 use crate::{Data, Invocation};
-use pando_base::Result;
-use pando_doc::{Doc, DocBuilder, DocRef, Value};
+use pando_base::{Result, Timestamp};
+use pando_doc::{Doc, DocBuilder, DocRef, Value, doc};
 use pando_operation::Operation;
 use pando_query::cursor::CursorOptions;
 use pando_query::executor::{BatchLimits, BatchSink, BatchSource, drive};
 use pando_query::request::Hint;
 use pando_repl::read_concern::ReadConcern;
+use pando_storage::ReadSource;
 
 /// Waits until the operation may read as the client wants to, and lets it into the engine.
 pub(super) async fn begin_read(invocation: &Invocation, data: &Data, operation: &mut Operation) -> Result<()> {
@@ -23,6 +24,21 @@ pub(super) async fn begin_read_with(data: &Data, operation: &mut Operation, conc
     };
     data.replication.prepare_read(operation, &concern, Some(data.oplog_writer())).await?;
     lock_for_read(operation).await
+}
+
+/// The time at which a read with the concern "snapshot" reads.
+pub(super) fn snapshot_time(operation: &Operation) -> Option<Timestamp> {
+    match operation.recovery_unit.read_source() {
+        ReadSource::Provided(time) => Some(time),
+        _ => None,
+    }
+}
+
+/// What a reply says of the time at which it was read, in the cursor or beside the values.
+pub(super) fn append_snapshot_time(operation: &Operation, reply: &mut DocBuilder) {
+    if let Some(time) = snapshot_time(operation) {
+        reply.append("atClusterTime", time);
+    }
 }
 
 /// A part of the request that outlives it.
@@ -69,7 +85,7 @@ pub(super) async fn reply_with_first_batch(
     data: &Data,
     operation: &mut Operation,
     mut source: Box<dyn BatchSource>,
-    first: FirstBatch,
+    mut first: FirstBatch,
     reply: &mut DocBuilder,
 ) -> Result<()> {
     invocation.context.describe(|description| description.plan_summary = source.plan_summary().to_owned());
@@ -85,6 +101,10 @@ pub(super) async fn reply_with_first_batch(
     let id = match is_over {
         true => 0,
         false => {
+            if let Some(time) = snapshot_time(operation) {
+                // What follows is read at the same time, also if the client did not choose it.
+                first.options.read_concern = doc! { "level": "snapshot", "atClusterTime": time };
+            }
             let mut kept = data.cursors.register(&invocation.context, first.options, source);
             (kept.returned, kept.batches) = (u64::from(count), 1);
             kept.time_left_ns = invocation.context.remaining_ns();
@@ -93,6 +113,7 @@ pub(super) async fn reply_with_first_batch(
     };
     reply.append("id", id);
     reply.append("ns", namespace.as_str());
+    append_snapshot_time(operation, reply);
     reply.end(cursor);
     Ok(())
 }

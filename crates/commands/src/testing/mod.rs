@@ -1,5 +1,6 @@
 //! Commands that are there only with `enableTestCommands`.
 
+mod api_versions;
 mod clear_log;
 mod configure_fail_point;
 mod wait_for_fail_point;
@@ -7,4 +8,13 @@ mod wait_for_fail_point;
 use crate::CommandRow;
 
 /// The commands of this area.
-pub static ROWS: &[CommandRow] = &[clear_log::ROW, configure_fail_point::ROW, wait_for_fail_point::ROW];
+pub static ROWS: &[CommandRow] = &[
+    api_versions::VERSION_2,
+    api_versions::VERSIONS_1_AND_2,
+    api_versions::DEPRECATION,
+    api_versions::DEPRECATION_IN_VERSION_2,
+    api_versions::REMOVAL,
+    clear_log::ROW,
+    configure_fail_point::ROW,
+    wait_for_fail_point::ROW,
+];

@@ -14,11 +14,13 @@
 mod batch;
 mod commands;
 mod documents;
+mod fail_transactional_write;
 mod sessions;
 
 use crate::progress::Progress;
 use crate::slots::{OplogSlots, ReservedSlots};
 use batch::Batch;
+pub(crate) use fail_transactional_write::ON_TRANSACTIONAL_WRITE;
 use pando_base::{Error, ErrorCode, Namespace, Result};
 use pando_doc::{DocRef, INTERNAL_SIZE_BYTES_MAX};
 use pando_env::Env;

@@ -1,6 +1,7 @@
 //! Statements of retryable writes: their entries' session fields, the session's record, the image.
 
 use super::OplogWriter;
+use super::fail_transactional_write::fail_if_wanted;
 use pando_base::{Error, ErrorCode, Namespace, Result};
 use pando_doc::DocRef;
 use pando_operation::Operation;
@@ -81,9 +82,9 @@ impl OplogWriter {
             state: None,
         };
         self.table.store(operation, &record)?;
-        Ok(operation
-            .recovery_unit
-            .on_commit(move |_| session.participant().statements_committed(txn_number, &written))?)
+        let id = session.session;
+        operation.recovery_unit.on_commit(move |_| session.participant().statements_committed(txn_number, &written))?;
+        fail_if_wanted(operation, id, txn_number)
     }
 
     /// Keeps the document that a retry of findAndModify returns.

@@ -3,7 +3,7 @@
 use super::EMPTY_BYTES;
 use pando_base::{Category, Component, Error, LogValue, Result, Severity};
 use pando_commands::{Invocation, Node, SLOW_MS, error_labels, reply as replies};
-use pando_doc::{DocBuilder, JsonFormat, doc_to_json};
+use pando_doc::{DocBuilder, DocRef, JsonFormat, doc_to_json};
 
 /// Says what the operation is, for currentOp.
 pub(super) fn describe(invocation: &Invocation) {
@@ -18,8 +18,8 @@ pub(super) fn describe(invocation: &Invocation) {
     });
 }
 
-/// Completes the body of a command that ran or was refused.
-pub(super) fn complete(invocation: &Invocation, outcome: &Result<()>, reply: &mut DocBuilder) {
+/// Completes the body of a command that ran or was refused. What stages have to say is put beside its error.
+pub(super) fn complete(invocation: &Invocation, outcome: &Result<()>, beside: DocRef<'_>, reply: &mut DocBuilder) {
     let node = &invocation.node;
     match outcome {
         Ok(()) => replies::append_ok(reply),
@@ -30,6 +30,7 @@ pub(super) fn complete(invocation: &Invocation, outcome: &Result<()>, reply: &mu
             reply.truncate(EMPTY_BYTES);
             let labels = error_labels(error, invocation.row, &invocation.generic);
             append_failure(node, error, &labels, Some(invocation), reply);
+            reply.append_all(beside);
         }
     }
     node.replication.append_times(reply);

@@ -3,7 +3,8 @@
 //! 1. *Find*: the command's row, the database, what every command takes.
 //! 2. *Enter* the stages, in order. Each lets the request pass, refuses it, has it wait, or holds something for it.
 //! 3. *Run* the command, which writes its fields into the reply. Its deadline is watched.
-//! 4. *Leave* the stages in reverse: here the write concern is waited for. What was held is given back.
+//! 4. *Leave* the stages in reverse: here the write concern is waited for, also if the command failed. What was held is
+//!    given back.
 //! 5. *Finish*: `ok` or the error with its labels, the times, counters, the log of slow operations.
 //!
 //! A failure at any step becomes an error reply; only a connection that cannot go on is closed. A request without reply is
@@ -11,6 +12,7 @@
 
 mod deadline;
 mod finish;
+mod linearizable;
 mod stage;
 pub(crate) mod stages;
 mod write_concern;
@@ -23,6 +25,7 @@ use pando_net::{Next, Peer, Request, RequestHandler, Response};
 use pando_wire::{Command, Protocol, Reaction, Refusal, ReplyBuilder, ReplyTo};
 use std::sync::Arc;
 
+pub(crate) use linearizable::ConfirmLinearizableRead;
 pub use stage::{Entered, Hold, Stage};
 pub(crate) use write_concern::AwaitWriteConcern;
 
@@ -98,22 +101,24 @@ impl Dispatcher {
         if row.is_stopped_when_abandoned {
             invocation.connection.set_stopped_when_abandoned(Some(invocation.context.clone()));
         }
-        let outcome = self.staged(invocation, reply).await;
+        let mut beside = DocBuilder::new();
+        let outcome = self.staged(invocation, reply, &mut beside).await;
         if row.is_stopped_when_abandoned {
             invocation.connection.set_stopped_when_abandoned(None);
         }
         let next = invocation.take_next();
-        finish::complete(invocation, &outcome, reply);
+        finish::complete(invocation, &outcome, beside.finish().view(), reply);
         match next {
+            _ if invocation.connection.client.is_ending() => Some(NextInvocation::Close),
             // An error ends a stream; a connection that is to close closes.
             Some(NextInvocation::Again(_)) if outcome.is_err() => None,
             next => next,
         }
     }
 
-    async fn staged(&self, invocation: &Invocation, reply: &mut DocBuilder) -> Result<()> {
+    async fn staged(&self, invocation: &Invocation, reply: &mut DocBuilder, beside: &mut DocBuilder) -> Result<()> {
         let mut holds: Vec<Hold> = Vec::new();
-        let outcome = self.enter_and_run(invocation, &mut holds, reply).await;
+        let outcome = self.enter_and_run(invocation, &mut holds, reply, beside).await;
         // What was taken last is given back first.
         while holds.pop().is_some() {}
         outcome
@@ -124,6 +129,7 @@ impl Dispatcher {
         invocation: &Invocation,
         holds: &mut Vec<Hold>,
         reply: &mut DocBuilder,
+        beside: &mut DocBuilder,
     ) -> Result<()> {
         for stage in &self.stages {
             match stage.enter(invocation) {
@@ -137,7 +143,14 @@ impl Dispatcher {
             reply.append("help", format!("help for: {} {}", invocation.row.name, invocation.row.help));
             return Ok(());
         }
-        deadline::run(invocation, reply).await?;
+        if let Err(error) = deadline::run(invocation, reply).await {
+            for stage in self.stages.iter().rev() {
+                if let Some(failing) = stage.fail(invocation, &error, beside) {
+                    failing.await;
+                }
+            }
+            return Err(error);
+        }
         for stage in self.stages.iter().rev() {
             if let Some(leaving) = stage.leave(invocation, reply) {
                 leaving.await?;

@@ -37,6 +37,16 @@ pub trait Stage: Send + Sync {
     /// Before the command runs.
     fn enter<'a>(&'a self, invocation: &'a Invocation) -> Entered<'a>;
 
+    /// After the command has failed, having run. What is written stands beside the error in the reply.
+    fn fail<'a>(
+        &'a self,
+        _invocation: &'a Invocation,
+        _error: &'a Error,
+        _beside: &'a mut DocBuilder,
+    ) -> Option<BoxedFuture<'a, ()>> {
+        None
+    }
+
     /// After the command has succeeded. May append to the reply; an error takes the reply's place.
     fn leave<'a>(
         &'a self,

@@ -4,8 +4,8 @@
 use super::stage::{Entered, Stage};
 use pando_base::{Component, DatabaseName, Error, ErrorCode, Result, Severity, bail, ensure, log};
 use pando_commands::{
-    Class, FAIL_COMMAND, FailCommand, Invocation, NextInvocation, OpCounter, REQUIRE_API_VERSION, error_labels,
-    reply as replies,
+    ACCEPT_API_VERSION_2, Class, FAIL_COMMAND, FailCommand, Invocation, NextInvocation, OpCounter, REQUIRE_API_VERSION,
+    error_labels, reply as replies,
 };
 use pando_doc::{DocBuilder, Value};
 use pando_env::BoxedFuture;
@@ -79,16 +79,26 @@ fn check_api(invocation: &Invocation) -> Result<()> {
         );
         return Ok(());
     };
-    ensure!(version != "2", ErrorCode::APIVersionError, "Cannot accept API version 2");
-    ensure!(version == "1", ErrorCode::APIVersionError, "API version must be \"1\"");
+    let is_second = version == "2";
+    let takes_second = invocation.node.parameters.get(&ACCEPT_API_VERSION_2);
+    ensure!(!is_second || takes_second, ErrorCode::APIVersionError, "Cannot accept API version 2");
+    ensure!(is_second || version == "1", ErrorCode::APIVersionError, "API version must be \"1\"");
+    let is_deprecated = row.api_versions_deprecated.contains(&version.as_str());
+    ensure!(
+        api.deprecation_errors != Some(true) || !is_deprecated,
+        ErrorCode::APIDeprecationError,
+        "Provided apiDeprecationErrors:true, but the command {} is deprecated in API Version {version}",
+        row.name
+    );
     if api.strict != Some(true) {
         return Ok(());
     }
+    let is_in_version = if is_second { row.is_in_api_version_2 } else { row.is_in_api_version_1 };
     ensure!(
-        row.is_in_api_version_1,
+        is_in_version,
         ErrorCode::APIStrictError,
-        "Provided apiStrict:true, but the command {} is not in API Version 1. Information on supported commands and \
-         migrations in API Version 1 can be found at https://dochub.mongodb.org/core/manual-versioned-api",
+        "Provided apiStrict:true, but the command {} is not in API Version {version}. Information on supported commands \
+         and migrations in API Version {version} can be found at https://dochub.mongodb.org/core/manual-versioned-api",
         row.name
     );
     let writes_scripts = row.class == Class::Write && invocation.namespace.collection() == "system.js";
@@ -167,7 +177,11 @@ impl Stage for FailCommandPoint {
 }
 
 fn is_for(data: &FailCommand, invocation: &Invocation) -> bool {
-    data.is_for(invocation.row, &invocation.connection, &invocation.namespace)
+    // The first hello tells who the client is, and may itself be what is to fail.
+    let told = (!invocation.connection.is_greeted()).then(|| invocation.body().get("client")?.as_document()).flatten();
+    let told = told.and_then(|client| client.get("application")?.as_document()?.get("name")?.as_str());
+    let application = told.unwrap_or_else(|| invocation.connection.client.application());
+    data.is_for(invocation.row, &invocation.connection, application, &invocation.namespace)
 }
 
 async fn fail(invocation: &Invocation, data: &FailCommand) -> Result<()> {
@@ -286,14 +300,18 @@ fn check_concerns(invocation: &Invocation) -> Result<()> {
         ErrorCode::BadValue,
         "Enumeration value '{level}' for field 'readConcern.level' is not a valid value."
     );
-    ensure!(
-        row.takes_read_concern || level == "local",
+    let cause = match level {
+        "local" => return Ok(()),
+        _ if !row.takes_read_concern => "read concern not supported",
+        "snapshot" if row.refuses_snapshot => "read concern snapshot not supported",
+        _ => return Ok(()),
+    };
+    bail!(
         ErrorCode::InvalidOptions,
         "Command {} does not support {{ readConcern: {{ level: \"{level}\", provenance: \"clientSupplied\" }} }} :: caused \
-         by :: read concern not supported",
+         by :: {cause}",
         row.name
-    );
-    Ok(())
+    )
 }
 
 /// May this node serve it now?

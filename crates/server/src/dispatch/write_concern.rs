@@ -1,7 +1,8 @@
-//! The write concern: checked before the command, waited for after it.
+//! The write concern: checked before the command, waited for after it, also after one that failed: it may have written before,
+//! or have failed for what others wrote.
 
 use super::stage::{Entered, Stage};
-use pando_base::Result;
+use pando_base::{Category, Error, Result};
 use pando_commands::{Invocation, error_labels, reply as replies};
 use pando_doc::DocBuilder;
 use pando_env::BoxedFuture;
@@ -18,6 +19,28 @@ impl Stage for AwaitWriteConcern {
 
     fn enter<'a>(&'a self, invocation: &'a Invocation) -> Entered<'a> {
         check(invocation).into()
+    }
+
+    fn fail<'a>(
+        &'a self,
+        invocation: &'a Invocation,
+        error: &'a Error,
+        beside: &'a mut DocBuilder,
+    ) -> Option<BoxedFuture<'a, ()>> {
+        let is_over = [Category::Interruption, Category::NotPrimaryError, Category::ShutdownError];
+        let waits = invocation.row.takes_write_concern
+            && invocation.has_written()
+            && !is_over.into_iter().any(|category| error.is(category));
+        waits.then(|| -> BoxedFuture<'a, ()> {
+            Box::pin(async move {
+                // What the client hears of is the command's error; what went wrong with waiting is told beside it.
+                if let Ok(Some((concern, outcome))) = outcome(invocation).await
+                    && let Some(document) = outcome.error_document(&concern)
+                {
+                    beside.append("writeConcernError", &document);
+                }
+            })
+        })
     }
 
     fn leave<'a>(
@@ -47,16 +70,22 @@ fn check(invocation: &Invocation) -> Result<()> {
     }
 }
 
-async fn wait(invocation: &Invocation, reply: &mut DocBuilder) -> Result<()> {
+/// Waits as the client asked; none if it wants no answer.
+async fn outcome(invocation: &Invocation) -> Result<Option<(WriteConcern, WriteConcernOutcome)>> {
     let replication = &invocation.data()?.replication;
     let concern = match given(invocation)? {
         Some(concern) => concern,
         None => replication.default_write_concern(),
     };
     if concern.is_unacknowledged() {
-        return Ok(());
+        return Ok(None);
     }
     let outcome = replication.wait_for_write_concern(&invocation.context, &concern).await;
+    Ok(Some((concern, outcome)))
+}
+
+async fn wait(invocation: &Invocation, reply: &mut DocBuilder) -> Result<()> {
+    let Some((concern, outcome)) = outcome(invocation).await? else { return Ok(()) };
     if let Some(document) = outcome.error_document(&concern) {
         reply.append("writeConcernError", &document);
     }

@@ -400,3 +400,116 @@ fn u3_results_go_into_collections() {
         assert_eq!(number(&node.ok(doc! { "count": "m" }).await, "n"), 10.0);
     });
 }
+
+#[test]
+fn u1_exhaust_streams_the_batches_of_a_cursor() {
+    run(async {
+        let mut node = node().await;
+        node.insert((0..5).map(|id| doc! { "_id": id }).collect()).await;
+        let first = node.ok(doc! { "find": "c", "batchSize": 1 }).await;
+        let id = first.get("cursor").unwrap().as_document().unwrap().get("id").unwrap();
+        let more = on_database(&doc! { "getMore": id, "collection": "c", "batchSize": 2 });
+        node.client.send(MsgFlags::EXHAUST_ALLOWED, &more).await;
+        let mut found = Vec::new();
+        loop {
+            let reply = node.client.read().await.unwrap();
+            found.extend(batch(&reply.body().to_doc(), "nextBatch"));
+            if !reply.more_to_come() {
+                break;
+            }
+        }
+        assert_eq!(found, (1..5).map(|id| doc! { "_id": id }).collect::<Vec<_>>());
+        assert_eq!(number(&node.ok(doc! { "ping": 1 }).await, "ok"), 1.0, "the stream is over");
+    });
+}
+
+#[test]
+fn r8_snapshot_reads_tell_their_time_and_keep_it() {
+    run(async {
+        let mut node = node().await;
+        node.insert((0..3).map(|id| doc! { "_id": id }).collect()).await;
+        let concern = doc! { "level": "snapshot" };
+        let first = node.ok(doc! { "find": "c", "sort": { "_id": 1 }, "batchSize": 1, "readConcern": &concern }).await;
+        let cursor = first.get("cursor").unwrap().as_document().unwrap().to_doc();
+        let time = cursor.get("atClusterTime").expect("the time that was chosen");
+        node.ok(doc! { "delete": "c", "deletes": [{ "q": {}, "limit": 0 }] }).await;
+        let id = cursor.get("id").unwrap();
+        let more = node.ok(doc! { "getMore": id, "collection": "c", "readConcern": &concern }).await;
+        assert_eq!(batch(&more, "nextBatch").len(), 2, "deleted after that time");
+        let told = more.get("cursor").unwrap().as_document().unwrap().get("atClusterTime");
+        assert_eq!(told, Some(time));
+        let again = doc! { "level": "snapshot", "atClusterTime": time };
+        let distinct = node.ok(doc! { "distinct": "c", "key": "_id", "readConcern": again }).await;
+        assert_eq!(distinct.get("values").unwrap().as_array().unwrap().len(), 3);
+        assert_eq!(distinct.get("atClusterTime"), Some(time));
+        // Neither count nor writes read so.
+        for refused in [
+            doc! { "count": "c", "readConcern": &concern },
+            doc! { "insert": "c", "documents": [{}], "readConcern": &concern },
+            doc! { "findAndModify": "c", "remove": true, "readConcern": &concern },
+        ] {
+            assert_eq!(node.code(refused).await, 72.0);
+        }
+    });
+}
+
+#[test]
+fn r8_linearizable_reads_are_confirmed_and_end_in_no_write() {
+    run(async {
+        let mut node = node().await;
+        node.insert(vec![doc! { "_id": 1 }]).await;
+        let concern = doc! { "level": "linearizable" };
+        let before = node.ok(doc! { "ping": 1 }).await.get("operationTime").unwrap().to_owned();
+        assert_eq!(node.find(doc! { "find": "c", "readConcern": &concern }).await.len(), 1);
+        let after = node.ok(doc! { "ping": 1 }).await.get("operationTime").unwrap().to_owned();
+        assert_ne!(before, after, "an entry of ours was taken by the majority");
+        for stage in [doc! { "$out": "o" }, doc! { "$merge": "o" }] {
+            let body = doc! { "aggregate": "c", "pipeline": [stage], "cursor": {}, "readConcern": &concern };
+            assert_eq!(node.code(body).await, 72.0);
+        }
+    });
+}
+
+#[test]
+fn r2_a_command_that_fails_tells_of_its_write_concern_too() {
+    run(async {
+        let mut node = node().await;
+        node.ok(doc! { "create": "a" }).await;
+        node.ok(doc! { "create": "b" }).await;
+        let mut rename = DocBuilder::new();
+        rename.append_all(
+            doc! { "renameCollection": "d.a", "to": "d.b", "writeConcern": { "w": 2, "wtimeout": 1 } }.view(),
+        );
+        rename.append("$db", "admin");
+        let reply = node.client.ask(rename.finish()).await;
+        assert_eq!(number(&reply, "code"), 48.0, "{reply}");
+        let error = reply.get("writeConcernError").unwrap().as_document().unwrap().to_doc();
+        assert_eq!(number(&error, "code"), 100.0, "{reply}");
+    });
+}
+
+#[test]
+fn b2_a_node_has_its_compatibility_version_from_the_start() {
+    run(async {
+        for replication in [ReplicationMode::StandAlone, ReplicationMode::OneMember("rs0".into())] {
+            let disk = ModelDisk::new();
+            for _ in 0..2 {
+                let mut node = node_on(&disk, replication.clone()).await;
+                let find = doc! { "find": "system.version", "$db": "admin" };
+                let found = batch(&node.client.ask(find).await, "firstBatch");
+                assert_eq!(found, vec![doc! { "_id": "featureCompatibilityVersion", "version": "7.0" }]);
+                node.fixture.server.shut_down().await.unwrap();
+            }
+        }
+    });
+}
+
+#[test]
+fn u3_the_keys_of_an_index_come_without_record_ids() {
+    run(async {
+        let mut node = node().await;
+        node.insert(vec![doc! { "_id": 1, "a": 2 }]).await;
+        let body = doc! { "find": "c", "sort": { "_id": 1 }, "returnKey": true, "showRecordId": true };
+        assert_eq!(node.find(body).await, vec![doc! { "_id": 1 }]);
+    });
+}

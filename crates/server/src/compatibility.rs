@@ -1,0 +1,63 @@
+//! The document that says which version's formats the data has: `admin.system.version`, `_id` "featureCompatibilityVersion".
+//!
+//! Every deployment has it from its first moment: a node that stands alone or starts its own set writes it before it
+//! listens, a set that is initiated by a client gets it from its first primary. Clients and tools expect the database
+//! "admin" to be there because of it.
+
+use pando_base::{Namespace, Result};
+use pando_catalog::CollectionOptions;
+use pando_collection::{InsertOptions, InsertStatement};
+use pando_commands::{Data, locking};
+use pando_doc::{Doc, doc};
+use pando_env::Env;
+use pando_locks::Mode;
+use pando_operation::Operation;
+use pando_repl::ReplGate;
+use std::sync::Weak;
+use std::time::Duration;
+
+/// How often a node that has to be initiated looks whether it has become primary.
+const INTERVAL: Duration = Duration::from_millis(100);
+
+/// True if it is missing, and this node is the one to write it.
+pub(crate) fn is_wanted(data: &Data) -> bool {
+    let may_write = !data.replication.is_replicated() || data.replication.is_writable_primary();
+    may_write && data.catalog.latest().collection(Namespace::server_configuration()).is_none()
+}
+
+/// Writes it. Nobody else may use the collection meanwhile.
+pub(crate) fn write(data: &Data, operation: &mut Operation) -> Result<()> {
+    let namespace = Namespace::server_configuration();
+    operation.in_unit_of_work(|operation| {
+        let options = CollectionOptions::default();
+        let collection = data.catalog.create_collection(operation, &*data.observers, namespace, options)?;
+        let statements = [document()];
+        let statements = statements.each_ref().map(|document| InsertStatement::new(document.view()));
+        data.write_path().insert_documents(operation, &collection, &statements, InsertOptions::default()).map(|_| ())
+    })
+}
+
+/// Writes it as soon as this node is primary; ends then, or when the data is gone.
+pub(crate) async fn write_when_primary(env: Env, data: Weak<Data>) {
+    loop {
+        let Some(served) = data.upgrade() else { return };
+        if is_wanted(&served) {
+            let mut operation = served.services.internal_operation("FeatureCompatibilityVersion");
+            let namespace = Namespace::server_configuration();
+            let locked = locking::lock_collection(&mut operation, namespace, Mode::X).await;
+            // Stepping down in between fails it; the next primary writes it.
+            if locked.is_ok() && is_wanted(&served) {
+                env.tasks().blocking(&mut || drop(write(&served, &mut operation)));
+            }
+            locking::unlock(&operation);
+        } else if served.catalog.latest().collection(Namespace::server_configuration()).is_some() {
+            return;
+        }
+        drop(served);
+        env.clock().sleep(INTERVAL).await;
+    }
+}
+
+fn document() -> Doc {
+    doc! { "_id": "featureCompatibilityVersion", "version": "7.0" }
+}

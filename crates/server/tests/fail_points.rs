@@ -1,0 +1,138 @@
+//! Fail points that know no single client: they belong to the process, so this one test has a process of its own.
+
+use bytes::Bytes;
+use pando_base::{Log, LogLine};
+use pando_doc::{Doc, DocBuilder, Value, doc};
+use pando_engine_model::{Mode, ModelDisk, ModelEngine};
+use pando_env::simulated::{SimulatedMachine, Simulation};
+use pando_env::{Connection, Env};
+use pando_net::NetOptions;
+use pando_server::{LogTarget, ProcessControl, ReplicationMode, Server, ServerOptions};
+use pando_wire::{Compressors, MsgFlags, Reply, RequestBuilder};
+use std::sync::Arc;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+const ADDRESS: &str = "node1:27017";
+
+struct Nowhere;
+
+impl LogTarget for Nowhere {
+    fn write(&self, _: &LogLine, _: &str) {}
+}
+
+struct Client(Box<dyn Connection>);
+
+impl Client {
+    async fn connect(env: &Env) -> Client {
+        Client(env.network().connect(ADDRESS).await.unwrap())
+    }
+
+    /// The reply; none if the connection was closed.
+    async fn try_ask(&mut self, body: &Doc) -> Option<Doc> {
+        let message = RequestBuilder::new(MsgFlags::NONE, Vec::new()).body(body.view()).finish(1, None).unwrap();
+        self.0.write_all(&message).await.unwrap();
+        let mut length = [0; 4];
+        self.0.read_exact(&mut length).await.ok()?;
+        let mut message = vec![0; i32::from_le_bytes(length) as usize];
+        message[..4].copy_from_slice(&length);
+        self.0.read_exact(&mut message[4..]).await.ok()?;
+        Some(Reply::decode(Bytes::from(message), &Compressors::all()).unwrap().body().to_doc())
+    }
+
+    async fn ask(&mut self, body: &Doc) -> Doc {
+        self.try_ask(body).await.expect("the connection stays open")
+    }
+
+    async fn configure(&mut self, name: &str, mode: Value<'_>, data: Doc) {
+        let body = doc! { "configureFailPoint": name, "mode": mode, "data": data, "$db": "admin" };
+        assert_eq!(number(&self.ask(&body).await, "ok"), 1);
+    }
+}
+
+fn number(document: &Doc, name: &str) -> i64 {
+    document.get(name).and_then(|value| value.to_i64_exact()).unwrap_or_else(|| panic!("{name} in {document}"))
+}
+
+async fn start(env: &Env) -> Server {
+    let options = ServerOptions {
+        net: NetOptions { addresses: vec![ADDRESS.into()], ..NetOptions::default() },
+        replication: ReplicationMode::OneMember("rs0".into()),
+        parameters: vec![("enableTestCommands".into(), "1".into())],
+        runs_tasks: false,
+        ..ServerOptions::default()
+    };
+    let engine = ModelEngine::open(&ModelDisk::new(), Mode::ReplicaSet).unwrap();
+    let machine = Arc::new(SimulatedMachine::new("node1"));
+    let control = Arc::new(ProcessControl::new(Arc::new(Nowhere)));
+    Server::start(env, machine, Some(engine), options, Log::silent(), control).await.unwrap()
+}
+
+#[test]
+fn u18_fail_points_of_deadlines_and_of_writes_in_sessions() {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(async {
+        let env = Simulation::new(3).env();
+        let _server = start(&env).await;
+        let mut client = Client::connect(&env).await;
+        deadlines(&mut client).await;
+        deadlines_of_cursors(&mut client).await;
+        writes_in_sessions(&env, &mut client).await;
+    });
+}
+
+async fn deadlines(client: &mut Client) {
+    let limited = doc! { "ping": 1, "maxTimeMS": 100_000, "$db": "d" };
+    client.configure("maxTimeAlwaysTimeOut", Value::String("alwaysOn".into()), doc! {}).await;
+    assert_eq!(number(&client.ask(&limited).await, "code"), 50);
+    assert_eq!(number(&client.ask(&doc! { "ping": 1, "$db": "d" }).await, "ok"), 1, "it has no limit");
+    client.configure("maxTimeNeverTimeOut", Value::String("alwaysOn".into()), doc! {}).await;
+    assert_eq!(number(&client.ask(&limited).await, "ok"), 1);
+    client.configure("maxTimeNeverTimeOut", Value::String("off".into()), doc! {}).await;
+    client.configure("maxTimeAlwaysTimeOut", Value::String("off".into()), doc! {}).await;
+    assert_eq!(number(&client.ask(&limited).await, "ok"), 1);
+}
+
+/// The time that find was given counts for getMore.
+async fn deadlines_of_cursors(client: &mut Client) {
+    client.ask(&doc! { "insert": "c", "documents": [{ "_id": 1 }, { "_id": 2 }], "$db": "d" }).await;
+    let first = client.ask(&doc! { "find": "c", "batchSize": 1, "maxTimeMS": 100_000, "$db": "d" }).await;
+    let id = first.get("cursor").and_then(|cursor| cursor.as_document()).and_then(|cursor| cursor.get("id")).unwrap();
+    let more = doc! { "getMore": id, "collection": "c", "$db": "d" };
+    client.configure("maxTimeAlwaysTimeOut", Value::String("alwaysOn".into()), doc! {}).await;
+    assert_eq!(number(&client.ask(&more).await, "code"), 50);
+    client.configure("maxTimeAlwaysTimeOut", Value::String("off".into()), doc! {}).await;
+    assert_eq!(number(&client.ask(&more).await, "code"), 43, "a cursor whose query failed is gone");
+}
+
+async fn writes_in_sessions(env: &Env, client: &mut Client) {
+    let session = doc! { "id": Value::Binary { subtype: 4, bytes: &[7; 16] } };
+    let insert = |number: i64| {
+        let mut body = DocBuilder::new();
+        body.append("insert", "s");
+        body.array("documents", |documents| documents.push(&doc! { "_id": number }));
+        body.append("lsid", &session);
+        body.append("txnNumber", number);
+        body.append("$db", "d");
+        body.finish()
+    };
+    let count = doc! { "count": "s", "$db": "d" };
+    let point = "onPrimaryTransactionalWrite";
+    let once = doc! { "times": 1 };
+    // Written, but the reply never comes; sent again, it is not written twice.
+    client.configure(point, Value::Document(once.view()), doc! {}).await;
+    assert_eq!(Client::connect(env).await.try_ask(&insert(1)).await, None);
+    assert_eq!(number(&client.ask(&count).await, "n"), 1);
+    assert_eq!(number(&client.ask(&insert(1)).await, "n"), 1);
+    assert_eq!(number(&client.ask(&count).await, "n"), 1);
+    // Not written.
+    let data = doc! { "failBeforeCommitExceptionCode": 1 };
+    client.configure(point, Value::Document(once.view()), data).await;
+    assert_eq!(Client::connect(env).await.try_ask(&insert(2)).await, None);
+    assert_eq!(number(&client.ask(&count).await, "n"), 1);
+    let data = doc! { "failBeforeCommitExceptionCode": 1, "closeConnection": false };
+    client.configure(point, Value::Document(once.view()), data).await;
+    let failed = client.ask(&insert(2)).await;
+    assert_eq!(number(&failed, "n"), 0, "{failed}");
+    assert_eq!(number(&client.ask(&insert(2)).await, "n"), 1);
+    assert_eq!(number(&client.ask(&count).await, "n"), 2);
+}
