@@ -1,7 +1,7 @@
 //! What parsing needs to know beside the text: the collation, the present time, variables given by the command, and which
 //! operators are allowed where the expression stands.
 
-use crate::expression::{Expression, check_user_variable};
+use crate::expression::{Expression, SharedRandom, check_user_variable};
 use bstr::{BStr, BString};
 use pando_base::{Error, Result, Timestamp};
 use pando_doc::{Collator, Doc, DocBuilder, DocRef, OwnedValue, StringComparator};
@@ -49,6 +49,8 @@ pub struct ParseContext {
     pub absent_variables: Vec<BString>,
     /// `$$USER_ROLES`, if known.
     pub user_roles: Option<pando_doc::Array>,
+    /// Where `$rand` takes its numbers from; not allowed if there is nothing.
+    pub random: Option<SharedRandom>,
     /// What is allowed here.
     pub features: Features,
 }
@@ -63,6 +65,7 @@ impl ParseContext {
             variables: Doc::new(),
             absent_variables: Vec::new(),
             user_roles: None,
+            random: None,
             features: Features::ALL,
         }
     }

@@ -23,7 +23,7 @@ pub mod update;
 
 pub use accumulator::{Accumulator, AccumulatorKind};
 pub use context::{Features, ParseContext, SharedCollator};
-pub use expression::{Expression, Operand, Scope};
+pub use expression::{Expression, Operand, Scope, SharedRandom};
 pub use matcher::MatchExpression;
 pub use projection::{Projection, ProjectionPolicies};
 pub use regex::Regex;

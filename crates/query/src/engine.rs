@@ -16,7 +16,7 @@ use pando_collection::WritePath;
 use pando_doc::{Collator, Doc, StringComparator};
 use pando_env::Env;
 use pando_expr::matcher::Node;
-use pando_expr::{MatchExpression, ParseContext, Projection, ProjectionPolicies, SharedCollator};
+use pando_expr::{MatchExpression, ParseContext, Projection, ProjectionPolicies, SharedCollator, SharedRandom};
 use pando_operation::{Operation, storage_error};
 use std::cmp::Ordering;
 use std::sync::Arc;
@@ -38,6 +38,8 @@ pub struct QueryEngine {
     pub parameters: Arc<ParameterSet>,
     /// New object ids.
     pub object_ids: Arc<ObjectIds>,
+    /// The numbers of `$rand`.
+    pub(crate) random: SharedRandom,
     /// How often the present was asked for as a timestamp, so that each time is another.
     pub(crate) timestamps_given: Arc<AtomicU32>,
     /// When executors yield, if not as the parameters say.
@@ -50,6 +52,12 @@ pub enum FindPlan {
     Executor(Box<Executor>),
     /// The name is a view's: the aggregation to run in its place is made by `views`.
     View(Box<pando_catalog::ResolvedView>),
+}
+
+/// Numbers with the 53 bits that they can have between 0 and 1.
+fn random(env: &Env) -> SharedRandom {
+    let env = env.clone();
+    SharedRandom::new(move || (env.random().next_u64() >> 11) as f64 / (1_u64 << 53) as f64)
 }
 
 impl QueryEngine {
@@ -66,6 +74,7 @@ impl QueryEngine {
             plan_cache: PlanCache::new(),
             parameters,
             object_ids: Arc::new(ObjectIds::new(env)),
+            random: random(env),
             timestamps_given: Arc::default(),
             yield_override: None,
         }
@@ -89,11 +98,12 @@ impl QueryEngine {
         let collation = chosen.and_then(normal_collation);
         let now_ms = i64::try_from(operation.env.clock().wall_ms()).unwrap_or(i64::MAX);
         let mut context = ParseContext::new(now_ms);
-        context.bind(variables.view())?;
+        context.random = Some(self.random.clone());
         context.collator = match &collation {
             Some(collation) => Some(self.collator(collation)?),
             None => None,
         };
+        context.bind(variables.view())?;
         Ok((context, collation))
     }
 

@@ -25,6 +25,7 @@ mod operand;
 mod optimize;
 mod parse;
 mod path;
+mod random;
 mod regex;
 mod registry;
 mod scoped;
@@ -45,6 +46,7 @@ pub(crate) use convert::coerce_to_string;
 pub use evaluate::{Environment, Scope};
 pub(crate) use object::merge_into;
 pub use operand::Operand;
+pub use random::SharedRandom;
 pub use tree::{Node, Variable};
 pub(crate) use variables::check_user_variable;
 

@@ -22,6 +22,11 @@ impl<'c> Parser<'c> {
         Parser { context, bound: Vec::new(), slots: 0 }
     }
 
+    /// The surroundings.
+    pub(super) fn context(&self) -> &ParseContext {
+        self.context
+    }
+
     pub(super) fn slots(&self) -> usize {
         self.slots
     }

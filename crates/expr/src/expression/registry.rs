@@ -4,7 +4,7 @@ use super::conditional as special;
 use super::function::{Argument, Arity, Evaluate, EvaluateNamed, Function, NamedFunction};
 use super::parse::ParseSpecial;
 use super::{
-    arithmetic, array, array_make, bitwise, boolean, comparison, date, misc, object, regex, set, string, string_search,
+    arithmetic, array, array_make, bitwise, boolean, comparison, date, misc, object, random, regex, set, string, string_search,
     trigonometry,
 };
 use crate::accumulator;
@@ -122,6 +122,7 @@ pub(super) fn find(name: &str) -> Option<Entry> {
         "$ifNull" => Entry::Special(special::parse_if_null),
         "$switch" => Entry::Special(special::parse_switch),
         "$let" => Entry::Special(special::parse_let),
+        "$rand" => Entry::Special(random::parse),
         "$literal" | "$const" => Entry::Special(special::parse_literal),
         // Arrays.
         "$map" => Entry::Special(special::parse_map),

@@ -1,6 +1,7 @@
 //! The tree of an expression.
 
 use super::function::{Function, NamedFunction};
+use super::random::SharedRandom;
 use bstr::BString;
 use pando_doc::{FieldPath, OwnedValue};
 
@@ -25,6 +26,8 @@ pub enum Node {
         /// None for the variable itself.
         path: Option<FieldPath>,
     },
+    /// `$rand`.
+    Random(SharedRandom),
     /// A document of expressions.
     Object(Vec<(BString, Node)>),
     /// An array of expressions.
@@ -119,7 +122,7 @@ impl Node {
     /// Calls the visitor for each node right below.
     pub fn for_each_child<'n>(&'n self, visit: &mut dyn FnMut(&'n Node)) {
         match self {
-            Node::Constant(_) | Node::Path { .. } => {}
+            Node::Constant(_) | Node::Path { .. } | Node::Random(_) => {}
             Node::Object(fields) => fields.iter().for_each(|(_, node)| visit(node)),
             Node::Array(nodes) | Node::And(nodes) | Node::Or(nodes) | Node::IfNull(nodes) => {
                 nodes.iter().for_each(visit);
