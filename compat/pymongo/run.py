@@ -30,6 +30,13 @@ VERSION = "4.17.0"
 MODULES = """
 collection cursor bulk database client crud_unified gridfs gridfs_bucket session retryable_writes retryable_writes_unified
 """.split()
+# What else talks to a server and says something of its behaviour; run in long mode.
+MORE_MODULES = """
+read_concern read_write_concern_spec command_monitoring monitoring custom_types examples json_util_integration collation
+retryable_reads retryable_reads_unified versioned_api_integration csot collection_management run_command comment grid_file
+gridfs_spec raw_bson decimal128 dbref code threads pooling streaming_protocol sessions_unified read_preferences write_concern
+client_context heartbeat_monitoring unified_format common crud_v1 server_selection_in_window
+""".split()
 TEST_SECONDS_MAX = 60
 MODULE_SECONDS_MAX = 900
 
@@ -179,7 +186,9 @@ class Tally:
 
 
 def run(uri, options, setup):
-    modules = options.modules.split(",") if options.modules else MODULES
+    modules = options.modules.split(",") if options.modules else list(MODULES)
+    if not options.modules and os.environ.get("PANDO_TEST_LONG"):
+        modules += MORE_MODULES
     tally = Tally(expected_failures(), modules, bool(options.keyword))
     environment = environment_of(uri, setup)
     details = open(options.details, "w", encoding="utf-8") if options.details else None
