@@ -160,7 +160,12 @@ fn namespace(row: &CommandRow, body: DocRef<'_>, database: &DatabaseName) -> Nam
     let first = || text(body.first().map(|element| element.value));
     let found = match row.namespace {
         NamespaceOf::Database => None,
-        NamespaceOf::FirstField => first().and_then(|name| Namespace::new(database, &name).ok()),
+        NamespaceOf::FirstFieldOrPipeline if body.first().is_some_and(|element| element.value.is_number()) => {
+            Some(Namespace::collectionless_aggregate(database))
+        }
+        NamespaceOf::FirstField | NamespaceOf::FirstFieldOrPipeline => {
+            first().and_then(|name| Namespace::new(database, &name).ok())
+        }
         NamespaceOf::Field(field) => text(body.get(field)).and_then(|name| Namespace::new(database, &name).ok()),
         NamespaceOf::FullName => first().and_then(|name| Namespace::parse(&name).ok()),
     };

@@ -74,6 +74,8 @@ pub enum NamespaceOf {
     Database,
     /// The value of the command's own field is the collection.
     FirstField,
+    /// The same; a number in its place means the database's pipelines without a collection.
+    FirstFieldOrPipeline,
     /// The value of this field is the collection.
     Field(&'static str),
     /// The value of the command's own field is the whole namespace.

@@ -1,5 +1,7 @@
 //! Fail points that know no single client: they belong to the process, so this one test has a process of its own.
 
+#![allow(clippy::unwrap_used, reason = "a test fails where it does")]
+
 use bytes::Bytes;
 use pando_base::{Log, LogLine};
 use pando_doc::{Doc, DocBuilder, Value, doc};

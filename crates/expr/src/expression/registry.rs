@@ -4,8 +4,8 @@ use super::conditional as special;
 use super::function::{Argument, Arity, Evaluate, EvaluateNamed, Function, NamedFunction};
 use super::parse::ParseSpecial;
 use super::{
-    arithmetic, array, array_make, bitwise, boolean, comparison, date, misc, object, random, regex, set, string, string_search,
-    trigonometry,
+    arithmetic, array, array_make, bitwise, boolean, comparison, date, misc, object, random, regex, set, string,
+    string_search, trigonometry,
 };
 use crate::accumulator;
 
