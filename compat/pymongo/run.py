@@ -99,7 +99,7 @@ def environment_of(uri, setup):
         PYMONGO_MUST_CONNECT="1",
         PYTHONPATH=str(HERE),
         PYTHONDONTWRITEBYTECODE="1",
-        PANDO_OUTCOMES=str(setup.directory / "outcomes.jsonl"),
+        PANDO_OUTCOMES=str(setup.directory / f"outcomes-{os.getpid()}.jsonl"),
     )
     return environment
 
@@ -133,6 +133,7 @@ def run_module(name, setup, environment, options):
             result = json.loads(line)
             if result["test"] not in results or result["outcome"] == "failed":
                 results[result["test"]] = result
+        outcomes.unlink()
     trouble = None
     if cut:
         trouble = f"cut after {MODULE_SECONDS_MAX} s"
