@@ -203,11 +203,38 @@ impl RunIterator {
         self.step_block(Direction::Backward)
     }
 
+    /// To the neighbouring entry if it is in the same block and the reader sees a value there; else it stays where it is.
+    #[inline]
+    pub(crate) fn step_in_block(&mut self, direction: Direction, point: &ReadPoint) -> bool {
+        let Some(block) = &self.block else { return false };
+        let (next, ahead) = match direction {
+            Direction::Forward => (self.position.wrapping_add(1), self.position.wrapping_add(1 + ENTRIES_AHEAD)),
+            Direction::Backward => (self.position.wrapping_sub(1), self.position.wrapping_sub(1 + ENTRIES_AHEAD)),
+        };
+        if next >= block.count() {
+            return false;
+        }
+        block.touch(ahead);
+        let entry = block.entry(next);
+        if entry.is_deleted() || !entry.is_visible(point, self.fence) {
+            return false;
+        }
+        self.position = next;
+        self.show_entry(entry, false);
+        true
+    }
+
     /// Reads the entry at the position. The prefix is copied only on entering a block.
     #[inline]
     fn show(&mut self, is_new_block: bool) {
         let Some(block) = &self.block else { return };
-        self.entry = block.entry(self.position);
+        self.show_entry(block.entry(self.position), is_new_block);
+    }
+
+    #[inline]
+    fn show_entry(&mut self, entry: Entry, is_new_block: bool) {
+        let Some(block) = &self.block else { return };
+        self.entry = entry;
         let prefix = block.prefix();
         if is_new_block {
             self.key.clear();

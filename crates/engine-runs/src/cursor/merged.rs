@@ -158,6 +158,21 @@ impl RunCursor {
         }
     }
 
+    /// The common step of a scan: to the neighbouring entry, if that takes no more than a look into the block it stands in. False
+    /// if it does; then the cursor has not moved. Never fails.
+    #[inline]
+    pub fn step_in_block(&mut self, forward: bool) -> bool {
+        let direction = if forward { Direction::Forward } else { Direction::Backward };
+        let simple = self.place == Place::On
+            && self.direction == direction
+            && matches!(self.source, Source::Iterator(0))
+            && self.loaded.get().is_none();
+        match self.iterators.as_mut_slice() {
+            [only] if simple => only.step_in_block(direction, &self.point),
+            _ => false,
+        }
+    }
+
     /// True if it stands on an entry.
     pub fn is_valid(&self) -> bool {
         self.place == Place::On

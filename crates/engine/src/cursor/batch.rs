@@ -112,6 +112,11 @@ impl Batch {
         self.own_writes == view.own_writes()
     }
 
+    /// True if the base alone decides from here on: no items are left, the batch reaches to the end, and no range is deleted.
+    pub fn hides_nothing_after(&self, upcoming: usize) -> bool {
+        upcoming >= self.items.len() && self.reach.is_none() && self.ranges.is_empty()
+    }
+
     /// How many items.
     pub fn len(&self) -> usize {
         self.items.len()

@@ -61,12 +61,24 @@ impl EngineCursor {
             }
             Place::Overlay(_) | Place::Base => {}
         }
-        if direction != self.direction || !fresh || self.single {
+        let goes_on = direction == self.direction && fresh && !self.single;
+        if goes_on && self.place == Place::Base && self.base_is_all_there_is() {
+            let forward = direction == Direction::Forward;
+            if self.base.as_mut().is_some_and(|base| base.step_in_block(forward)) {
+                return Ok(());
+            }
+        }
+        if !goes_on {
             self.remember_key();
             self.place = Place::At;
             return self.step(direction);
         }
         self.advance_or_restore()
+    }
+
+    /// True if the overlay has nothing to come, to the end of the table.
+    fn base_is_all_there_is(&self) -> bool {
+        self.base_ready && self.batch.as_ref().is_some_and(|batch| batch.hides_nothing_after(self.upcoming))
     }
 
     /// After an error the cursor stands at the key it came from, and the step can be repeated.
