@@ -2,6 +2,7 @@
 
 use crate::Namespace;
 use bytes::Bytes;
+use std::borrow::Cow;
 
 /// The kind of an operation, by currentOp's names.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -56,7 +57,7 @@ pub struct OperationDescription {
     /// The session's transaction number.
     pub transaction_number: Option<i64>,
     /// How the plan was summed up: "IXSCAN { a: 1 }".
-    pub plan_summary: String,
+    pub plan_summary: Cow<'static, str>,
     /// Where a long task stands: its words, what is done, what there is to do.
     pub progress: Option<(String, u64, u64)>,
     /// What it waits for, if it waits for a lock.

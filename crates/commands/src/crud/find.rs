@@ -1,6 +1,6 @@
 //! `find`.
 
-use super::reading::{FirstBatch, begin_read, cursor_options, hint, reply_with_first_batch, shared_or_empty};
+use super::reading::{FirstBatch, begin_read, cursor_options, hint, reply_with_first_batch, reply_with_one, shared_or_empty};
 use crate::arguments::{SafeBool, SafeLong};
 use crate::table::run_boxed;
 use crate::{Admission, Class, CommandRow, Data, Invocation, NamespaceOf, OpCounter, SecondaryOk, arguments};
@@ -130,6 +130,10 @@ async fn run(invocation: &Invocation, reply: &mut DocBuilder) -> Result<()> {
     request.validate()?;
     let mut operation = invocation.operation()?;
     begin_read(invocation, data, &mut operation).await?;
+    if let Some(found) = data.query.find_at_once(&mut operation, &request)? {
+        reply_with_one(invocation, &request.namespace, found.as_ref(), reply);
+        return Ok(());
+    }
     let source = match data.query.find(&mut operation, &request)? {
         FindPlan::Executor(executor) => executor,
         FindPlan::View(_) => return super::views::find(invocation, data, &mut operation, &request, reply).await,

@@ -6,7 +6,7 @@ use pando_base::{Result, Timestamp};
 use pando_doc::{Doc, DocBuilder, DocRef, Value, doc};
 use pando_operation::Operation;
 use pando_query::cursor::CursorOptions;
-use pando_query::executor::{BatchLimits, BatchSink, BatchSource, drive};
+use pando_query::executor::{BatchLimits, BatchSink, BatchSource, DocumentSink, drive};
 use pando_query::request::Hint;
 use pando_repl::read_concern::ReadConcern;
 use pando_storage::ReadSource;
@@ -88,7 +88,7 @@ pub(super) async fn reply_with_first_batch(
     mut first: FirstBatch,
     reply: &mut DocBuilder,
 ) -> Result<()> {
-    invocation.context.describe(|description| description.plan_summary = source.plan_summary().to_owned());
+    invocation.context.describe(|description| description.plan_summary = source.plan_summary().to_owned().into());
     let cursor = reply.begin_document("cursor");
     let mut sink = BatchSink::begin(reply, "firstBatch", first.limits);
     let is_exhausted = drive(&mut *source, operation, data.collections(), &mut sink).await?;
@@ -116,4 +116,24 @@ pub(super) async fn reply_with_first_batch(
     append_snapshot_time(operation, reply);
     reply.end(cursor);
     Ok(())
+}
+
+/// Writes the reply to a find by `_id`, which has one document or none and never leaves a cursor.
+pub(super) fn reply_with_one(
+    invocation: &Invocation,
+    namespace: &pando_base::Namespace,
+    found: Option<&Doc>,
+    reply: &mut DocBuilder,
+) {
+    invocation.context.describe(|description| description.plan_summary = "IDHACK".into());
+    let cursor = reply.begin_document("cursor");
+    let mut sink = BatchSink::begin(reply, "firstBatch", BatchLimits::first(None));
+    if let Some(document) = found {
+        sink.offer(document);
+        invocation.context.statistics().documents_returned.add(1);
+    }
+    sink.end();
+    reply.append("id", 0_i64);
+    reply.append("ns", namespace.as_str());
+    reply.end(cursor);
 }

@@ -71,7 +71,7 @@ pub(crate) fn describe_operation(node: &Node, context: &OperationContext) -> Doc
     operation.append("redacted", false);
     operation.append_some("command", description.command.as_ref().map(|bytes| DocRef::trusted(bytes)));
     if !description.plan_summary.is_empty() {
-        operation.append("planSummary", &description.plan_summary);
+        operation.append("planSummary", &*description.plan_summary);
     }
     if context.killed_with().is_some() {
         operation.append("killPending", true);

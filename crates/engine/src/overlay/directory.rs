@@ -2,7 +2,8 @@
 //!
 //! A change copies one page of at most [`PAGE_LEAVES_MAX`] leaves and the list of pages, never the whole.
 
-use super::leaf::{Leaf, head};
+use super::heads::Heads;
+use super::leaf::Leaf;
 use parking_lot::RwLock;
 use std::sync::Arc;
 
@@ -14,7 +15,8 @@ pub type SharedLeaf = Arc<RwLock<Leaf>>;
 /// The leaves in key order. Empty before the first write to a table.
 #[derive(Default, Clone)]
 pub struct Directory {
-    heads: Vec<u64>,
+    /// Of the lower bounds of all pages but the first.
+    heads: Heads,
     pages: Vec<Arc<Page>>,
 }
 
@@ -30,33 +32,41 @@ pub struct Located {
 
 #[derive(Default, Clone)]
 struct Page {
-    heads: Vec<u64>,
+    /// Of all lower bounds but the first, which every key that is looked for here is past.
+    heads: Heads,
     lowers: Vec<Arc<[u8]>>,
     leaves: Vec<SharedLeaf>,
 }
 
-/// The last place whose lower bound is at or before the key; the first bound is always the empty key.
-fn last_at_or_before<'a>(heads: &[u64], key: &[u8], lower: impl Fn(usize) -> &'a [u8]) -> usize {
-    let wanted = head(key);
-    let first = heads.partition_point(|head| *head < wanted);
-    let end = first + heads[first..].partition_point(|head| *head == wanted);
-    let (mut low, mut high) = (first, end);
+/// The last place whose lower bound is at or before the key. The first bound always is; the heads are those of the others.
+fn last_at_or_before<'a>(heads: &Heads, key: &[u8], lower: impl Fn(usize) -> &'a [u8]) -> usize {
+    let range = match heads.candidates(key) {
+        Ok(range) => range,
+        Err(place) => return place,
+    };
+    let (mut low, mut high) = (range.start, range.end);
     while low < high {
         let middle = low + (high - low) / 2;
-        if lower(middle) <= key {
+        if lower(middle + 1) <= key {
             low = middle + 1;
         } else {
             high = middle;
         }
     }
-    low.saturating_sub(1)
+    low
+}
+
+impl Page {
+    fn of(lowers: Vec<Arc<[u8]>>, leaves: Vec<SharedLeaf>) -> Page {
+        let heads = Heads::of(lowers.iter().skip(1).map(|lower| &**lower));
+        Page { heads, lowers, leaves }
+    }
 }
 
 impl Directory {
     /// A directory of one leaf.
     pub fn with_first(leaf: SharedLeaf) -> Directory {
-        let page = Page { heads: vec![0], lowers: vec![Arc::from([])], leaves: vec![leaf] };
-        Directory { heads: vec![0], pages: vec![Arc::new(page)] }
+        Directory::of(vec![Arc::new(Page::of(vec![Arc::from([])], vec![leaf]))])
     }
 
     /// True before the first write.
@@ -105,42 +115,35 @@ impl Directory {
 
     /// The same with a new leaf after a place.
     pub fn with_inserted(&self, page: usize, slot: usize, lower: Arc<[u8]>, leaf: SharedLeaf) -> Directory {
-        let mut changed = Page::clone(&self.pages[page]);
-        changed.heads.insert(slot + 1, head(&lower));
-        changed.lowers.insert(slot + 1, lower);
-        changed.leaves.insert(slot + 1, leaf);
+        let Page { mut lowers, mut leaves, .. } = Page::clone(&self.pages[page]);
+        lowers.insert(slot + 1, lower);
+        leaves.insert(slot + 1, leaf);
         let mut pages = self.pages.clone();
-        if changed.leaves.len() > PAGE_LEAVES_MAX {
-            let middle = changed.leaves.len() / 2;
-            let upper = Page {
-                heads: changed.heads.split_off(middle),
-                lowers: changed.lowers.split_off(middle),
-                leaves: changed.leaves.split_off(middle),
-            };
+        if leaves.len() > PAGE_LEAVES_MAX {
+            let middle = leaves.len() / 2;
+            let upper = Page::of(lowers.split_off(middle), leaves.split_off(middle));
             pages.insert(page + 1, Arc::new(upper));
         }
-        pages[page] = Arc::new(changed);
+        pages[page] = Arc::new(Page::of(lowers, leaves));
         Directory::of(pages)
     }
 
     /// The same without the leaf at a place; the leaf before it, or else the one after it, takes its keys.
     pub fn without(&self, page: usize, slot: usize) -> Directory {
-        let mut changed = Page::clone(&self.pages[page]);
-        changed.heads.remove(slot);
-        changed.lowers.remove(slot);
-        changed.leaves.remove(slot);
+        let Page { mut lowers, mut leaves, .. } = Page::clone(&self.pages[page]);
+        lowers.remove(slot);
+        leaves.remove(slot);
         let mut pages = self.pages.clone();
-        if changed.leaves.is_empty() {
+        if leaves.is_empty() {
             pages.remove(page);
         } else {
-            pages[page] = Arc::new(changed);
+            pages[page] = Arc::new(Page::of(lowers, leaves));
         }
         if let Some(first) = pages.first_mut()
             && !first.lowers[0].is_empty()
         {
             let mut lowest = Page::clone(first);
             lowest.lowers[0] = Arc::from([]);
-            lowest.heads[0] = 0;
             *first = Arc::new(lowest);
         }
         Directory::of(pages)
@@ -153,7 +156,7 @@ impl Directory {
     }
 
     fn of(pages: Vec<Arc<Page>>) -> Directory {
-        Directory { heads: pages.iter().map(|page| page.heads[0]).collect(), pages }
+        Directory { heads: Heads::of(pages.iter().skip(1).map(|page| &*page.lowers[0])), pages }
     }
 
     /// The leaf of a number below `leaves`.

@@ -1,10 +1,13 @@
 //! A leaf: some neighbouring keys and their chains, under one lock.
 
 use super::chain::Chain;
+use super::heads::Heads;
 use super::version::Freed;
 
 /// More entries than this split the leaf.
 pub const LEAF_ENTRIES_MAX: usize = 128;
+/// From this many entries on a leaf looks what its keys have in common.
+const HEADS_LOOK_MIN: usize = 8;
 /// What an entry costs beside its key and its versions.
 pub const ENTRY_OVERHEAD_BYTES: usize = 64;
 
@@ -15,28 +18,15 @@ pub struct LeafEntry {
     pub chain: Chain,
 }
 
-/// Entries in key order. The first eight bytes of each key lie beside the pointer, so that most comparisons of a search
-/// stay within one cache line.
+/// Entries in key order.
 #[derive(Default)]
 pub struct Leaf {
-    heads: Vec<u64>,
+    heads: Heads,
     // Boxed: an insertion moves pointers, not chains, and the search reads the heads only.
     #[allow(clippy::vec_box)]
     entries: Vec<Box<LeafEntry>>,
     /// False only if every chain is clean.
     pub dirty: bool,
-}
-
-/// The first eight bytes of a key as a number that orders like the key, as far as it goes.
-pub fn head(key: &[u8]) -> u64 {
-    match key.first_chunk::<8>() {
-        Some(chunk) => u64::from_be_bytes(*chunk),
-        None => {
-            let mut chunk = [0; 8];
-            chunk[..key.len()].copy_from_slice(key);
-            u64::from_be_bytes(chunk)
-        }
-    }
 }
 
 impl LeafEntry {
@@ -61,28 +51,27 @@ impl LeafEntry {
 impl Leaf {
     /// Where the key is, or where it belongs.
     pub fn find(&self, key: &[u8]) -> Result<usize, usize> {
-        let wanted = head(key);
-        let first = self.heads.partition_point(|head| *head < wanted);
-        // Equal heads are rare for record ids and common for keys with long prefixes: then the whole keys decide.
-        let mut end = first;
-        while self.heads.get(end) == Some(&wanted) {
-            end += 1;
-            if end - first > 4 {
-                end = first + self.heads[first..].partition_point(|head| *head == wanted);
-                break;
-            }
-        }
-        match self.entries[first..end].binary_search_by(|entry| entry.key.as_ref().cmp(key)) {
-            Ok(place) => Ok(first + place),
-            Err(place) => Err(first + place),
+        let range = self.heads.candidates(key)?;
+        let start = range.start;
+        match self.entries[range].binary_search_by(|entry| entry.key.as_ref().cmp(key)) {
+            Ok(place) => Ok(start + place),
+            Err(place) => Err(start + place),
         }
     }
 
     /// Puts an empty chain at a place that `find` gave.
     pub fn insert(&mut self, place: usize, key: &[u8]) -> &mut LeafEntry {
-        self.heads.insert(place, head(key));
         self.entries.insert(place, Box::new(LeafEntry { key: key.into(), chain: Chain::default() }));
+        // A growing leaf looks now and then whether its keys have more in common than it knows.
+        let looks_again = self.entries.len() >= HEADS_LOOK_MIN && self.entries.len().is_power_of_two();
+        if looks_again || !self.heads.insert(place, key) {
+            self.make_heads();
+        }
         &mut self.entries[place]
+    }
+
+    fn make_heads(&mut self) {
+        self.heads = Heads::of(self.entries.iter().map(|entry| &*entry.key));
     }
 
     /// The entries in order.
@@ -98,8 +87,7 @@ impl Leaf {
     /// Removes entries for which `goes` holds, after it had a chance to change them.
     pub fn retain(&mut self, mut stays: impl FnMut(&mut LeafEntry) -> bool) {
         self.entries.retain_mut(|entry| stays(entry));
-        self.heads.clear();
-        self.heads.extend(self.entries.iter().map(|entry| head(&entry.key)));
+        self.make_heads();
     }
 
     /// Removes one entry.
@@ -116,7 +104,10 @@ impl Leaf {
     /// Gives away the upper part: half, or only the last entry where keys arrive in order.
     pub fn split(&mut self, ascending: bool) -> Leaf {
         let middle = if ascending { self.entries.len() - 1 } else { self.entries.len() / 2 };
-        Leaf { heads: self.heads.split_off(middle), entries: self.entries.split_off(middle), dirty: self.dirty }
+        let mut upper = Leaf { heads: Heads::default(), entries: self.entries.split_off(middle), dirty: self.dirty };
+        upper.make_heads();
+        self.make_heads();
+        upper
     }
 }
 

@@ -15,6 +15,7 @@
 
 mod chain;
 mod directory;
+mod heads;
 mod leaf;
 mod map;
 mod ranges;

@@ -3,6 +3,7 @@
 use super::large_pages;
 use crate::{BoxedFuture, Tasks, ThreadHandle};
 use std::io;
+use std::sync::OnceLock;
 use std::thread::{Builder, JoinHandle};
 use tokio::runtime::{Handle, RuntimeFlavor};
 
@@ -31,7 +32,9 @@ impl Tasks for RealTasks {
     }
 
     fn parallelism(&self) -> usize {
-        std::thread::available_parallelism().map_or(1, usize::from)
+        // The answer costs a dozen system calls, which open the files of control groups, and is asked for at every sync.
+        static PARALLELISM: OnceLock<usize> = OnceLock::new();
+        *PARALLELISM.get_or_init(|| std::thread::available_parallelism().map_or(1, usize::from))
     }
 
     fn prefer_large_pages(&self) {

@@ -20,7 +20,7 @@ impl QueryEngine {
             return Ok(count);
         }
         let mut executor = self.count_executor(operation, request, collection.as_ref())?;
-        operation.context.describe(|description| description.plan_summary = executor.plan_summary().to_owned());
+        operation.context.describe(|description| description.plan_summary = executor.plan_summary().to_owned().into());
         let mut sink = CountingSink::default();
         drive(&mut executor, operation, &*self.collections, &mut sink).await?;
         Ok(sink.0)

@@ -37,7 +37,7 @@ impl QueryEngine {
         let collection = self.collections.open_for_write(operation, &request.namespace)?;
         let mut executor =
             self.delete_executor(operation, request, collection.as_ref(), returns_deleted, retry_image, false)?;
-        operation.context.describe(|description| description.plan_summary = executor.plan_summary().to_owned());
+        operation.context.describe(|description| description.plan_summary = executor.plan_summary().to_owned().into());
         let mut returned: Vec<Doc> = Vec::new();
         drive(&mut executor, operation, &*self.collections, &mut returned).await?;
         let n = executor.root().find::<DeleteStage>().map_or(0, DeleteStage::deleted);

@@ -137,7 +137,7 @@ impl QueryEngine {
         collection: Option<&Arc<Collection>>,
     ) -> Result<UpdateResult> {
         let mut executor = self.update_executor(request, parsed, collection, false)?;
-        operation.context.describe(|description| description.plan_summary = executor.plan_summary().to_owned());
+        operation.context.describe(|description| description.plan_summary = executor.plan_summary().to_owned().into());
         let mut returned: Vec<Doc> = Vec::new();
         drive(&mut executor, operation, &*self.collections, &mut returned).await?;
         let Some(stage) = executor.root().find::<UpdateStage>() else { return Ok(UpdateResult::default()) };
