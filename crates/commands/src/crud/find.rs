@@ -1,6 +1,8 @@
 //! `find`.
 
-use super::reading::{FirstBatch, begin_read, cursor_options, hint, reply_with_first_batch, reply_with_one, shared_or_empty};
+use super::reading::{
+    FirstBatch, begin_read, cursor_options, hint, reply_with_first_batch, reply_with_one, shared_or_empty,
+};
 use crate::arguments::{SafeBool, SafeLong};
 use crate::table::run_boxed;
 use crate::{Admission, Class, CommandRow, Data, Invocation, NamespaceOf, OpCounter, SecondaryOk, arguments};

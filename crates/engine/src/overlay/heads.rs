@@ -40,7 +40,8 @@ impl Heads {
         let mut ends = keys.clone();
         // They are in order: the first and the last have in common what all have.
         if let (Some(first), Some(last)) = (ends.next(), ends.next_back()) {
-            let alike = first.iter().zip(last).take(BEGINNING_BYTES_MAX).take_while(|(one, other)| one == other).count();
+            let alike =
+                first.iter().zip(last).take(BEGINNING_BYTES_MAX).take_while(|(one, other)| one == other).count();
             made.beginning[..alike].copy_from_slice(&first[..alike]);
             made.common = alike;
         }
@@ -103,7 +104,8 @@ mod tests {
 
     #[test]
     fn searches_agree_with_the_keys_themselves() {
-        let texts: [&[u8]; 9] = [b"", b"c", b"common", b"common beginning", b"common beginning of all ", b"d", b"\0", b"\xff", b"common\0"];
+        let texts: [&[u8]; 9] =
+            [b"", b"c", b"common", b"common beginning", b"common beginning of all ", b"d", b"\0", b"\xff", b"common\0"];
         for beginning in texts {
             let mut keys: Vec<Vec<u8>> = Vec::new();
             for end in texts.into_iter().chain([b"\0\0".as_slice(), b"12345678", b"123456789", b"1234567890"]) {
@@ -125,6 +127,9 @@ mod tests {
         let mut heads = Heads::of([b"abc".as_slice(), b"abd"].into_iter());
         assert!(heads.insert(2, b"abe") && !heads.insert(0, b"aac"));
         heads.remove(0);
-        assert_eq!((heads.candidates(b"abd"), heads.candidates(b"a"), heads.candidates(b"b")), (Ok(0..1), Err(0), Err(2)));
+        assert_eq!(
+            (heads.candidates(b"abd"), heads.candidates(b"a"), heads.candidates(b"b")),
+            (Ok(0..1), Err(0), Err(2))
+        );
     }
 }
