@@ -6,6 +6,7 @@ use bstr::BStr;
 use pando_base::{DatabaseName, Error, ErrorCode, Namespace, OperationContext, Result};
 use pando_doc::{Array, Doc, DocRef, Value};
 use pando_operation::Operation;
+use pando_repl::write_concern::WriteConcern;
 use pando_wire::Command;
 use parking_lot::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -31,6 +32,8 @@ pub struct Invocation {
     pub generic: GenericArguments,
     /// Labels that a fail point wants in place of an error's own.
     labels_in_place: OnceLock<Array>,
+    /// The write concern that the client gave, once it was read.
+    write_concern: OnceLock<WriteConcern>,
     /// What the connection does next, if the command decides that.
     next: Mutex<Option<NextInvocation>>,
     /// Has the command taken locks for writing? Then its reply waits for the write concern.
@@ -58,7 +61,7 @@ impl Invocation {
         generic: GenericArguments,
     ) -> Invocation {
         let namespace = namespace(row, request.body(), &database);
-        let (labels_in_place, next) = (OnceLock::new(), Mutex::new(None));
+        let (labels_in_place, write_concern, next) = (OnceLock::new(), OnceLock::new(), Mutex::new(None));
         Invocation {
             node,
             connection,
@@ -69,6 +72,7 @@ impl Invocation {
             namespace,
             generic,
             labels_in_place,
+            write_concern,
             next,
             has_written: AtomicBool::new(false),
         }
@@ -113,6 +117,18 @@ impl Invocation {
                 Err(Error::bad_value(reason))
             }
         }
+    }
+
+    /// The write concern that the client gave; none if it gave none, or an empty one.
+    pub fn given_write_concern(&self) -> Result<Option<&WriteConcern>> {
+        if let Some(known) = self.write_concern.get() {
+            return Ok(Some(known));
+        }
+        let Some(given) = self.generic.write_concern.as_ref().filter(|given| !given.is_empty()) else {
+            return Ok(None);
+        };
+        let concern = WriteConcern::parse(given.view())?;
+        Ok(Some(self.write_concern.get_or_init(|| concern)))
     }
 
     /// Puts these labels in place of those of whatever error this command ends with.

@@ -120,8 +120,12 @@ impl Inserts<'_> {
                 }
             }
             let is_full = self.group.len() >= GROUP_COUNT_MAX || self.group_bytes >= GROUP_BYTES_MAX;
-            if is_full && !self.flush(operation).await? {
-                return Ok(());
+            if is_full {
+                if !self.flush(operation).await? {
+                    return Ok(());
+                }
+                // A long batch keeps nobody waiting; a short one is not worth going to the end of the queue.
+                yield_now().await;
             }
         }
         self.flush(operation).await.map(|_| ())
@@ -168,9 +172,6 @@ impl Inserts<'_> {
         }
         self.group = group;
         self.group.clear();
-        if goes_on {
-            yield_now().await;
-        }
         Ok(goes_on)
     }
 

@@ -126,7 +126,8 @@ impl ReplicationNode {
     /// Everything up to here is on disk. In a set of one a majority has it then; not before the new term's first entry is
     /// among it, since until then another could have won.
     pub(crate) fn learn_durable(&self, timestamp: Timestamp) {
-        if timestamp.is_none() {
+        // Of those who waited for one flush the first has told.
+        if timestamp.is_none() || timestamp <= self.points().committed.0.timestamp {
             return;
         }
         self.progress.durable(timestamp);

@@ -55,17 +55,12 @@ impl Stage for AwaitWriteConcern {
     }
 }
 
-fn given(invocation: &Invocation) -> Result<Option<WriteConcern>> {
-    let given = invocation.generic.write_concern.as_ref().filter(|given| !given.is_empty());
-    given.map(|given| WriteConcern::parse(given.view())).transpose()
-}
-
 fn check(invocation: &Invocation) -> Result<()> {
     if invocation.generic.write_concern.is_none() || !invocation.row.takes_write_concern {
         return Ok(());
     }
-    match (given(invocation)?, &invocation.node.data) {
-        (Some(concern), Some(data)) => data.replication.check_write_concern(&concern),
+    match (invocation.given_write_concern()?, &invocation.node.data) {
+        (Some(concern), Some(data)) => data.replication.check_write_concern(concern),
         _ => Ok(()),
     }
 }
@@ -73,8 +68,8 @@ fn check(invocation: &Invocation) -> Result<()> {
 /// Waits as the client asked; none if it wants no answer.
 async fn outcome(invocation: &Invocation) -> Result<Option<(WriteConcern, WriteConcernOutcome)>> {
     let replication = &invocation.data()?.replication;
-    let concern = match given(invocation)? {
-        Some(concern) => concern,
+    let concern = match invocation.given_write_concern()? {
+        Some(concern) => concern.clone(),
         None => replication.default_write_concern(),
     };
     if concern.is_unacknowledged() {
