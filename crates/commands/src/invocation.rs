@@ -2,13 +2,14 @@
 
 use crate::arguments::GenericArguments;
 use crate::{CommandRow, ConnectionState, NamespaceOf, Node};
-use bstr::BStr;
+use bstr::{BStr, ByteSlice};
 use pando_base::{DatabaseName, Error, ErrorCode, Namespace, OperationContext, Result};
 use pando_doc::{Array, Doc, DocRef, Value};
 use pando_operation::Operation;
 use pando_repl::write_concern::WriteConcern;
 use pando_wire::Command;
 use parking_lot::Mutex;
+use std::borrow::Cow;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
@@ -105,7 +106,12 @@ impl Invocation {
     pub fn collection(&self) -> Result<Namespace> {
         match self.target() {
             Value::String(name) | Value::Symbol(name) => {
-                let namespace = Namespace::new(&self.database, utf8(name)?)?;
+                let name = utf8(name)?;
+                // Mostly it was made when the request came.
+                let namespace = match self.namespace.collection() == name && self.is_named_by_first_field() {
+                    true => self.namespace.clone(),
+                    false => Namespace::new(&self.database, name)?,
+                };
                 namespace.validate()?;
                 Ok(namespace)
             }
@@ -117,6 +123,10 @@ impl Invocation {
                 Err(Error::bad_value(reason))
             }
         }
+    }
+
+    fn is_named_by_first_field(&self) -> bool {
+        matches!(self.row.namespace, NamespaceOf::FirstField)
     }
 
     /// The write concern that the client gave; none if it gave none, or an empty one.
@@ -172,7 +182,9 @@ impl Invocation {
 
 /// The namespace as far as the row says where it is; the database if it is not there or makes no sense.
 fn namespace(row: &CommandRow, body: DocRef<'_>, database: &DatabaseName) -> Namespace {
-    let text = |value: Option<Value<'_>>| value.and_then(|value| value.as_bytes().map(|text| text.to_string()));
+    fn text(value: Option<Value<'_>>) -> Option<Cow<'_, str>> {
+        value.and_then(|value| value.as_bytes()).map(ByteSlice::to_str_lossy)
+    }
     let first = || text(body.first().map(|element| element.value));
     let found = match row.namespace {
         NamespaceOf::Database => None,

@@ -21,8 +21,10 @@ pub fn prepare_for_insert(
             format!("object to insert too large. size in bytes: {}, max size: {USER_SIZE_BYTES_MAX}", doc.size_bytes());
         return Err(Error::new(ErrorCode::BSONObjectTooLarge, reason));
     }
-    check_user_depth(doc)?;
     let found = scan(doc)?;
+    if found.is_nested {
+        check_user_depth(doc)?;
+    }
     if found.id_is_first && !found.has_empty_timestamp {
         return Ok(None);
     }
@@ -34,12 +36,14 @@ struct Found<'a> {
     id: Option<RawElement<'a>>,
     id_is_first: bool,
     has_empty_timestamp: bool,
+    is_nested: bool,
 }
 
 fn scan(doc: DocRef<'_>) -> Result<Found<'_>> {
-    let mut found = Found { id: None, id_is_first: false, has_empty_timestamp: false };
+    let mut found = Found { id: None, id_is_first: false, has_empty_timestamp: false, is_nested: false };
     for (index, element) in doc.raw_elements().enumerate() {
         found.has_empty_timestamp |= is_empty_timestamp(element);
+        found.is_nested |= matches!(element.value_type, ValueType::Document | ValueType::Array);
         if element.name == "_id" {
             element.value().map_or(Ok(()), check_id)?;
             if found.id.replace(element).is_some() {

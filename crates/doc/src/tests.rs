@@ -250,3 +250,19 @@ fn macros_and_builders() {
     assert!(many.is_empty() && (0..1000).map(OwnedValue::from).collect::<crate::Array>().view().get(999).is_some());
     assert_eq!(doc! { "a\0b": 1 }, doc! { "a": 1 }, "a name is cut at NUL, so that the document stays sound");
 }
+
+#[test]
+fn names_of_every_length_are_walked_over() {
+    for length in 0..40 {
+        let name: String = "\u{e9}nameof".chars().cycle().take(length).collect();
+        for behind in 0..10 {
+            let mut builder = DocBuilder::new();
+            builder.append(name.as_str(), "x".repeat(behind));
+            builder.append("last", behind as i32);
+            let written = builder.finish();
+            let names: Vec<String> = written.elements().map(|element| element.name.to_string()).collect();
+            assert_eq!(names, [name.as_str(), "last"]);
+            assert_eq!(written.get("last"), Some(Value::Int32(behind as i32)));
+        }
+    }
+}

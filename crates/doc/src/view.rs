@@ -254,7 +254,7 @@ fn split_element(bytes: &[u8]) -> Option<RawElement<'_>> {
         return None;
     }
     let value_type = ValueType::from_code(code)?;
-    let name_length = after_code.iter().position(|&byte| byte == 0)?;
+    let name_length = name_length(after_code)?;
     let (name, value) = (after_code.get(..name_length)?, after_code.get(name_length + 1..)?);
     let size_bytes = value_size_bytes(value_type, value)?;
     Some(RawElement {
@@ -263,6 +263,25 @@ fn split_element(bytes: &[u8]) -> Option<RawElement<'_>> {
         value_bytes: value.get(..size_bytes)?,
         bytes: bytes.get(..name_length + 2 + size_bytes)?,
     })
+}
+
+/// How long the name is that a zero ends. Names are short: eight bytes at a time are looked at in one go.
+#[inline]
+fn name_length(bytes: &[u8]) -> Option<usize> {
+    const ONES: u64 = 0x0101_0101_0101_0101;
+    const HIGH: u64 = 0x8080_8080_8080_8080;
+    let mut passed = 0;
+    while let Some(eight) = bytes.get(passed..).and_then(<[u8]>::first_chunk::<8>) {
+        let word = u64::from_le_bytes(*eight);
+        // The lowest bit that stays is the high bit of the first byte that is zero.
+        let zeros = word.wrapping_sub(ONES) & !word & HIGH;
+        if zeros != 0 {
+            return Some(passed + zeros.trailing_zeros() as usize / 8);
+        }
+        passed += 8;
+    }
+    let rest = bytes.get(passed..)?.iter().position(|&byte| byte == 0)?;
+    Some(passed + rest)
 }
 
 /// How long the value at the start of the bytes is.

@@ -41,7 +41,8 @@ impl<'a> Scope<'a> {
     /// A document, and room for the variables of the expression.
     #[inline]
     pub fn new(root: DocRef<'a>, expression: &'a Expression) -> Scope<'a> {
-        let slots = vec![Operand::Missing; expression.slots];
+        // Few expressions have variables, and one is evaluated for every document.
+        let slots = if expression.slots == 0 { Vec::new() } else { vec![Operand::Missing; expression.slots] };
         Scope { root, slots, environment: Environment::new(&expression.collator) }
     }
 
