@@ -183,7 +183,7 @@ impl Invocation {
 /// The namespace as far as the row says where it is; the database if it is not there or makes no sense.
 fn namespace(row: &CommandRow, body: DocRef<'_>, database: &DatabaseName) -> Namespace {
     fn text(value: Option<Value<'_>>) -> Option<Cow<'_, str>> {
-        value.and_then(|value| value.as_bytes()).map(ByteSlice::to_str_lossy)
+        value.and_then(|value| value.as_bytes()).map(|text| text.to_str_lossy())
     }
     let first = || text(body.first().map(|element| element.value));
     let found = match row.namespace {
