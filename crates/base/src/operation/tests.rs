@@ -221,7 +221,7 @@ fn operations_tell_what_they_do() {
     let context = OperationContext::detached();
     context.describe(|description| {
         description.kind = OperationKind::GetMore;
-        description.plan_summary = "COLLSCAN".to_owned();
+        description.plan_summary = "COLLSCAN".into();
     });
     assert_eq!(context.description().kind.name(), "getmore");
     context.statistics().documents_examined.add(5);
