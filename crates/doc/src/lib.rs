@@ -36,8 +36,8 @@ mod tests;
 
 pub use builder::{ArrayBuilder, DocBuilder, Open};
 pub use compare::{
-    Collator, CompareOptions, StringComparator, compare, compare_docs, compare_numbers, compare_with, hash_value,
-    hash_value_with,
+    Collator, CompareOptions, SharedCollator, StringComparator, compare, compare_docs, compare_numbers, compare_with,
+    hash_value, hash_value_with,
 };
 pub use convert::ToValue;
 pub use decimal::{Decimal128, NotADecimal, Parts as DecimalParts, Rounding};

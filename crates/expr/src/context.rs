@@ -4,12 +4,9 @@
 use crate::expression::{Expression, SharedRandom, check_user_variable};
 use bstr::{BStr, BString};
 use pando_base::{Error, Result, Timestamp};
-use pando_doc::{Collator, Doc, DocBuilder, DocRef, OwnedValue, StringComparator};
+pub use pando_doc::SharedCollator;
+use pando_doc::{Doc, DocBuilder, DocRef, OwnedValue, StringComparator};
 use std::fmt;
-use std::sync::Arc;
-
-/// A collation that parsed expressions keep.
-pub type SharedCollator = Arc<dyn Collator + Send + Sync>;
 
 /// Operators that are not allowed everywhere.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

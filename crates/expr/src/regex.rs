@@ -99,10 +99,19 @@ mod prefix {
             [b'\\', b'A', rest @ ..] => rest,
             _ => return None,
         };
-        if pattern.contains(&b'|') {
+        if has_alternative(pattern) {
             return None;
         }
         literal(rest)
+    }
+
+    /// True if a bar may divide the pattern: one that is not escaped, or behind more than one backslash.
+    fn has_alternative(pattern: &[u8]) -> bool {
+        let is_escaped = |place: usize| {
+            let before = pattern.get(..place).unwrap_or_default();
+            before.ends_with(b"\\") && !before.ends_with(b"\\\\")
+        };
+        pattern.iter().enumerate().any(|(place, byte)| *byte == b'|' && !is_escaped(place))
     }
 
     /// Collects characters up to the first that has a meaning of its own.
@@ -117,6 +126,14 @@ mod prefix {
                     // The character before may be absent.
                     text.truncate(last_start);
                     break;
+                }
+                [b'\\', b'Q', tail @ ..] => {
+                    // Quoted up to \E.
+                    let length = tail.windows(2).position(|pair| pair == b"\\E").unwrap_or(tail.len());
+                    let (quoted, behind) = tail.split_at(length);
+                    last_start = text.len() + quoted.iter().rposition(|byte| !is_continuation(*byte)).unwrap_or(0);
+                    text.extend_from_slice(quoted);
+                    rest = behind.get(2..).unwrap_or_default();
                 }
                 [b'\\', escaped, tail @ ..] if escaped.is_ascii_punctuation() => {
                     last_start = text.len();

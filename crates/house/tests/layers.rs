@@ -11,6 +11,7 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("pando-base", &["pando-env"]),
     ("pando-doc", &["pando-env"]),
     ("pando-keystring", &["pando-env"]),
+    ("pando-collation", &["pando-env", "pando-keystring"]),
     ("pando-wire", &["pando-env"]),
     ("pando-oplog", &["pando-env", "pando-wire"]),
     ("pando-storage", &["pando-doc", "pando-keystring", "pando-wire", "pando-oplog"]),

@@ -43,9 +43,7 @@ pub struct CanonicalQuery {
     pub tailable: bool,
     /// Only how many there are matters: documents need not be read.
     pub is_count: bool,
-    /// The collation, if it is not the plain one, as it is compared with those of indexes.
-    pub collation: Option<Doc>,
-    /// The collation at work.
+    /// The collation, if it is not the plain order of bytes.
     pub collator: Option<SharedCollator>,
 }
 
@@ -72,13 +70,13 @@ impl CanonicalQuery {
         (query.min, query.max) = (request.min.clone(), request.max.clone());
         (query.return_key, query.show_record_id) = (request.return_key, request.show_record_id);
         query.tailable = request.tailable;
-        query.collation = normal_collation(&request.collation);
         Ok(query)
     }
 
     /// All documents that a filter matches.
     pub fn of_filter(namespace: &Namespace, filter: DocRef<'_>, context: &ParseContext) -> Result<CanonicalQuery> {
         let filter = MatchExpression::parse(filter, context)?.optimize();
+        debug_assert_eq!(filter.collator().is_some(), context.collator.is_some(), "a filter keeps its collation");
         Ok(CanonicalQuery::of_expression(namespace, Arc::new(filter)))
     }
 
@@ -101,7 +99,6 @@ impl CanonicalQuery {
             show_record_id: false,
             tailable: false,
             is_count: false,
-            collation: None,
         }
     }
 
@@ -116,6 +113,11 @@ impl CanonicalQuery {
             && !self.tailable
     }
 
+    /// The collation's specification, as it is compared with those of indexes.
+    pub fn collation(&self) -> Option<&Doc> {
+        self.collator.as_ref().map(|collator| collator.specification())
+    }
+
     /// As an error of the planner names it.
     pub fn refused(&self, reason: &str) -> Error {
         let text = format!(
@@ -127,12 +129,6 @@ impl CanonicalQuery {
         );
         Error::bad_value(text)
     }
-}
-
-/// The collation without what says nothing: none for the plain order of bytes.
-pub(crate) fn normal_collation(collation: &Doc) -> Option<Doc> {
-    let is_plain = collation.get("locale").is_none_or(|locale| locale.as_str() == Some("simple"));
-    (!is_plain).then(|| collation.clone())
 }
 
 fn parse_projection(projection: &Doc, context: &ParseContext) -> Result<Option<Arc<Projection>>> {

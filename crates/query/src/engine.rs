@@ -1,7 +1,7 @@
 //! The query engine of a node: from requests to executors.
 
 use crate::CanonicalQuery;
-use crate::canonical::{id_of, id_of_root, normal_collation};
+use crate::canonical::{id_of, id_of_root};
 use crate::executor::{Collections, Executor, SORT_MEMORY_BYTES_MAX, TRIAL_WORKS_MAX, YieldPolicy};
 use crate::plan_cache::{PlanCache, indexes_of};
 use crate::planner::{PlanNode, ProjectionKind, plans};
@@ -9,16 +9,15 @@ use crate::request::FindRequest;
 use crate::shape::{plan_signature, shape};
 use crate::stage::{BuildContext, Candidate, EofStage, MultiPlanStage, StageNode, build, find_by_id};
 use crate::write::ObjectIds;
-use bstr::BStr;
 use pando_base::{Error, ErrorCode, Namespace, ParameterSet, Result};
 use pando_catalog::Collection;
+use pando_collation::{Collation, IcuCollator};
 use pando_collection::WritePath;
-use pando_doc::{Collator, Doc, StringComparator};
+use pando_doc::Doc;
 use pando_env::Env;
 use pando_expr::matcher::Node;
 use pando_expr::{MatchExpression, ParseContext, Projection, ProjectionPolicies, SharedCollator, SharedRandom};
 use pando_operation::{Operation, storage_error};
-use std::cmp::Ordering;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU32;
 
@@ -92,25 +91,18 @@ impl QueryEngine {
         collation: &Doc,
         variables: &Doc,
         collection: Option<&Collection>,
-    ) -> Result<(ParseContext, Option<Doc>)> {
+    ) -> Result<ParseContext> {
         let default = collection.and_then(|collection| collection.options.collation.as_ref());
         let chosen = if collation.is_empty() { default } else { Some(collation) };
-        let collation = chosen.and_then(normal_collation);
+        let collation = chosen.map(|collation| Collation::parse(collation.view())).transpose()?.flatten();
         let now_ms = i64::try_from(operation.env.clock().wall_ms()).unwrap_or(i64::MAX);
         let mut context = ParseContext::new(now_ms);
         context.random = Some(self.random.clone());
-        context.collator = match &collation {
-            Some(collation) => Some(self.collator(collation)?),
-            None => None,
-        };
+        if let Some(collation) = collation {
+            context.collator = Some(Arc::new(IcuCollator::new(&collation)?));
+        }
         context.bind(variables.view())?;
-        Ok((context, collation))
-    }
-
-    /// A collation at work.
-    pub fn collator(&self, collation: &Doc) -> Result<SharedCollator> {
-        let made = self.write_path.indexing().hooks().collator(collation.view())?;
-        Ok(Arc::new(IndexCollator(made)))
+        Ok(context)
     }
 
     /// Plans a find. Opens the operation's snapshot.
@@ -133,7 +125,7 @@ impl QueryEngine {
         if collection.options.collation.is_some() || !(collection.is_clustered() || collection.id_index().is_some()) {
             return Ok(None);
         }
-        let found = match find_by_id(operation, &collection, id) {
+        let found = match find_by_id(operation, &collection, id, None) {
             Ok(found) => found,
             Err(error) if storage_error(&error).is_some() => return Ok(None),
             Err(error) => return Err(error),
@@ -159,10 +151,8 @@ impl QueryEngine {
             let executor = self.executor(build(&plan, &context)?, &request.namespace, Some(collection), &plan)?;
             return Ok(executor.showing_record_ids(request.show_record_id));
         }
-        let (context, collation) =
-            self.parse_context(operation, &request.collation, &request.variables, collection.as_deref())?;
-        let mut query = CanonicalQuery::of_find(request, &context)?;
-        query.collation = collation;
+        let context = self.parse_context(operation, &request.collation, &request.variables, collection.as_deref())?;
+        let query = CanonicalQuery::of_find(request, &context)?;
         self.run(&Arc::new(query), collection.as_ref(), |root, _| Ok(root))
     }
 
@@ -270,8 +260,8 @@ impl QueryEngine {
     /// Plans of a query; a look-up by `_id` if that is all it asks for.
     pub(crate) fn plans(&self, query: &CanonicalQuery, collection: &Collection) -> Result<Vec<PlanNode>> {
         let has_index = collection.is_clustered() || collection.id_index().is_some();
-        let is_plain = query.is_plain() && query.skip == 0 && query.collation.is_none() && !query.is_count;
-        let is_id_only = is_plain && has_index && collection.options.collation.is_none() && query.projection.is_none();
+        let is_plain = query.is_plain() && query.skip == 0 && !query.is_count && query.projection.is_none();
+        let is_id_only = is_plain && has_index && query.collation() == collection.options.collation.as_ref();
         if let Some(id) = id_of_root(query.filter.root()).filter(|_| is_id_only) {
             return Ok(vec![PlanNode::IdHack { id: id.clone() }]);
         }
@@ -308,23 +298,4 @@ pub(crate) fn matches_all() -> MatchExpression {
 /// The error for a request on a collection that has to be there.
 pub(crate) fn namespace_not_found(namespace: &Namespace) -> Error {
     Error::new(ErrorCode::NamespaceNotFound, format!("Collection {namespace} doesn't exist"))
-}
-
-/// An index's collation, where expressions want one.
-struct IndexCollator(pando_index::SharedCollator);
-
-impl StringComparator for IndexCollator {
-    fn compare(&self, left: &BStr, right: &BStr) -> Ordering {
-        self.0.compare(left, right)
-    }
-
-    fn equality_key(&self, text: &BStr) -> Vec<u8> {
-        self.0.equality_key(text)
-    }
-}
-
-impl Collator for IndexCollator {
-    fn sort_key(&self, text: &BStr) -> Vec<u8> {
-        self.0.sort_key(text)
-    }
 }

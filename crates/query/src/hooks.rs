@@ -1,13 +1,18 @@
 //! What indexes and the write path need of the query language: partial filters, validators.
 
-use pando_base::{Error, ErrorCode, Result};
-use pando_catalog::{Catalog, Collection, Index, IndexDescriptor, MultikeyComponents, Observers, ValidationAction};
+use pando_base::{Error, ErrorCode, Result, Uuid};
+use pando_catalog::{
+    Catalog, Collection, CollectionOptions, Index, IndexDescriptor, MultikeyComponents, Observers, ValidationAction,
+};
+use pando_collation::{Collation, IcuCollator};
 use pando_collection::DocumentValidator;
 use pando_doc::{Doc, DocBuilder, DocRef, doc};
 use pando_expr::matcher::explain_failure;
 use pando_expr::{Features, MatchExpression, ParseContext};
 use pando_index::{DocumentFilter, IndexHooks, SharedCollator};
 use pando_operation::Operation;
+use parking_lot::RwLock;
+use std::collections::HashMap;
 use std::sync::Arc;
 
 /// Serves the indexes of a node.
@@ -37,16 +42,15 @@ impl IndexHooks for QueryIndexHooks {
         &self,
         _descriptor: &IndexDescriptor,
         expression: DocRef<'_>,
-        _collator: Option<&SharedCollator>,
+        collator: Option<&SharedCollator>,
     ) -> Result<Arc<dyn DocumentFilter>> {
-        let context = ParseContext::default().with_features(Features::NONE);
+        let context = ParseContext::default().with_features(Features::NONE).with_collator(collator.cloned());
         let parsed = MatchExpression::parse(expression, &context)?.optimize();
         Ok(Arc::new(PartialFilter(parsed)))
     }
 
     fn collator(&self, collation: DocRef<'_>) -> Result<SharedCollator> {
-        let reason = format!("the collation {collation} is not built yet");
-        Err(Error::new(ErrorCode::NotImplemented, reason))
+        collator(collation)
     }
 
     fn set_multikey(
@@ -68,22 +72,67 @@ fn failure_info(validator: DocRef<'_>, document: DocRef<'_>, context: &ParseCont
     Ok(info.finish())
 }
 
-/// Checks documents with the collection's validator.
-pub struct MatchValidator;
+/// As many validators are kept read.
+const READ_VALIDATORS_MAX: usize = 10_000;
+
+/// A validator that was read, and the options that it belongs to.
+struct ReadValidator {
+    options: Arc<CollectionOptions>,
+    filter: MatchExpression,
+    context: ParseContext,
+}
+
+/// Checks documents with the collection's validator. Each is read once, as long as the collection's options stay as they are.
+#[derive(Default)]
+pub struct MatchValidator {
+    read: RwLock<HashMap<Uuid, Arc<ReadValidator>>>,
+}
+
+impl MatchValidator {
+    /// The collection's validator, with the collection's collation.
+    fn filter(
+        &self,
+        operation: &Operation,
+        collection: &Collection,
+        validator: DocRef<'_>,
+    ) -> Result<Arc<ReadValidator>> {
+        if let Some(known) = self.read.read().get(&collection.uuid)
+            && Arc::ptr_eq(&known.options, &collection.options)
+        {
+            return Ok(Arc::clone(known));
+        }
+        let now_ms = i64::try_from(operation.env.clock().wall_ms()).unwrap_or(i64::MAX);
+        let collation = collection.options.collation.as_ref();
+        let collator = collation.map(|collation| collator(collation.view())).transpose()?;
+        let context = ParseContext::new(now_ms).with_collator(collator);
+        let filter = MatchExpression::parse(validator, &context)?;
+        let validator = Arc::new(ReadValidator { options: Arc::clone(&collection.options), filter, context });
+        let mut read = self.read.write();
+        if read.len() >= READ_VALIDATORS_MAX {
+            read.clear();
+        }
+        read.insert(collection.uuid, Arc::clone(&validator));
+        Ok(validator)
+    }
+}
 
 impl DocumentValidator for MatchValidator {
     fn validate(&self, operation: &Operation, collection: &Collection, document: DocRef<'_>) -> Result<()> {
         let Some(validator) = &collection.options.validator else { return Ok(()) };
-        let now_ms = i64::try_from(operation.env.clock().wall_ms()).unwrap_or(i64::MAX);
-        let context = ParseContext::new(now_ms);
-        let filter = MatchExpression::parse(validator.view(), &context)?;
+        let known = self.filter(operation, collection, validator.view())?;
         let is_fatal = collection.options.validation_action_or_default() == ValidationAction::Error;
         // What cannot be evaluated is not fulfilled.
-        if !is_fatal || filter.try_matches(document).unwrap_or(false) {
+        if !is_fatal || known.filter.try_matches(document).unwrap_or(false) {
             return Ok(());
         }
-        let info = failure_info(validator.view(), document, &context)?;
+        let info = failure_info(validator.view(), document, &known.context)?;
         let error = Error::new(ErrorCode::DocumentValidationFailure, "Document failed validation");
         Err(error.with_details(doc! { "errInfo": info }.into_bytes().into()))
     }
+}
+
+fn collator(collation: DocRef<'_>) -> Result<SharedCollator> {
+    let parsed = Collation::parse(collation)?;
+    let collation = parsed.ok_or_else(|| Error::internal("the plain order of bytes has no collator"))?;
+    Ok(Arc::new(IcuCollator::new(&collation)?))
 }

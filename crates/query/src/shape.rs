@@ -16,7 +16,7 @@ pub fn shape(query: &CanonicalQuery) -> String {
     if query.projection.is_some() {
         let _ = write!(out, "|{}", query.projection_document);
     }
-    if let Some(collation) = &query.collation {
+    if let Some(collation) = query.collation() {
         let _ = write!(out, "#{collation}");
     }
     out

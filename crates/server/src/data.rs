@@ -147,7 +147,7 @@ fn services(on: &Foundations<'_>, replication: &Arc<ReplicationNode>) -> Result<
 
 fn write_path(catalog: &Arc<Catalog>, observers: &Arc<Observers>) -> WritePath {
     let hooks = Arc::new(QueryIndexHooks::new(catalog, observers));
-    WritePath::new(Arc::clone(observers), Arc::new(Indexing::new(hooks)), Arc::new(MatchValidator))
+    WritePath::new(Arc::clone(observers), Arc::new(Indexing::new(hooks)), Arc::new(MatchValidator::default()))
 }
 
 /// Where others reach this node: the first address it listens on, or the machine's name if that is everywhere.

@@ -1,7 +1,7 @@
 //! Specifications by themselves: fields, types, and options that exclude each other.
 
 use super::{EXPIRE_AFTER_SECONDS_INACTIVE, validate_key_pattern};
-use crate::index::{IndexKind, is_id_key_pattern};
+use crate::index::{ID_INDEX_NAME, IndexKind, is_id_key_pattern};
 use pando_base::{ErrorCode, Result, bail, ensure};
 use pando_doc::{Doc, DocBuilder, DocRef, Element, JsonFormat, Value, ValueType, doc_to_json};
 
@@ -64,6 +64,7 @@ pub fn validate_index_spec(specification: DocRef<'_>) -> Result<Doc> {
             "The '{field}' field is a required property of an index specification"
         );
     }
+    validate_id_name(specification)?;
     validate_together(specification)?;
     Ok(with_version(specification))
 }
@@ -132,6 +133,18 @@ fn validate_name(name: &str) -> Result<()> {
     ensure!(!name.contains('\0'), ErrorCode::CannotCreateIndex, "index name cannot contain NUL bytes");
     ensure!(!name.is_empty(), ErrorCode::CannotCreateIndex, "index name cannot be empty");
     ensure!(name != "*", ErrorCode::BadValue, "The index name '*' is not valid.");
+    Ok(())
+}
+
+/// The name of the index on `_id` is for no other.
+fn validate_id_name(specification: DocRef<'_>) -> Result<()> {
+    let (name, key) = (specification.get("name"), specification.get("key"));
+    let (Some(Value::String(name)), Some(Value::Document(key))) = (name, key) else { return Ok(()) };
+    ensure!(
+        name != ID_INDEX_NAME || is_id_key_pattern(key),
+        ErrorCode::BadValue,
+        "The index name '{ID_INDEX_NAME}' is reserved for the _id index, which must have key pattern {{_id: 1}}, found key: {key}"
+    );
     Ok(())
 }
 

@@ -244,6 +244,11 @@ impl Collator for CaseBlind {
     fn sort_key(&self, text: &BStr) -> Vec<u8> {
         text.to_ascii_lowercase()
     }
+
+    fn specification(&self) -> &Doc {
+        static NONE: std::sync::LazyLock<Doc> = std::sync::LazyLock::new(Doc::new);
+        &NONE
+    }
 }
 
 /// Refuses documents with a field "bad".

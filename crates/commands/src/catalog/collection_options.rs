@@ -1,22 +1,22 @@
 //! The options of `create`, from the request to what the catalog keeps, and what a client may ask for.
 
 use super::collation;
+use crate::Invocation;
 use crate::arguments::is_generic;
-use crate::{Data, Invocation};
 use pando_base::{Error, ErrorCode, Namespace, Result, ensure};
 use pando_catalog::CollectionOptions;
 use pando_doc::{DocBuilder, DocRef};
 use pando_expr::{Features, MatchExpression, ParseContext};
 
 /// Reads the options from a `create` request.
-pub(super) fn options_of(data: &Data, body: DocRef<'_>) -> Result<CollectionOptions> {
+pub(super) fn options_of(body: DocRef<'_>) -> Result<CollectionOptions> {
     let mut fields = DocBuilder::with_capacity(body.size_bytes());
     for element in body.raw_elements().skip(1).filter(|element| !is_generic(element.name)) {
         fields.append_raw(element);
     }
     let mut options = CollectionOptions::parse_command(fields.finish().view())?;
     if let Some(given) = &options.collation {
-        options.collation = collation::complete(data, given.view())?;
+        options.collation = collation::complete(given.view())?;
     }
     options.validator = options.validator.filter(|validator| !validator.is_empty());
     Ok(options)

@@ -62,7 +62,7 @@ async fn run(invocation: &Invocation, reply: &mut DocBuilder) -> Result<()> {
         ErrorCode::BadValue,
         "Standalones can't specify commitQuorum"
     );
-    let specifications = specifications(data, &namespace, &arguments.indexes)?;
+    let specifications = specifications(&namespace, &arguments.indexes)?;
     let mut operation = invocation.operation()?;
     lock_exclusively(data, &mut operation, &[&namespace]).await?;
     check_uuid(data, &namespace, arguments.collection_uuid)?;
@@ -76,12 +76,12 @@ async fn run(invocation: &Invocation, reply: &mut DocBuilder) -> Result<()> {
 }
 
 /// The specifications, each of which could be an index by itself.
-fn specifications(data: &Data, namespace: &Namespace, given: &[DocRef<'_>]) -> Result<Vec<Doc>> {
+fn specifications(namespace: &Namespace, given: &[DocRef<'_>]) -> Result<Vec<Doc>> {
     ensure!(!given.is_empty(), ErrorCode::BadValue, "Must specify at least one index to create");
-    given.iter().map(|specification| with_whole_collation(data, namespace, *specification)).collect()
+    given.iter().map(|specification| with_whole_collation(namespace, *specification)).collect()
 }
 
-fn with_whole_collation(data: &Data, namespace: &Namespace, specification: DocRef<'_>) -> Result<Doc> {
+fn with_whole_collation(namespace: &Namespace, specification: DocRef<'_>) -> Result<Doc> {
     pando_catalog::validate_index_spec(specification)?;
     let may_be_hidden = !namespace.is_system() || namespace.is_timeseries_buckets();
     ensure!(
@@ -90,7 +90,7 @@ fn with_whole_collation(data: &Data, namespace: &Namespace, specification: DocRe
         "Can't hide index on system collection"
     );
     let Some(Value::Document(given)) = specification.get("collation") else { return Ok(specification.to_doc()) };
-    let Some(completed) = collation::complete(data, given)? else { return Ok(specification.to_doc()) };
+    let Some(completed) = collation::complete(given)? else { return Ok(specification.to_doc()) };
     let mut whole = DocBuilder::with_capacity(specification.size_bytes() + completed.size_bytes());
     for element in specification.raw_elements() {
         match element.name == "collation" {

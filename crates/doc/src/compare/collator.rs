@@ -1,7 +1,9 @@
 //! What a collation has to offer. Its implementation lies above this crate.
 
+use crate::Doc;
 use bstr::BStr;
 use std::cmp::Ordering;
+use std::sync::Arc;
 
 /// An order of strings other than that of their bytes.
 pub trait StringComparator: Sync {
@@ -16,4 +18,10 @@ pub trait StringComparator: Sync {
 pub trait Collator: StringComparator {
     /// Bytes whose order is that of the strings.
     fn sort_key(&self, text: &BStr) -> Vec<u8>;
+
+    /// What it was made of, with every field; the same for collations that compare alike.
+    fn specification(&self) -> &Doc;
 }
+
+/// A collation that indexes and expressions keep.
+pub type SharedCollator = Arc<dyn Collator + Send + Sync>;

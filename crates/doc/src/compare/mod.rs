@@ -13,7 +13,7 @@ mod number;
 #[cfg(test)]
 mod tests;
 
-pub use collator::{Collator, StringComparator};
+pub use collator::{Collator, SharedCollator, StringComparator};
 pub use hash::{hash_value, hash_value_with};
 pub use number::compare_numbers;
 

@@ -21,12 +21,9 @@ use btree::BtreeKeys;
 use hashed::HashedKeys;
 use pando_base::{ErrorCode, Result, bail};
 use pando_catalog::IndexKind;
-use pando_doc::{Collator, DocRef};
+use pando_doc::DocRef;
+pub use pando_doc::SharedCollator;
 use pando_keystring::KeyOrdering;
-use std::sync::Arc;
-
-/// A collation that indexes share.
-pub type SharedCollator = Arc<dyn Collator + Send>;
 
 /// Why keys are made. Removing is more lenient, so that what should never have been indexed can go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]

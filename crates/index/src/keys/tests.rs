@@ -2,9 +2,11 @@
 
 use super::*;
 use pando_base::{ErrorCode, Timestamp};
+use pando_doc::Collator;
 use pando_doc::{Doc, ObjectId, Value, doc, doc_from_json};
 use pando_keystring::{Version, to_doc};
 use proptest::prelude::*;
+use std::sync::Arc;
 
 /// A document from extended JSON.
 fn json(text: &str) -> Doc {
@@ -232,6 +234,11 @@ impl pando_doc::StringComparator for CaseBlind {
 impl Collator for CaseBlind {
     fn sort_key(&self, text: &bstr::BStr) -> Vec<u8> {
         text.to_ascii_lowercase()
+    }
+
+    fn specification(&self) -> &Doc {
+        static NONE: std::sync::LazyLock<Doc> = std::sync::LazyLock::new(Doc::new);
+        &NONE
     }
 }
 

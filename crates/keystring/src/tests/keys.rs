@@ -7,6 +7,7 @@ use crate::{
 };
 use bstr::BStr;
 use pando_base::RecordId;
+use pando_doc::Doc;
 use pando_doc::{Collator, OwnedValue, StringComparator, Value, compare, doc};
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -109,6 +110,11 @@ impl StringComparator for Folding {
 impl Collator for Folding {
     fn sort_key(&self, text: &BStr) -> Vec<u8> {
         text.to_ascii_uppercase()
+    }
+
+    fn specification(&self) -> &Doc {
+        static NONE: std::sync::LazyLock<Doc> = std::sync::LazyLock::new(Doc::new);
+        &NONE
     }
 }
 

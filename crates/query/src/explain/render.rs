@@ -10,6 +10,7 @@ use pando_doc::{Doc, DocBuilder, doc};
 pub(super) struct Shown<'s> {
     pub(super) namespace: &'s Namespace,
     pub(super) parsed_query: Doc,
+    pub(super) collation: Option<Doc>,
     pub(super) query_hash: String,
     pub(super) plan_cache_key: String,
     /// A stage that is told on top of the plan.
@@ -32,8 +33,14 @@ pub(super) enum OnTop {
 
 /// The plans of a query.
 pub fn query_planner(executor: &Executor, namespace: &Namespace, parsed_query: Doc) -> Doc {
-    let shown =
-        Shown { namespace, parsed_query, query_hash: String::new(), plan_cache_key: String::new(), on_top: None };
+    let shown = Shown {
+        namespace,
+        parsed_query,
+        collation: None,
+        query_hash: String::new(),
+        plan_cache_key: String::new(),
+        on_top: None,
+    };
     planner_section(executor, &shown)
 }
 
@@ -42,6 +49,7 @@ pub(super) fn planner_section(executor: &Executor, shown: &Shown<'_>) -> Doc {
     out.append("namespace", shown.namespace.as_str());
     out.append("indexFilterSet", false);
     out.append("parsedQuery", &shown.parsed_query);
+    out.append_some("collation", shown.collation.as_ref());
     if !shown.query_hash.is_empty() {
         out.append("queryHash", shown.query_hash.as_str());
         out.append("planCacheKey", shown.plan_cache_key.as_str());

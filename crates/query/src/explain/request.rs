@@ -33,8 +33,7 @@ impl QueryEngine {
             }
         };
         let collection = executor.collection().cloned();
-        let (context, _) =
-            self.parse_context(operation, &request.collation, &request.variables, collection.as_deref())?;
+        let context = self.parse_context(operation, &request.collation, &request.variables, collection.as_deref())?;
         let query = CanonicalQuery::of_find(request, &context)?;
         let shown = shown(&request.namespace, &query, collection.as_deref(), None);
         self.explain(operation, &mut executor, &shown, verbosity).await
@@ -54,7 +53,13 @@ impl QueryEngine {
             return Ok(fast_count(&request.namespace, count, skipped(request), verbosity));
         }
         let mut executor = self.count_executor(operation, request, collection.as_ref())?;
-        let query = self.filter_query(&request.namespace, &request.filter, operation, &request.collation)?;
+        let query = self.filter_query(
+            &request.namespace,
+            &request.filter,
+            operation,
+            &request.collation,
+            collection.as_deref(),
+        )?;
         let on_top = Some(OnTop::Count { skipped: skipped(request) });
         let shown = shown(&request.namespace, &query, collection.as_deref(), on_top);
         self.explain(operation, &mut executor, &shown, verbosity).await
@@ -82,7 +87,8 @@ impl QueryEngine {
         let (root, namespace) = (build(&plan, &context)?, request.namespace.clone());
         let known = Some(Arc::clone(collection));
         let mut executor = Executor::new(root, namespace, known, self.yield_policy(), plan.summary());
-        let query = self.filter_query(&request.namespace, &request.filter, operation, &request.collation)?;
+        let query =
+            self.filter_query(&request.namespace, &request.filter, operation, &request.collation, Some(collection))?;
         let projection = doc! { (request.key.as_str()): 1, "_id": 0 };
         let on_top = Some(OnTop::Projection { projection });
         let shown = shown(&request.namespace, &query, Some(collection), on_top);
@@ -101,7 +107,13 @@ impl QueryEngine {
         let known = collection.as_deref();
         let parsed = self.parse_update(operation, request, known, ReturnedImage::Nothing, None)?;
         let mut executor = self.update_executor(request, &parsed, collection.as_ref(), true)?;
-        let query = self.filter_query(&request.namespace, &request.filter, operation, &request.collation)?;
+        let query = self.filter_query(
+            &request.namespace,
+            &request.filter,
+            operation,
+            &request.collation,
+            collection.as_deref(),
+        )?;
         let shown = shown(&request.namespace, &query, known, None);
         self.explain(operation, &mut executor, &shown, verbosity).await
     }
@@ -115,7 +127,13 @@ impl QueryEngine {
     ) -> Result<Doc> {
         let collection = self.collections.open(operation, &request.namespace)?;
         let mut executor = self.delete_executor(operation, request, collection.as_ref(), false, None, true)?;
-        let query = self.filter_query(&request.namespace, &request.filter, operation, &request.collation)?;
+        let query = self.filter_query(
+            &request.namespace,
+            &request.filter,
+            operation,
+            &request.collation,
+            collection.as_deref(),
+        )?;
         let shown = shown(&request.namespace, &query, collection.as_deref(), None);
         self.explain(operation, &mut executor, &shown, verbosity).await
     }
@@ -144,8 +162,9 @@ impl QueryEngine {
         filter: &Doc,
         operation: &Operation,
         collation: &Doc,
+        collection: Option<&Collection>,
     ) -> Result<CanonicalQuery> {
-        let (context, _) = self.parse_context(operation, collation, &Doc::new(), None)?;
+        let context = self.parse_context(operation, collation, &Doc::new(), collection)?;
         CanonicalQuery::of_filter(namespace, filter.view(), &context)
     }
 
@@ -200,6 +219,7 @@ fn shown<'s>(
     Shown {
         namespace,
         parsed_query: query.filter.to_document(),
+        collation: query.collation().cloned(),
         query_hash: query_hash(&shape),
         plan_cache_key: plan_cache_key(&shape, collection.map_or(0, indexes_of)),
         on_top,

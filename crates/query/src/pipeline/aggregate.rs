@@ -3,7 +3,7 @@
 use super::parse::chain;
 use super::{
     DocumentSource, ExecutorSource, ListSource, PipelineContext, PipelineParser, Pulled, Pushdown, SharedStage,
-    StageProvider, parse_pipeline, with_view,
+    StageProvider, parse_pipeline, require_collation, view_stages, with_view,
 };
 use crate::executor::{BatchOutcome, BatchSource, Collections, DocumentSink, SORT_MEMORY_BYTES_MAX, YieldPolicy};
 use crate::request::{AggregateRequest, Hint};
@@ -11,8 +11,8 @@ use crate::{CanonicalQuery, QueryEngine, engine};
 use pando_base::{Namespace, Result};
 use pando_catalog::Collection;
 use pando_doc::Doc;
-use pando_expr::MatchExpression;
 use pando_expr::matcher::Node;
+use pando_expr::{MatchExpression, SharedCollator};
 use pando_operation::Operation;
 use std::sync::Arc;
 
@@ -118,10 +118,10 @@ impl QueryEngine {
             && !asks_about_namespace(&request.pipeline)
             && let Some(view) = self.collections.view(&request.namespace)?
         {
-            return self.aggregate(operation, &with_view(request, &view), provider);
+            return self.aggregate(operation, &with_view(request, &view)?, provider);
         }
         let known = collection.as_deref();
-        let (context, collation) = self.parse_context(operation, &request.collation, &request.variables, known)?;
+        let context = self.parse_context(operation, &request.collation, &request.variables, known)?;
         let parser = PipelineParser {
             context,
             namespace: request.namespace.clone(),
@@ -134,7 +134,6 @@ impl QueryEngine {
         let mut planned = plan_pipeline(&request.namespace, &stages);
         planned.query.hint = request.hint.clone();
         planned.query.natural = request.hint.natural();
-        planned.query.collation = collation;
         planned.query.collator = parser.context.collator.clone();
         let pushed = planned.pushed;
         let (source, summary) = self.start_pipeline(&stages, planned, collection.as_ref())?;
@@ -152,18 +151,20 @@ impl QueryEngine {
         QueryEngine { yield_override: Some(YieldPolicy { iterations: u32::MAX, period_ns: u64::MAX }), ..self.clone() }
     }
 
-    /// The documents that stages make of a collection or view, inside another pipeline.
+    /// The documents that stages make of a collection or view, inside another pipeline, whose collation they have.
     pub(crate) fn pipeline_source(
         &self,
         operation: &mut Operation,
         namespace: &Namespace,
         stages: &[SharedStage],
+        collator: &Option<SharedCollator>,
     ) -> Result<Box<dyn DocumentSource>> {
         let collection = self.collections.open(operation, namespace)?;
         if collection.is_none()
             && let Some(view) = self.collections.view(namespace)?
         {
-            let (context, _) = self.parse_context(operation, &Doc::new(), &Doc::new(), None)?;
+            let mut context = self.parse_context(operation, &Doc::new(), &Doc::new(), None)?;
+            context.collator = collator.clone();
             let parser = PipelineParser {
                 context,
                 namespace: view.namespace.clone(),
@@ -171,12 +172,14 @@ impl QueryEngine {
                 memory_bytes_max: self.stage_memory_bytes_max(),
                 is_nested: true,
             };
-            let below: Vec<Doc> = with_view(&AggregateRequest::new(namespace.clone(), Vec::new()), &view).pipeline;
+            require_collation(&view, collator.as_ref().map(|collator| collator.specification()))?;
+            let below: Vec<Doc> = view_stages(&view).collect();
             let mut all = parse_pipeline(&below, &parser)?;
             all.extend(stages.iter().cloned());
-            return self.pipeline_source(operation, &view.namespace, &all);
+            return self.pipeline_source(operation, &view.namespace, &all, collator);
         }
-        let planned = plan_pipeline(namespace, stages);
+        let mut planned = plan_pipeline(namespace, stages);
+        planned.query.collator = collator.clone();
         self.start_pipeline(stages, planned, collection.as_ref()).map(|(source, _)| source)
     }
 

@@ -18,6 +18,7 @@ pub use aggregate::{Aggregation, OutputStage, PipelineExecutor, PlannedPipeline}
 pub use parse::{PipelineParser, StageProvider, parse_pipeline};
 pub use source::{DocumentSource, ExecutorSource, ListSource, PipelineContext, Pulled};
 pub use views::{find_as_pipeline, with_view};
+use views::{require_collation, view_stages};
 
 use crate::request::SortPattern;
 use pando_base::Result;

@@ -3,17 +3,41 @@
 use crate::request::{AggregateRequest, FindRequest, Hint, natural_direction};
 use pando_base::{Error, ErrorCode, Result};
 use pando_catalog::ResolvedView;
+use pando_collation::Collation;
 use pando_doc::{Doc, DocRef, doc};
 
-/// The aggregation on the collection below a view.
-pub fn with_view(request: &AggregateRequest, view: &ResolvedView) -> AggregateRequest {
-    let stages = view.pipeline.values().filter_map(|stage| stage.as_document()).map(DocRef::to_doc);
-    AggregateRequest {
+/// The aggregation on the collection below a view. Its collation is the view's, whatever the collection's is; a client that
+/// names another is refused.
+pub fn with_view(request: &AggregateRequest, view: &ResolvedView) -> Result<AggregateRequest> {
+    let stages = view_stages(view);
+    let collation = match (&view.collation, view.is_timeseries && !request.collation.is_empty()) {
+        (_, true) => request.collation.clone(),
+        (Some(collation), false) => collation.clone(),
+        (None, false) => doc! { "locale": "simple" },
+    };
+    if !request.collation.is_empty() && !view.is_timeseries {
+        let asked = Collation::parse(request.collation.view())?.map(|collation| collation.to_doc());
+        require_collation(view, asked.as_ref())?;
+    }
+    Ok(AggregateRequest {
         namespace: view.namespace.clone(),
         pipeline: stages.chain(request.pipeline.iter().cloned()).collect(),
-        collation: view.collation.clone().unwrap_or_default(),
+        collation,
         ..request.clone()
+    })
+}
+
+/// The stages that a view stands for.
+pub fn view_stages(view: &ResolvedView) -> impl Iterator<Item = Doc> {
+    view.pipeline.values().filter_map(|stage| stage.as_document()).map(DocRef::to_doc)
+}
+
+/// Refuses to read a view with another collation than its own.
+pub fn require_collation(view: &ResolvedView, collation: Option<&Doc>) -> Result<()> {
+    if view.collation.as_ref() == collation || view.is_timeseries {
+        return Ok(());
     }
+    Err(Error::new(ErrorCode::OptionNotSupportedOnView, "Cannot override a view's default collation"))
 }
 
 /// A find as an aggregation, for views.

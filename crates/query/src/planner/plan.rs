@@ -4,6 +4,8 @@
 //! all. Then what every plan needs beyond that: documents, order, skip, limit, projection.
 
 use super::condition::{conditions, conjuncts};
+use super::predicate_bounds::{collated_value, may_hold_strings};
+use super::sort_order::has_strings;
 use super::{
     CollationMatch, CollectionScanPlan, FieldBounds, IndexBounds, IndexInfo, IndexScanPlan, IntervalList, KeyRange,
     PlanNode, ProjectionKind, SharedFilter, accesses, implies, in_order,
@@ -12,7 +14,7 @@ use crate::CanonicalQuery;
 use crate::request::Hint;
 use pando_base::{Error, ErrorCode, Result};
 use pando_catalog::Collection;
-use pando_doc::{Collator, Doc, DocRef, FieldPath};
+use pando_doc::{Collator, Doc, DocBuilder, DocRef, FieldPath};
 use pando_expr::matcher::Node;
 use pando_expr::{MatchExpression, Projection};
 use pando_keystring::{KeyOrdering, Version};
@@ -51,6 +53,9 @@ impl<'p> Planner<'p> {
             indexes.retain(|info| is_named(info, &query.hint));
             if indexes.is_empty() && !is_clustered_hint(collection, &query.hint) {
                 return Err(query.refused("hint provided does not correspond to an existing index"));
+            }
+            if let [one, two, ..] = indexes.as_slice() {
+                return Err(ambiguous_hint(query, one, two));
             }
         }
         Ok(Planner { query, collection, indexes, is_hinted })
@@ -114,8 +119,9 @@ impl<'p> Planner<'p> {
         for info in self.indexes.iter().filter(|info| self.may_serve(info, root)) {
             for access in accesses(info, &conditions, self.collation(info)) {
                 let rest = parts.iter().enumerate().filter(|(part, _)| !access.exact_conjuncts.contains(part));
-                let rest: Vec<&Node> = rest.map(|(_, node)| *node).collect();
-                found.push(self.filtered(scan(info, access.bounds), &rest));
+                let rest = rest.map(|(_, node)| *node).filter(|node| !self.is_promised(info, node));
+                let rest: Vec<&Node> = rest.collect();
+                found.push(self.filtered(self.scan(info, access.bounds), &rest));
             }
         }
         for (place, part) in parts.iter().enumerate() {
@@ -157,12 +163,20 @@ impl<'p> Planner<'p> {
     fn may_serve(&self, info: &IndexInfo, root: &Node) -> bool {
         match &info.partial_filter {
             None => true,
-            Some(partial) => self.has_same_collation(info) && implies(root, partial.root()),
+            Some(partial) => implies(root, partial.root(), self.collation(info)),
         }
     }
 
+    /// True if the index has no document that does not fulfil the condition: its own filter says the same.
+    fn is_promised(&self, info: &IndexInfo, part: &Node) -> bool {
+        let Some(partial) = info.partial_filter.as_ref().filter(|_| self.has_same_collation(info)) else {
+            return false;
+        };
+        conjuncts(partial.root()).contains(&part)
+    }
+
     fn has_same_collation(&self, info: &IndexInfo) -> bool {
-        same_collation(info.index.descriptor.collation.as_ref(), self.query.collation.as_ref())
+        info.index.descriptor.collation.as_ref() == self.query.collation()
     }
 
     fn collation<'c>(&'c self, info: &IndexInfo) -> CollationMatch<'c> {
@@ -189,7 +203,14 @@ impl<'p> Planner<'p> {
 
     fn whole_index(&self, info: &IndexInfo) -> PlanNode {
         let rest = conjuncts(self.query.filter.root());
-        self.filtered(scan(info, everything(info)), &rest)
+        self.filtered(self.scan(info, everything(info)), &rest)
+    }
+
+    /// A scan of part of an index.
+    fn scan(&self, info: &IndexInfo, bounds: IndexBounds) -> PlanNode {
+        let (direction, is_same_collation) = (Direction::Forward, self.has_same_collation(info));
+        let plan = IndexScanPlan { info: info.clone(), bounds, direction, is_same_collation, key_range: None };
+        PlanNode::IndexScan(Box::new(plan))
     }
 
     // ---- Order and covering without bounds.
@@ -216,12 +237,14 @@ impl<'p> Planner<'p> {
     fn covered_scan(&self) -> Option<PlanNode> {
         self.query.projection.as_ref()?;
         let covers = |info: &&IndexInfo| {
-            !info.index.descriptor.sparse && info.partial_filter.is_none() && self.covers(&scan(info, everything(info)))
+            !info.index.descriptor.sparse
+                && info.partial_filter.is_none()
+                && self.covers(&self.scan(info, everything(info)))
         };
         if self.query.sort.is_some() || !self.query.filter.root().is_trivially_true() {
             return None;
         }
-        self.indexes.iter().find(covers).map(|info| self.finished(scan(info, everything(info))))
+        self.indexes.iter().find(covers).map(|info| self.finished(self.scan(info, everything(info))))
     }
 
     /// True if the projection needs nothing but the keys of this scan.
@@ -229,12 +252,15 @@ impl<'p> Planner<'p> {
         let (PlanNode::IndexScan(scan), Some(projection)) = (node, &self.query.projection) else { return false };
         let Some(paths) = projection.paths().filter(|_| projection.is_simple_inclusion()) else { return false };
         let info = &scan.info;
-        if info.index.descriptor.collation.is_some() || info.fields.iter().any(|field| field.is_hashed) {
-            return false;
-        }
+        // A collated key does not tell which string it was made of.
+        let is_readable = |place: usize| match (&info.index.descriptor.collation, scan.bounds.fields.get(place)) {
+            (None, _) => true,
+            (Some(_), Some(field)) => scan.key_range.is_none() && !has_strings(&field.intervals),
+            (Some(_), None) => false,
+        };
         paths.iter().all(|path| {
-            let place = info.fields.iter().position(|field| field.path == *path);
-            place.is_some_and(|place| !info.is_field_multikey(place))
+            let place = info.fields.iter().position(|field| field.path == *path && !field.is_hashed);
+            place.is_some_and(|place| !info.is_field_multikey(place) && is_readable(place))
         })
     }
 
@@ -301,12 +327,12 @@ impl<'p> Planner<'p> {
         let info = self.indexes.first().ok_or_else(|| self.query.refused("min and max need an index"))?;
         let (min, max) = (&self.query.min, &self.query.max);
         for keys in [min, max].into_iter().filter(|keys| !keys.is_empty()) {
-            if !has_names_of(keys.view(), info) {
+            if !has_names_of(keys.view(), info) || !self.may_compare(keys.view(), info) {
                 let reason = "The index chosen is not compatible with min/max";
                 return Err(Error::new(ErrorCode::location(51174), reason));
             }
         }
-        let given = |keys: &Doc| (!keys.is_empty()).then(|| keys.clone());
+        let given = |keys: &Doc| (!keys.is_empty()).then(|| self.collated_keys(keys.view(), info));
         let range = KeyRange { min: given(min), max: given(max) };
         if let (Some(min), Some(max)) = (&range.min, &range.max) {
             check_range_order(min.view(), max.view(), info)?;
@@ -315,10 +341,29 @@ impl<'p> Planner<'p> {
             info: info.clone(),
             bounds: everything(info),
             direction: Direction::Forward,
+            is_same_collation: self.has_same_collation(info),
             key_range: Some(range),
         };
         let rest = conjuncts(self.query.filter.root());
         Ok(self.filtered(PlanNode::IndexScan(Box::new(plan)), &rest))
+    }
+}
+
+impl Planner<'_> {
+    /// Keys with strings mean something in an index only if it compares as the query does.
+    fn may_compare(&self, keys: DocRef<'_>, info: &IndexInfo) -> bool {
+        self.has_same_collation(info) || !keys.elements().any(|element| may_hold_strings(element.value))
+    }
+
+    /// The keys as the index has them.
+    fn collated_keys(&self, keys: DocRef<'_>, info: &IndexInfo) -> Doc {
+        let collator = self.collation(info).collator;
+        let mut out = DocBuilder::with_capacity(keys.size_bytes());
+        for element in keys.elements() {
+            let value = element.value.to_owned();
+            out.append(element.name, collated_value(&value, collator).unwrap_or(value).view());
+        }
+        out.finish()
     }
 }
 
@@ -334,12 +379,6 @@ fn counted(node: PlanNode) -> PlanNode {
 fn is_simple(projection: &Projection) -> bool {
     let is_top = |paths: Vec<FieldPath>| paths.iter().all(|path| path.part_count() == 1);
     projection.is_simple_inclusion() && projection.paths().is_some_and(is_top)
-}
-
-/// A scan of part of an index.
-pub(super) fn scan(info: &IndexInfo, bounds: IndexBounds) -> PlanNode {
-    let plan = IndexScanPlan { info: info.clone(), bounds, direction: Direction::Forward, key_range: None };
-    PlanNode::IndexScan(Box::new(plan))
 }
 
 /// The bounds that leave nothing out.
@@ -361,6 +400,17 @@ fn combination(options: &[Vec<PlanNode>], mut number: usize) -> Vec<PlanNode> {
     chosen
 }
 
+fn ambiguous_hint(query: &CanonicalQuery, one: &IndexInfo, two: &IndexInfo) -> Error {
+    let shown = |info: &IndexInfo| format!("kp: {} name: '({})'", info.index.descriptor.key_pattern, info.name());
+    let reason = format!(
+        "error processing query: ns={} Hint matched multiple indexes, must hint by index name. Matched: {} and {}",
+        query.namespace,
+        shown(one),
+        shown(two)
+    );
+    Error::new(ErrorCode::IndexNotFound, reason)
+}
+
 fn is_named(info: &IndexInfo, hint: &Hint) -> bool {
     match hint {
         Hint::Name(name) => info.name() == name,
@@ -379,27 +429,6 @@ fn is_clustered_hint(collection: &Collection, hint: &Hint) -> bool {
             clustered.specification.get("name").and_then(|value| value.as_str()).unwrap_or("_id_") == name
         }
         Hint::None | Hint::Natural(_) => false,
-    }
-}
-
-fn same_collation(left: Option<&Doc>, right: Option<&Doc>) -> bool {
-    match (left, right) {
-        (None, None) => true,
-        (Some(left), Some(right)) => {
-            // The version is that of the library, not of the order that was asked for.
-            let fields = |doc: &Doc| -> Vec<(Vec<u8>, Vec<u8>)> {
-                let mut fields: Vec<(Vec<u8>, Vec<u8>)> = doc
-                    .view()
-                    .raw_elements()
-                    .filter(|element| element.name != "version")
-                    .map(|element| (element.name.to_vec(), element.value_bytes.to_vec()))
-                    .collect();
-                fields.sort();
-                fields
-            };
-            fields(left) == fields(right)
-        }
-        _ => false,
     }
 }
 

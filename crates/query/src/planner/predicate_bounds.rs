@@ -81,7 +81,8 @@ pub fn compares_strings(predicate: &Predicate) -> bool {
     }
 }
 
-fn may_hold_strings(value: Value<'_>) -> bool {
+/// True for strings, and for what may have them inside.
+pub fn may_hold_strings(value: Value<'_>) -> bool {
     matches!(value, Value::String(_) | Value::Symbol(_) | Value::Document(_) | Value::Array(_))
 }
 
@@ -115,15 +116,30 @@ fn comparison_intervals(comparison: &Comparison, target: Target<'_>) -> Option<(
             ComparisonOperator::LessOrEqual | ComparisonOperator::GreaterOrEqual => equality(&OwnedValue::Null, target),
             _ => Some((IntervalList::nothing(), Tightness::Exact)),
         },
-        // An array is compared as a whole, but its keys are its values; the two ends are beyond everything.
-        OwnedValue::Array(_) | OwnedValue::MinKey | OwnedValue::MaxKey => {
-            Some((IntervalList::everything(), Tightness::NeedsFetch))
+        // An array is compared as a whole, but its keys are its values.
+        OwnedValue::Array(_) => Some((IntervalList::everything(), Tightness::NeedsFetch)),
+        end @ (OwnedValue::MinKey | OwnedValue::MaxKey) => {
+            let tightness = if target.collator.is_some() { Tightness::NeedsFetch } else { Tightness::Exact };
+            Some((beside_end(comparison.operator, end), tightness))
         }
         value if is_nan(value.view()) => match comparison.operator {
             ComparisonOperator::LessOrEqual | ComparisonOperator::GreaterOrEqual => equality(value, target),
             _ => Some((IntervalList::nothing(), Tightness::Exact)),
         },
         value => Some((bracketed(comparison.operator, value, target)?, Tightness::Exact)),
+    }
+}
+
+/// The two ends are beyond everything and compare with values of every type.
+fn beside_end(operator: ComparisonOperator, end: &OwnedValue) -> IntervalList {
+    use ComparisonOperator::{Equal, Greater, GreaterOrEqual, Less, LessOrEqual};
+    let all_but = |has_least: bool| Interval::new(OwnedValue::MinKey, has_least, OwnedValue::MaxKey, !has_least);
+    match (operator, matches!(end, OwnedValue::MinKey)) {
+        (Less, true) | (Greater, false) => IntervalList::nothing(),
+        (Greater, true) => IntervalList::of([all_but(false)]),
+        (Less, false) => IntervalList::of([all_but(true)]),
+        (GreaterOrEqual, true) | (LessOrEqual, false) => IntervalList::everything(),
+        (Equal, _) | (LessOrEqual, true) | (GreaterOrEqual, false) => IntervalList::point(end.clone()),
     }
 }
 
@@ -182,7 +198,12 @@ fn in_intervals(list: &InList, target: Target<'_>) -> Option<(IntervalList, Tigh
 
 /// The value with its strings as the index has them.
 fn collated(value: &OwnedValue, target: Target<'_>) -> Option<OwnedValue> {
-    let Some(collator) = target.collator.filter(|_| may_hold_strings(value.view())) else { return Some(value.clone()) };
+    collated_value(value, target.collator)
+}
+
+/// The value with its strings as an index with this collation has them.
+pub fn collated_value(value: &OwnedValue, collator: Option<&dyn Collator>) -> Option<OwnedValue> {
+    let Some(collator) = collator.filter(|_| may_hold_strings(value.view())) else { return Some(value.clone()) };
     let mut builder = StackBuilder::new(Version::V1, KeyOrdering::ASCENDING);
     builder.append_collated(value.view(), collator).ok()?;
     builder.finish(Discriminator::Inclusive);
@@ -359,6 +380,10 @@ mod tests {
         check(doc! { "a": { "$regex": "^ab" } }, "[\"ab\", \"ac\"), [/^ab/, /^ab/]", NeedsFetch);
         check(doc! { "a": { "$elemMatch": { "$gt": 1, "$lt": 9 } } }, "(1, 9)", NeedsFetch);
         check(doc! { "a": { "$gt": true } }, "", Exact);
+        check(doc! { "a": { "$gt": OwnedValue::MinKey } }, "(MinKey, MaxKey]", Exact);
+        check(doc! { "a": { "$lte": OwnedValue::MinKey } }, "[MinKey, MinKey]", Exact);
+        check(doc! { "a": { "$lt": OwnedValue::MaxKey } }, "[MinKey, MaxKey)", Exact);
+        check(doc! { "a": { "$gt": OwnedValue::MaxKey } }, "", Exact);
         assert_eq!(shown(doc! { "a": { "$size": 1 } }), None);
         assert_eq!(shown(doc! { "a": { "$ne": [1] } }), None);
     }

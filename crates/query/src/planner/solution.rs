@@ -40,6 +40,8 @@ pub struct IndexScanPlan {
     pub bounds: IndexBounds,
     /// Which way.
     pub direction: Direction,
+    /// The index compares strings as the query does.
+    pub is_same_collation: bool,
     /// The least and the greatest key, where a client gave them in place of bounds. The second is left out.
     pub key_range: Option<KeyRange>,
 }

@@ -2,9 +2,10 @@
 //!
 //! An index gives the order of its keys, forwards or backwards. A field that is bounded to one value does not disturb the
 //! order of those behind it. With arrays the first key of a document in the order of the scan has to be the value that the
-//! sort goes by: the least or greatest of all, which only an unbounded field can promise.
+//! sort goes by: the least or greatest of all, which only an unbounded field can promise. An index with another collation
+//! has the order of values without strings only.
 
-use super::{IndexInfo, IndexScanPlan, IntervalList, PlanNode};
+use super::{IndexInfo, IndexScanPlan, IntervalList, PlanNode, type_range};
 use crate::request::{SortKey, SortPart, SortPattern};
 use pando_storage::Direction;
 
@@ -43,19 +44,19 @@ fn merge_in_order(children: Vec<PlanNode>, pattern: &SortPattern) -> Result<Plan
 
 /// Which way the scan has to go for this order.
 pub fn direction(scan: &IndexScanPlan, pattern: &SortPattern) -> Option<Direction> {
-    if scan.key_range.is_some() {
-        return direction_of(&scan.info, &everything(&scan.info), pattern);
-    }
-    let lists: Vec<&IntervalList> = scan.bounds.fields.iter().map(|field| &field.intervals).collect();
-    let owned: Vec<IntervalList> = lists.into_iter().cloned().collect();
-    direction_of(&scan.info, &owned, pattern)
+    let lists = match &scan.key_range {
+        Some(_) => everything(&scan.info),
+        None => scan.bounds.fields.iter().map(|field| field.intervals.clone()).collect(),
+    };
+    direction_of(scan, &lists, pattern)
 }
 
 fn everything(info: &IndexInfo) -> Vec<IntervalList> {
     info.fields.iter().map(|_| IntervalList::everything()).collect()
 }
 
-fn direction_of(info: &IndexInfo, lists: &[IntervalList], pattern: &SortPattern) -> Option<Direction> {
+fn direction_of(scan: &IndexScanPlan, lists: &[IntervalList], pattern: &SortPattern) -> Option<Direction> {
+    let info = &scan.info;
     let mut wanted: Option<Direction> = None;
     let mut next_field = 0;
     for part in pattern.parts() {
@@ -63,6 +64,9 @@ fn direction_of(info: &IndexInfo, lists: &[IntervalList], pattern: &SortPattern)
             continue;
         }
         let field = next_unless_point(info, lists, part, next_field)?;
+        if !scan.is_same_collation && lists.get(field).is_none_or(has_strings) {
+            return None;
+        }
         if !is_sorted_by(info, lists, field) {
             return None;
         }
@@ -75,6 +79,11 @@ fn direction_of(info: &IndexInfo, lists: &[IntervalList], pattern: &SortPattern)
         next_field = field + 1;
     }
     Some(wanted.unwrap_or_default())
+}
+
+/// True if there may be strings among the values, or inside of them.
+pub(super) fn has_strings(list: &IntervalList) -> bool {
+    !list.intersect(&IntervalList::of([type_range::holding_strings()])).is_nothing()
 }
 
 fn path_of(part: &SortPart) -> Option<&pando_doc::FieldPath> {

@@ -11,6 +11,12 @@ pub(super) fn of_type(value_type: ValueType) -> Interval {
     Interval::new(least(value_type), true, end, end_inclusive)
 }
 
+/// All values that are strings or may have them inside.
+pub(super) fn holding_strings() -> Interval {
+    let (end, end_inclusive) = greatest(ValueType::Array);
+    Interval::new(least(ValueType::String), true, end, end_inclusive)
+}
+
 /// The least value of the type; for numbers NaN.
 pub(super) fn least(value_type: ValueType) -> OwnedValue {
     match value_type {

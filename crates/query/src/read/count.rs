@@ -53,9 +53,8 @@ impl QueryEngine {
         collection: Option<&Arc<Collection>>,
     ) -> Result<Executor> {
         let known = collection.map(|collection| &**collection);
-        let (context, collation) = self.parse_context(operation, &request.collation, &pando_doc::Doc::new(), known)?;
+        let context = self.parse_context(operation, &request.collation, &pando_doc::Doc::new(), known)?;
         let mut query = CanonicalQuery::of_filter(&request.namespace, request.filter.view(), &context)?;
-        query.collation = collation;
         query.hint = request.hint.clone();
         query.natural = request.hint.natural();
         query.skip = request.skip.map_or(0, i64::unsigned_abs);

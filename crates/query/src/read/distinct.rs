@@ -30,17 +30,16 @@ impl QueryEngine {
         request.validate()?;
         let collection = self.collections.open(operation, &request.namespace)?;
         let known = collection.as_deref();
-        let (context, collation) = self.parse_context(operation, &request.collation, &Doc::new(), known)?;
+        let context = self.parse_context(operation, &request.collation, &Doc::new(), known)?;
         let path = FieldPath::lenient(&request.key)?;
         let mut values = Distinct::new(path, context.collator.clone());
         if let Some(collection) = &collection
-            && collation.is_none()
+            && context.collator.is_none()
             && let Some(plan) = distinct_plan(request, collection)?
         {
             return self.distinct_by_index(operation, request, collection, plan, values).await;
         }
         let mut query = CanonicalQuery::of_filter(&request.namespace, request.filter.view(), &context)?;
-        query.collation = collation;
         query.hint = request.hint.clone();
         query.natural = request.hint.natural();
         let mut executor = self.run(&Arc::new(query), collection.as_ref(), |root, _| Ok(root))?;
@@ -111,7 +110,13 @@ pub(crate) fn distinct_plan(request: &DistinctRequest, collection: &Collection) 
         let is_first = first.is_some_and(|field| *field.path.text() == *request.key.as_bytes() && !field.is_hashed);
         if is_first && !info.is_field_multikey(0) {
             let bounds = everything(&info);
-            let scan = Box::new(IndexScanPlan { info, bounds, direction: Direction::Forward, key_range: None });
+            let scan = Box::new(IndexScanPlan {
+                info,
+                bounds,
+                direction: Direction::Forward,
+                is_same_collation: true,
+                key_range: None,
+            });
             return Ok(Some(PlanNode::DistinctScan { scan, field: 0 }));
         }
     }

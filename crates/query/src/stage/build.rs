@@ -48,7 +48,9 @@ impl Builder<'_> {
             PlanNode::Eof => StageNode::new(EofStage),
             PlanNode::CollectionScan(plan) => StageNode::new(CollectionScanStage::new(plan.clone(), collection)),
             PlanNode::IndexScan(plan) => StageNode::new(IndexScanStage::new((**plan).clone(), wants_keys)?),
-            PlanNode::IdHack { id } => StageNode::new(IdHackStage::new(collection, id.clone())),
+            PlanNode::IdHack { id } => {
+                StageNode::new(IdHackStage::new(collection, id.clone(), self.context.collator.clone()))
+            }
             PlanNode::CountScan(plan) => {
                 StageNode::new(CountScanStage::new(IndexScanStage::new((**plan).clone(), false)?))
             }

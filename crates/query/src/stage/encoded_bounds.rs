@@ -88,6 +88,11 @@ impl EncodedBounds {
         self.range.is_none() && self.fields.iter().any(Vec::is_empty)
     }
 
+    /// True if everything between two keys is inside.
+    pub fn is_range(&self) -> bool {
+        self.range.is_some()
+    }
+
     /// Where to begin.
     pub fn start(&self) -> Vec<u8> {
         match (&self.range, self.direction) {

@@ -3,7 +3,7 @@
 use super::{Examined, Member, Stage, Step};
 use pando_base::{Error, ErrorCode, RecordId, Result};
 use pando_catalog::Collection;
-use pando_doc::{Collator, Doc, DocBuilder, OwnedValue, Value};
+use pando_doc::{Collator, Doc, DocBuilder, OwnedValue, SharedCollator, Value};
 use pando_keystring::{Discriminator, KeyOrdering, StackBuilder, Version};
 use pando_operation::Operation;
 use std::any::Any;
@@ -13,14 +13,17 @@ use std::sync::Arc;
 pub struct IdHackStage {
     collection: Arc<Collection>,
     id: OwnedValue,
+    /// The collation of the `_id` index.
+    collator: Option<SharedCollator>,
     is_finished: bool,
     examined: Examined,
 }
 
 impl IdHackStage {
     /// Will find it.
-    pub fn new(collection: &Arc<Collection>, id: OwnedValue) -> IdHackStage {
-        IdHackStage { collection: Arc::clone(collection), id, is_finished: false, examined: Examined::default() }
+    pub fn new(collection: &Arc<Collection>, id: OwnedValue, collator: Option<SharedCollator>) -> IdHackStage {
+        let (collection, examined) = (Arc::clone(collection), Examined::default());
+        IdHackStage { collection, id, collator, is_finished: false, examined }
     }
 }
 
@@ -47,13 +50,14 @@ fn find_record_id(
     Ok(index.data.find_key(&mut operation.recovery_unit, key.bytes())?)
 }
 
-/// The document with this `_id` and where it is, strings compared by their bytes.
+/// The document with this `_id` and where it is, strings compared by the collation of the `_id` index.
 pub(crate) fn find_by_id(
     operation: &mut Operation,
     collection: &Collection,
     id: Value<'_>,
+    collator: Option<&dyn Collator>,
 ) -> Result<Option<(RecordId, Doc)>> {
-    let Some(record_id) = find_record_id(operation, collection, id, None)? else { return Ok(None) };
+    let Some(record_id) = find_record_id(operation, collection, id, collator)? else { return Ok(None) };
     let bytes = collection.records.get(&mut operation.recovery_unit, &record_id)?;
     Ok(bytes.map(|bytes| (record_id, Doc::trusted(bytes))))
 }
@@ -63,7 +67,8 @@ impl Stage for IdHackStage {
         if self.is_finished {
             return Ok(Step::Finished);
         }
-        let found = find_by_id(operation, &self.collection, self.id.view())?;
+        let collator = self.collator.as_deref().map(|collator| collator as &dyn Collator);
+        let found = find_by_id(operation, &self.collection, self.id.view(), collator)?;
         self.is_finished = true;
         let Some((record_id, document)) = found else { return Ok(Step::Finished) };
         self.examined = Examined { keys: 1, documents: 1 };

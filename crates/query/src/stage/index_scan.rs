@@ -137,8 +137,12 @@ impl Stage for IndexScanStage {
             self.next_move = Move::Nowhere;
             return Ok(Step::Finished);
         };
-        self.keys_examined += 1;
-        match self.bounds.check(entry.key) {
+        let verdict = self.bounds.check(entry.key);
+        // A plain range tells the cursor where to stop: what lies behind it is not looked at.
+        if !(self.bounds.is_range() && matches!(verdict, Verdict::Done)) {
+            self.keys_examined += 1;
+        }
+        match verdict {
             Verdict::Inside => self.next_move = Move::Next,
             Verdict::Seek(position) => {
                 self.next_move = Move::Seek(position);

@@ -54,7 +54,8 @@ impl Fixture {
         let observers: Arc<Observers> = Arc::new(ObserverRegistry::<Operation>::new());
         let hooks = Arc::new(QueryIndexHooks::new(&catalog, &observers));
         let indexing = Arc::new(Indexing::new(hooks));
-        let write_path = Arc::new(WritePath::new(Arc::clone(&observers), indexing, Arc::new(MatchValidator)));
+        let write_path =
+            Arc::new(WritePath::new(Arc::clone(&observers), indexing, Arc::new(MatchValidator::default())));
         let collections = Arc::new(CatalogCollections(Arc::clone(&catalog)));
         let parameters = Arc::clone(&services.parameters);
         let engine = QueryEngine::new(&env, collections, write_path, parameters);

@@ -53,7 +53,7 @@ impl QueryEngine {
         retry_image: Option<RetryImage>,
         is_explain: bool,
     ) -> Result<Executor> {
-        let (context, collation) = self.parse_context(
+        let context = self.parse_context(
             operation,
             &request.collation,
             &request.variables,
@@ -62,7 +62,6 @@ impl QueryEngine {
         let mut query = CanonicalQuery::of_filter(&request.namespace, request.filter.view(), &context)?;
         query.hint = request.hint.clone();
         query.natural = request.hint.natural();
-        query.collation = collation;
         query.sort = SortPattern::parse(request.sort.view())?;
         query.limit = query.sort.is_some().then_some(1);
         let parameters = DeleteParameters {

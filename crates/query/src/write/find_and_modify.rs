@@ -112,7 +112,7 @@ impl QueryEngine {
         if !projection.needs_match_details() {
             return projection.apply(value.view(), None);
         }
-        let (context, _) = self.parse_context(operation, &request.collation, &request.variables, None)?;
+        let context = self.parse_context(operation, &request.collation, &request.variables, None)?;
         let details = MatchExpression::parse(request.filter.view(), &context)?.matches_with_details(value.view())?;
         projection.apply(value.view(), details.as_ref())
     }

@@ -89,12 +89,10 @@ impl QueryEngine {
         returned: ReturnedImage,
         retry_image: Option<RetryImage>,
     ) -> Result<ParsedUpdate> {
-        let (mut context, collation) =
-            self.parse_context(operation, &request.collation, &request.variables, collection)?;
+        let mut context = self.parse_context(operation, &request.collation, &request.variables, collection)?;
         let mut query = CanonicalQuery::of_filter(&request.namespace, request.filter.view(), &context)?;
         query.hint = request.hint.clone();
         query.natural = request.hint.natural();
-        query.collation = collation;
         query.sort = SortPattern::parse(request.sort.view())?;
         query.limit = query.sort.is_some().then_some(1);
         if !request.constants.is_empty() {

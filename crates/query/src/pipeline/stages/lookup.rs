@@ -142,7 +142,12 @@ impl LookupSource {
     fn look_up(&self, context: &mut PipelineContext<'_>, document: &Doc) -> Result<Pulled> {
         let stages = self.stages(document.view())?;
         let engine: &QueryEngine = context.engine;
-        let mut source = engine.patient().pipeline_source(context.operation, &self.lookup.from, &stages)?;
+        let mut source = engine.patient().pipeline_source(
+            context.operation,
+            &self.lookup.from,
+            &stages,
+            &self.lookup.parser.context.collator,
+        )?;
         let mut found = ArrayBuilder::new();
         loop {
             match source.next(context)? {

@@ -5,15 +5,22 @@ use crate::pipeline::{
     DocumentSource, PipelineContext, PipelineParser, Pulled, ShardSplit, SharedStage, StageSpec, parse_pipeline,
 };
 use pando_base::{Error, ErrorCode, Namespace, Result};
-use pando_doc::{ArrayBuilder, Doc, DocRef, Value, doc};
+use pando_doc::{ArrayBuilder, Doc, DocRef, SharedCollator, Value, doc};
 use pando_operation::Operation;
 use std::sync::Arc;
 
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 struct UnionWithSpec {
     namespace: Namespace,
     stages: Arc<Vec<SharedStage>>,
     stage_documents: Arc<Vec<Doc>>,
+    collator: Option<SharedCollator>,
+}
+
+impl std::fmt::Debug for UnionWithSpec {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} {:?}", self.namespace, self.stage_documents)
+    }
 }
 
 /// Reads it.
@@ -32,7 +39,8 @@ pub(in crate::pipeline) fn parse(value: Value<'_>, parser: &PipelineParser) -> R
     let namespace = parser.namespace.sibling(&collection)?;
     let nested = PipelineParser { is_nested: true, namespace: namespace.clone(), ..parser.clone() };
     let parsed = parse_pipeline(&stages, &nested)?;
-    Ok(Arc::new(UnionWithSpec { namespace, stages: Arc::new(parsed), stage_documents: Arc::new(stages) }))
+    let collator = parser.context.collator.clone();
+    Ok(Arc::new(UnionWithSpec { namespace, stages: Arc::new(parsed), stage_documents: Arc::new(stages), collator }))
 }
 
 fn parse_options(options: DocRef<'_>) -> Result<(String, Vec<Doc>)> {
@@ -67,8 +75,8 @@ impl DocumentSource for UnionWithSource {
                 Pulled::Exhausted => {}
                 other => return Ok(other),
             }
-            let engine = context.engine;
-            let opened = engine.pipeline_source(context.operation, &self.spec.namespace, &self.spec.stages)?;
+            let (engine, spec) = (context.engine, &self.spec);
+            let opened = engine.pipeline_source(context.operation, &spec.namespace, &spec.stages, &spec.collator)?;
             self.other = Some(opened);
         }
         match &mut self.other {
