@@ -220,6 +220,10 @@ mod tests {
         assert_eq!(prefix("^ab*", ""), Some(("a".to_owned(), false)));
         assert_eq!(prefix("^a\\.b.c", ""), Some(("a.b".to_owned(), false)));
         assert_eq!(prefix("^é?", ""), None);
+        assert_eq!(prefix("^a\\|", ""), Some(("a|".to_owned(), true)));
+        assert_eq!((prefix("^\\\\|b", ""), prefix("^\\Q|\\E", "")), (None, None));
+        assert_eq!(prefix("^\\Qa.\\Eb+", ""), Some(("a.b".to_owned(), false)));
+        assert_eq!(prefix("^\\Qab\\E*", ""), Some(("a".to_owned(), false)));
         assert_eq!(
             (prefix("abc", ""), prefix("^abc", "i"), prefix("^a|b", ""), prefix("^a", "m")),
             (None, None, None, None)
