@@ -141,7 +141,7 @@ impl Catalog {
     ) -> Result<Collection> {
         let missing = || Error::failed_to_parse(format!("the catalog entry of {} has no uuid", entry.namespace));
         let kind = record_id_kind(entry);
-        let records = self.tables.open_records(&entry.ident, kind)?;
+        let records = self.tables.open_records(&entry.ident, kind, entry.namespace == *Namespace::oplog())?;
         let indexes = entry.indexes.iter().map(|index| self.instantiate_index(index, kind, earlier));
         Ok(Collection {
             namespace: entry.namespace.clone(),

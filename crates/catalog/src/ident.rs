@@ -94,9 +94,10 @@ impl IdentTables {
         ident: &str,
         options: &TableOptions,
         kind: RecordIdKind,
+        is_oplog: bool,
     ) -> Result<Arc<RecordStore>> {
         self.engine.create_table(ident, options)?;
-        self.open_records(ident, kind)
+        self.open_records(ident, kind, is_oplog)
     }
 
     /// Makes a table for an index.
@@ -111,8 +112,8 @@ impl IdentTables {
         self.open_index(ident, format, kind)
     }
 
-    /// The records of a table, the same object for everybody.
-    pub(crate) fn open_records(&self, ident: &str, kind: RecordIdKind) -> Result<Arc<RecordStore>> {
+    /// The records of a table, the same object for everybody. Those of the oplog's collection are the log's entries.
+    pub(crate) fn open_records(&self, ident: &str, kind: RecordIdKind, is_oplog: bool) -> Result<Arc<RecordStore>> {
         let mut opened = self.opened.lock();
         match opened.get(ident) {
             Some(Opened::BeingDropped) => return Err(gone(ident)),
@@ -124,7 +125,11 @@ impl IdentTables {
             Some(Opened::Index(_)) => bail!(ErrorCode::DataCorruptionDetected, "'{ident}' is an index's table"),
             None => {}
         }
-        let records = Arc::new(RecordStore::new(Arc::clone(&self.engine), self.engine.open_table(ident)?, kind));
+        let (engine, table) = (Arc::clone(&self.engine), self.engine.open_table(ident)?);
+        let records = Arc::new(match is_oplog {
+            true => RecordStore::over_oplog(engine, table),
+            false => RecordStore::new(engine, table, kind),
+        });
         opened.insert(ident.to_owned(), Opened::Records(Arc::downgrade(&records)));
         Ok(records)
     }

@@ -12,7 +12,7 @@ use pando_query::QueryEngine;
 use pando_query::cursor::CursorManager;
 use pando_query::executor::Collections;
 use pando_repl::{OplogWriter, ReplicationNode, ReplicationParts};
-use pando_session::{History, SessionCatalog, SessionTable};
+use pando_session::{History, SessionCache, SessionCatalog, SessionTable};
 use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 
@@ -30,6 +30,8 @@ pub struct Data {
     pub cursors: CursorManager,
     /// Wakes cursors that wait at the end of capped collections.
     pub inserts: Arc<InsertNews>,
+    /// The sessions that clients use.
+    pub session_cache: SessionCache,
     /// Who has which session.
     pub sessions: SessionCatalog,
     /// Where sessions are kept.

@@ -7,6 +7,7 @@ use pando_base::{DatabaseName, Error, ErrorCode, Namespace, OperationContext, Re
 use pando_doc::{Array, Doc, DocRef, Value};
 use pando_operation::Operation;
 use pando_repl::write_concern::WriteConcern;
+use pando_storage::LogPosition;
 use pando_wire::Command;
 use parking_lot::Mutex;
 use std::borrow::Cow;
@@ -39,6 +40,8 @@ pub struct Invocation {
     next: Mutex<Option<NextInvocation>>,
     /// Has the command taken locks for writing? Then its reply waits for the write concern.
     has_written: AtomicBool,
+    /// Where in the log its last commit lies, if it has committed anything.
+    last_commit: Mutex<Option<LogPosition>>,
 }
 
 /// What a command can decide about its connection.
@@ -76,6 +79,7 @@ impl Invocation {
             write_concern,
             next,
             has_written: AtomicBool::new(false),
+            last_commit: Mutex::new(None),
         }
     }
 
@@ -167,6 +171,15 @@ impl Invocation {
         if operation.locker.was_global_locked_for_write() {
             self.has_written.store(true, Ordering::Relaxed);
         }
+        if let Some(position) = operation.last_commit {
+            let mut last = self.last_commit.lock();
+            *last = Some(last.unwrap_or_default().joined(position));
+        }
+    }
+
+    /// Where in the log the command's last commit lies; none if it has committed nothing.
+    pub fn last_commit(&self) -> Option<LogPosition> {
+        *self.last_commit.lock()
     }
 
     /// Has the command written, or tried to? A write that changed nothing waits for what it found, too.

@@ -29,7 +29,7 @@ mod labels;
 pub mod locking;
 mod node;
 mod parameters;
-mod replication;
+pub mod replication;
 pub mod reply;
 pub mod session;
 mod stages;
@@ -61,5 +61,13 @@ pub static FAIL_POINTS: &[&dyn pando_base::AnyFailPoint] =
     &[&FAIL_COMMAND, &handshake::WAIT_IN_HELLO, &catalog::INDEX_BUILD_SPILLS];
 
 /// The rows of this crate, by area.
-pub static ROWS: &[&[CommandRow]] =
-    &[handshake::ROWS, diagnostic::ROWS, administration::ROWS, session::ROWS, testing::ROWS, crud::ROWS, catalog::ROWS];
+pub static ROWS: &[&[CommandRow]] = &[
+    handshake::ROWS,
+    diagnostic::ROWS,
+    administration::ROWS,
+    replication::ROWS,
+    session::ROWS,
+    testing::ROWS,
+    crud::ROWS,
+    catalog::ROWS,
+];

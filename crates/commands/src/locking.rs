@@ -16,6 +16,11 @@ pub async fn lock_for_read(operation: &mut Operation) -> Result<()> {
     operation.locker.hold_global(Mode::IS, options, &Wait::of(&operation.context)).await
 }
 
+/// Lets a write into the engine that belongs to no collection.
+pub async fn lock_for_note(operation: &mut Operation) -> Result<()> {
+    operation.locker.hold_global(Mode::IX, GlobalLockOptions::default(), &Wait::of(&operation.context)).await
+}
+
 /// Locks a collection, and what lies above it with the intent that belongs to the mode.
 pub async fn lock_collection(operation: &mut Operation, namespace: &Namespace, mode: Mode) -> Result<()> {
     let names = LockNames::of(namespace);

@@ -147,7 +147,7 @@ impl Found {
 }
 
 fn oplog_not_applied(directory: &Path) -> StorageError {
-    StorageError::BadDirectory(format!(
+    StorageError::OplogNotApplied(format!(
         "{} is that of a member of a replica set, and its oplog has writes that are nowhere else: open it as such, \
          apply them and take a full checkpoint before it is opened stand-alone",
         directory.display()

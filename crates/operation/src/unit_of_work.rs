@@ -41,7 +41,8 @@ impl<'a> UnitOfWork<'a> {
             self.operation.locker.end_unit_of_work();
             let committed = committed?;
             if let Some(committed) = &committed {
-                self.operation.last_commit = Some(committed.position);
+                let before = self.operation.last_commit.unwrap_or_default();
+                self.operation.last_commit = Some(before.joined(committed.position));
             }
             return Ok(committed);
         }

@@ -2,7 +2,7 @@
 //!
 //! The filter is in its smallest form with its children in canonical order, so that queries of one shape plan alike.
 
-use crate::request::{FindRequest, Hint, SortPattern, natural_direction};
+use crate::request::{FindRequest, Hint, SortPattern};
 use pando_base::{Error, Namespace, Result};
 use pando_doc::{Doc, DocRef, OwnedValue, Value};
 use pando_expr::matcher::{ComparisonOperator, Node, Predicate};
@@ -51,10 +51,7 @@ impl CanonicalQuery {
     /// Reads a find. The context has the collation at work and the variables.
     pub fn of_find(request: &FindRequest, context: &ParseContext) -> Result<CanonicalQuery> {
         request.validate()?;
-        let natural = match request.sort.get("$natural") {
-            Some(direction) => Some(natural_direction(direction)?),
-            None => request.hint.natural(),
-        };
+        let natural = request.natural()?;
         let sort = match request.sort.get("$natural") {
             Some(_) => None,
             None => SortPattern::parse(request.sort.view())?,

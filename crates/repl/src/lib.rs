@@ -30,13 +30,14 @@ pub mod startup;
 #[cfg(test)]
 mod tests;
 pub mod topology;
+mod unfinished_builds;
 pub mod write_concern;
 
 pub use clock::{ClusterClock, MAX_DRIFT_SECONDS};
 pub use gate::{NoGate, ReplGate};
 pub use local_store::LocalStore;
 pub use member_state::MemberState;
-pub use node::{ReplicationNode, WriteConcernOutcome};
+pub use node::{ReplicationNode, StepDown, WriteConcernOutcome};
 pub use oplog_writer::OplogWriter;
 pub use progress::{Dated, Points, Progress};
 pub use slots::{OplogSlots, ReservedSlots};

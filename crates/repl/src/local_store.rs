@@ -30,13 +30,34 @@ impl LocalStore {
         let missing: Vec<&&Namespace> =
             namespaces.iter().filter(|namespace| self.catalog.latest().collection(namespace).is_none()).collect();
         for namespace in &missing {
-            debug_assert!(namespace.is_local(), "{namespace} is not this node's own");
-            operation.in_unit_of_work(|operation| {
-                let nobody = ObserverRegistry::new();
-                self.catalog.create_collection(operation, &nobody, namespace, CollectionOptions::default())
-            })?;
+            self.create(operation, namespace, CollectionOptions::default())?;
         }
         Ok(!missing.is_empty())
+    }
+
+    /// Makes the capped collection of this name and size, unless it is there; true if it was not.
+    pub fn ensure_capped(&self, operation: &mut Operation, namespace: &Namespace, size_bytes: u64) -> Result<bool> {
+        if self.catalog.latest().collection(namespace).is_some() {
+            return Ok(false);
+        }
+        let capped_size_bytes = i64::try_from(size_bytes).unwrap_or(i64::MAX);
+        let options = CollectionOptions { capped: true, capped_size_bytes, ..CollectionOptions::default() };
+        self.create(operation, namespace, options)?;
+        Ok(true)
+    }
+
+    fn create(&self, operation: &mut Operation, namespace: &Namespace, options: CollectionOptions) -> Result<()> {
+        debug_assert!(namespace.is_local(), "{namespace} is not this node's own");
+        operation.in_unit_of_work(|operation| {
+            let nobody = ObserverRegistry::new();
+            self.catalog.create_collection(operation, &nobody, namespace, options).map(|_| ())
+        })
+    }
+
+    /// Adds a document.
+    pub fn add(&self, operation: &mut Operation, namespace: &Namespace, document: DocRef<'_>) -> Result<()> {
+        let collection = self.catalog.collection_for_ddl(operation, namespace)?;
+        operation.in_unit_of_work(|operation| self.put(operation, &collection, document))
     }
 
     /// The first document of a collection.

@@ -28,6 +28,23 @@ pub enum MemberState {
 }
 
 impl MemberState {
+    /// The state of this number.
+    pub fn from_number(number: i32) -> Option<MemberState> {
+        let all = [
+            MemberState::Startup,
+            MemberState::Primary,
+            MemberState::Secondary,
+            MemberState::Recovering,
+            MemberState::Startup2,
+            MemberState::Unknown,
+            MemberState::Arbiter,
+            MemberState::Down,
+            MemberState::Rollback,
+            MemberState::Removed,
+        ];
+        all.into_iter().find(|state| state.number() == number)
+    }
+
     /// The number in `state` and `myState`.
     pub const fn number(self) -> i32 {
         self as i32

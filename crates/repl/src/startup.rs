@@ -11,14 +11,17 @@
 use crate::apply::Applier;
 use crate::config::{HostAndPort, ReplicaSetConfig, check_initiate, check_reconfig, find_self};
 use crate::local_store::LocalStore;
+use crate::member_state::MemberState;
 use crate::node::ReplicationNode;
 use crate::oplog_writer::OplogWriter;
 use crate::recovery::{RecoveryOutcome, recover, set_min_valid};
-use crate::topology::Mode;
+use crate::topology::{Mode, Topology, Vote, VoteReply, VoteRequest};
 use pando_base::{Error, ErrorCode, Namespace, Result, Timestamp};
 use pando_catalog::{Catalog, CollectionOptions, PreparedIndex};
 use pando_doc::{DocRef, ObjectId, doc};
 use pando_operation::{Operation, Services};
+use pando_oplog::ObserverRegistry;
+use pando_session::fields::{Fields, int, whole_number};
 use pando_storage::CheckpointKind;
 use std::sync::Arc;
 
@@ -42,10 +45,14 @@ pub struct ReplicationParts {
     pub other_names: Vec<String>,
 }
 
+/// The id of a node that has never undone anything.
+const ROLLBACK_ID_FIRST: i32 = 1;
+
 /// The collections in `local` that replication keeps its documents in.
-fn local_namespaces() -> [&'static Namespace; 4] {
+fn local_namespaces() -> [&'static Namespace; 5] {
     [
         Namespace::system_replset(),
+        Namespace::rollback_id(),
         Namespace::last_vote(),
         Namespace::min_valid(),
         Namespace::oplog_truncate_after_point(),
@@ -56,10 +63,11 @@ impl ReplicationParts {
     /// Starts the node; afterwards it may be read, and if it is primary written.
     pub fn start(&self) -> Result<RecoveryOutcome> {
         let mode = self.node.with_topology(|topology| topology.mode().clone());
+        let mut operation = self.operation();
         if mode == Mode::StandAlone {
+            self.give_up_unfinished_builds(&mut operation, &ObserverRegistry::new())?;
             return Ok(RecoveryOutcome::default());
         }
-        let mut operation = self.operation();
         let stored = self.local.first(&mut operation, Namespace::system_replset())?;
         let Some(stored) = stored else {
             if let Mode::SelfInitiated { set_name } = &mode {
@@ -71,9 +79,13 @@ impl ReplicationParts {
         let outcome = recover(&self.services, &self.node, &self.applier, &self.local)?;
         let config = ReplicaSetConfig::parse(stored.view())?;
         let (config, place) = self.find_place(&mut operation, config, &mode)?;
+        self.remember_vote(&mut operation)?;
         self.begin_history_if_needed(&mut operation)?;
         self.install(config, place);
         self.elect_if_alone(&mut operation, "electionTimeout")?;
+        if self.node.is_writable_primary() {
+            self.give_up_unfinished_builds(&mut operation, &*self.writer)?;
+        }
         Ok(outcome)
     }
 
@@ -146,7 +158,8 @@ impl ReplicationParts {
             let reason = "This node was not started with replication enabled.";
             return Err(Error::new(ErrorCode::NoReplicationEnabled, reason));
         };
-        if self.node.with_topology(|topology| topology.config().is_some()) {
+        let turn = self.node.try_configure();
+        if turn.is_none() || self.node.with_topology(|topology| topology.config().is_some()) {
             return Err(Error::new(ErrorCode::AlreadyInitialized, "already initialized"));
         }
         let invalid = |error: Error| error.with_code(ErrorCode::InvalidReplicaSetConfig);
@@ -156,15 +169,13 @@ impl ReplicationParts {
         };
         if parsed.name != set_name {
             let reason = format!(
-                "Attempting to initiate a replica set with name {}, but command line reports {set_name}; rejecting",
+                "Rejecting initiate with a set name that differs from command line set name, initiate set name: {}, \
+                 command line set name: {set_name}",
                 parsed.name
             );
             return Err(Error::new(ErrorCode::InvalidReplicaSetConfig, reason));
         }
-        let place = check_initiate(&parsed, |host| self.is_self(host)).map_err(|error| match error.code() {
-            ErrorCode::BadValue => invalid(error),
-            _ => error,
-        })?;
+        let place = check_initiate(&parsed, |host| self.is_self(host)).map_err(invalid)?;
         if let Some(other) = parsed.members.iter().enumerate().find(|(member, _)| *member != place) {
             let reason = format!(
                 "replSetInitiate quorum check failed because not all proposed set members responded affirmatively: {} \
@@ -177,7 +188,7 @@ impl ReplicationParts {
     }
 
     fn initiate_with(&self, operation: &mut Operation, config: ReplicaSetConfig, place: usize) -> Result<()> {
-        self.local.ensure(operation, &local_namespaces())?;
+        self.ensure_local(operation)?;
         self.write_first_entry(operation)?;
         self.write_config(operation, &config)?;
         self.begin_history_if_needed(operation)?;
@@ -198,9 +209,32 @@ impl ReplicationParts {
         Ok(())
     }
 
+    /// Makes the collections of `local` that are not there; true if there were any. The oplog's is a name for the log, and
+    /// says how large that may be: the size it was made with, or was given since, counts and not that of the command line.
+    fn ensure_local(&self, operation: &mut Operation) -> Result<bool> {
+        let mut created = self.local.ensure(operation, &local_namespaces())?;
+        if self.local.first(operation, Namespace::rollback_id())?.is_none() {
+            let first = doc! { "_id": "rollbackId", "rollbackId": ROLLBACK_ID_FIRST };
+            self.local.replace(operation, Namespace::rollback_id(), first.view())?;
+        }
+        let oplog = self.services.engine.oplog().ok_or_else(|| Error::internal("a member needs an oplog"))?;
+        created |= self.local.ensure_capped(operation, Namespace::oplog(), oplog.size_max())?;
+        if let Some(collection) = self.catalog.latest().collection(Namespace::oplog()) {
+            oplog.set_size_max(u64::try_from(collection.options.capped_size_bytes).unwrap_or(0))?;
+        }
+        Ok(created)
+    }
+
+    /// How often this node has undone what it had, counted from one.
+    pub fn rollback_id(&self) -> Result<i32> {
+        let stored = self.local.first(&mut self.operation(), Namespace::rollback_id())?;
+        let Some(stored) = stored else { return Ok(ROLLBACK_ID_FIRST) };
+        Fields::of("rollbackId", stored.view()).required("rollbackId", int)
+    }
+
     /// Without a checkpoint that has a time, one is taken at the oplog's end, before anybody can write.
     fn begin_history_if_needed(&self, operation: &mut Operation) -> Result<()> {
-        let created = self.local.ensure(operation, &local_namespaces())?;
+        let created = self.ensure_local(operation)?;
         let engine = &self.services.engine;
         if engine.timestamps().initial_data.is_none() {
             self.write_first_entry(operation)?;
@@ -225,7 +259,7 @@ impl ReplicationParts {
         });
         let Some(term) = elected else { return Ok(()) };
         self.node.slots().set_term(term);
-        self.write_vote(operation, term)?;
+        self.write_vote(operation, self.node.with_topology(Topology::last_vote))?;
         let config = self.node.with_topology(|topology| topology.require_config().cloned())?;
         self.write_config(operation, &config)?;
         let message = doc! { "msg": "new primary" };
@@ -236,9 +270,41 @@ impl ReplicationParts {
         self.node.flush_blocking()
     }
 
-    fn write_vote(&self, operation: &mut Operation, term: i64) -> Result<()> {
-        let vote = doc! { "_id": "lastVote", "term": term, "candidateIndex": 0_i64 };
+    fn write_vote(&self, operation: &mut Operation, vote: Vote) -> Result<()> {
+        let candidate = i64::try_from(vote.candidate).unwrap_or(0);
+        let vote = doc! { "_id": "lastVote", "term": vote.term, "candidateIndex": candidate };
         self.local.replace(operation, Namespace::last_vote(), vote.view())
+    }
+
+    fn remember_vote(&self, operation: &mut Operation) -> Result<()> {
+        let Some(stored) = self.local.first(operation, Namespace::last_vote())? else { return Ok(()) };
+        let fields = Fields::of("lastVote", stored.view());
+        let candidate = usize::try_from(fields.required("candidateIndex", whole_number)?).unwrap_or(0);
+        let vote = Vote { term: fields.required("term", whole_number)?, candidate };
+        self.node.change_topology(|topology| topology.remember_vote(vote));
+        Ok(())
+    }
+
+    /// replSetRequestVotes: answers a candidate. A new term ends this node's own.
+    pub fn request_votes(&self, request: &VoteRequest) -> Result<VoteReply> {
+        let applied = self.node.points().applied.0;
+        let now_ms = self.node.now_ms();
+        let (reply, vote) = self.node.change_topology(|topology| {
+            let reply = topology.consider_vote(request, applied)?;
+            let is_given = reply.refusal.is_none() && !request.is_dry_run;
+            if is_given && request.term > topology.term() {
+                if topology.state() == MemberState::Primary {
+                    topology.step_down(now_ms);
+                }
+                topology.learn_term(request.term);
+            }
+            Ok::<_, Error>((reply, is_given.then(|| topology.last_vote())))
+        })?;
+        if let Some(vote) = vote {
+            self.write_vote(&mut self.operation(), vote)?;
+            self.node.flush_blocking()?;
+        }
+        Ok(reply)
     }
 
     /// A primary has the tables of sessions; the others get them from the oplog.
@@ -280,6 +346,10 @@ impl ReplicationParts {
 
     /// replSetReconfig: safe, or forced.
     pub fn reconfig(&self, config: DocRef<'_>, is_forced: bool) -> Result<()> {
+        let Some(_turn) = self.node.try_configure() else {
+            let reason = "Cannot run replSetReconfig because the node is currently updating its configuration";
+            return Err(Error::new(ErrorCode::ConfigurationInProgress, reason));
+        };
         let old = self.node.with_topology(|topology| topology.require_config().cloned())?;
         let (state, term) = self.node.with_topology(|topology| (topology.state(), topology.term()));
         if !is_forced && !self.node.is_writable_primary() {
@@ -311,6 +381,12 @@ impl ReplicationParts {
         }
         self.node.change_topology(|topology| topology.install_config(Arc::new(new), place));
         self.node.flush_blocking()
+    }
+
+    /// replSetStepUp: stands for election at once, whatever it was told before.
+    pub fn step_up(&self) -> Result<()> {
+        self.node.change_topology(Topology::thaw);
+        self.elect_if_alone(&mut self.operation(), "stepUpRequest")
     }
 
     /// A tick: whoever is alone and may stand for election does. To be called now and then.

@@ -5,15 +5,17 @@
 //! first, since pieces do not wait.
 
 use crate::compatibility;
-use pando_base::{Component, Log, Result, Severity, log};
+use pando_base::{Component, Log, Namespace, Result, Severity, log};
 use pando_commands::Data;
+use pando_commands::session::{reap_sessions, refresh_sessions};
 use pando_env::Env;
 use pando_query::cursor::CURSOR_TIMEOUT_MS;
-use pando_repl::ReplicationNode;
+use pando_repl::{ReplGate, ReplicationNode};
+use pando_session::{DISABLE_LOGICAL_SESSION_CACHE_REFRESH, LOGICAL_SESSION_REFRESH_MILLIS};
 use std::future::Future;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
-use tokio::sync::watch;
+use tokio::sync::{mpsc, watch};
 
 /// How often dropped tables are looked at.
 const REAP_INTERVAL: Duration = Duration::from_secs(1);
@@ -26,18 +28,25 @@ const CURSOR_INTERVAL: Duration = Duration::from_secs(4);
 /// The tasks of a node.
 pub(crate) struct Background {
     stop: watch::Sender<bool>,
+    /// Each task has one end of it; when all are gone, so are the tasks.
+    running: mpsc::Sender<()>,
+    ended: mpsc::Receiver<()>,
 }
 
 impl Background {
     /// Starts them.
     pub(crate) fn start(env: &Env, data: &Arc<Data>, log: &Log) -> Result<Background> {
-        let background = Background { stop: watch::Sender::new(false) };
+        let (running, ended) = mpsc::channel(1);
+        let background = Background { stop: watch::Sender::new(false), running, ended };
         background.spawn(env, ReplicationNode::keep_flushing(Arc::downgrade(&data.replication)))?;
         background.spawn(env, repeat(env, data, log, REAP_INTERVAL, |data| data.catalog.reap().map(|_| ())))?;
         background.spawn(env, repeat(env, data, log, CURSOR_INTERVAL, time_out_cursors))?;
-        if pando_repl::ReplGate::is_replicated(&*data.replication) {
+        if data.replication.is_replicated() {
             background.spawn(env, repeat(env, data, log, TICK_INTERVAL, |data| data.replication_parts.tick()))?;
             background.spawn(env, compatibility::write_when_primary(env.clone(), Arc::downgrade(data)))?;
+        }
+        if !data.services.parameters.get(&DISABLE_LOGICAL_SESSION_CACHE_REFRESH) {
+            background.spawn(env, keep_sessions(env, data, log))?;
         }
         if let Some(tickets) = data.services.locks.tickets() {
             background.spawn(env, Arc::clone(tickets).run_adjustments())?;
@@ -47,7 +56,9 @@ impl Background {
 
     fn spawn(&self, env: &Env, task: impl Future<Output = ()> + Send + 'static) -> Result<()> {
         let mut stop = self.stop.subscribe();
+        let running = self.running.clone();
         let until_stopped = async move {
+            let _running = running;
             tokio::select! {
                 biased;
                 // The sender's end means the same.
@@ -59,9 +70,13 @@ impl Background {
         spawned.map_err(|error| pando_base::Error::internal(error.to_string()))
     }
 
-    /// Tells them to end.
-    pub(crate) fn stop(&self) {
-        self.stop.send_replace(true);
+    /// Tells them to end, and waits until they have.
+    pub(crate) async fn stop(self) {
+        let Background { stop, running, mut ended } = self;
+        stop.send_replace(true);
+        drop(running);
+        // Nothing is ever sent: this ends with the last task.
+        let _ = ended.recv().await;
     }
 }
 
@@ -82,6 +97,40 @@ fn repeat(
             env.tasks().blocking(&mut || outcome = step(&data));
             if let Err(error) = outcome {
                 log!(log, Severity::Warning, Component::Control, 22225, "A task failed", "error" = &error);
+            }
+        }
+    }
+}
+
+/// Writes sessions down and reaps what old ones have left, now and then. Not where the node may not write.
+fn keep_sessions(env: &Env, data: &Arc<Data>, log: &Log) -> impl Future<Output = ()> + Send + 'static {
+    let (env, data, log): (Env, Weak<Data>, Log) = (env.clone(), Arc::downgrade(data), log.clone());
+    async move {
+        loop {
+            let Some(interval_ms) =
+                data.upgrade().map(|data| data.services.parameters.get(&LOGICAL_SESSION_REFRESH_MILLIS))
+            else {
+                return;
+            };
+            env.clock().sleep(Duration::from_millis(interval_ms.unsigned_abs())).await;
+            let Some(data) =
+                data.upgrade().filter(|data| data.replication.check_can_write(Namespace::sessions()).is_ok())
+            else {
+                continue;
+            };
+            if let Err(error) = refresh_sessions(&data, &data.services.operations).await {
+                let message = "Failed to refresh session cache, will try again at the next refresh interval";
+                log!(log, Severity::Info, Component::Control, 20710, message, "error" = &error);
+            }
+            if let Err(error) = reap_sessions(&data).await {
+                log!(
+                    log,
+                    Severity::Info,
+                    Component::Control,
+                    20711,
+                    "Failed to reap transaction table",
+                    "error" = &error
+                );
             }
         }
     }

@@ -1,5 +1,5 @@
-//! Opening a node's data on its engine: catalog, write paths, queries, sessions, replication, in this order; then
-//! start-up recovery. Afterwards the node can serve.
+//! A node's data on its engine: catalog, write paths, queries, sessions, replication, put together in this order
+//! ([`assemble`]); then start-up recovery ([`start`]). Afterwards the node can serve.
 //!
 //! There are two write paths. That of commands tells the observers, of which the oplog's writer is one in a set. The other
 //! tells nobody: replication itself writes with it (recovery, sessions, what is local).
@@ -23,7 +23,7 @@ use pando_repl::apply::Applier;
 use pando_repl::config::HostAndPort;
 use pando_repl::topology::Mode;
 use pando_repl::{LocalStore, ReplicationNode, ReplicationParts};
-use pando_session::{History, SessionCatalog, SessionTable, StoredSessions};
+use pando_session::{History, SessionCache, SessionCatalog, SessionTable, StoredSessions};
 use pando_storage::{Engine, ReadTimestamps};
 use std::sync::Arc;
 
@@ -36,8 +36,8 @@ pub(crate) struct Foundations<'a> {
     pub(crate) log: &'a Log,
 }
 
-/// Opens the data and recovers it.
-pub(crate) fn open(on: &Foundations<'_>, options: &ServerOptions, hostname: &str) -> Result<Arc<Data>> {
+/// Puts the data together, as the engine has it.
+pub(crate) fn assemble(on: &Foundations<'_>, options: &ServerOptions, hostname: &str) -> Result<Arc<Data>> {
     let mode = mode(&options.replication);
     let is_replicated = mode.is_replicated();
     let replication = ReplicationNode::new(on.env, on.engine, mode);
@@ -82,36 +82,30 @@ pub(crate) fn open(on: &Foundations<'_>, options: &ServerOptions, hostname: &str
         own_host: own_host(options, hostname),
         other_names: vec![hostname.to_owned()],
     };
-    start(on, &replication_parts)?;
-    let data = Arc::new(Data {
+    Ok(Arc::new(Data {
         services,
         catalog,
         observers,
         query,
         cursors: CursorManager::new(on.env),
         inserts,
+        session_cache: SessionCache::new(),
         sessions,
         session_table,
         history,
         replication,
         replication_parts,
-    });
-    if compatibility::is_wanted(&data) {
-        let mut outcome = Ok(());
-        let mut operation = data.services.internal_operation("FeatureCompatibilityVersion");
-        on.env.tasks().blocking(&mut || outcome = compatibility::write(&data, &mut operation));
-        outcome?;
-    }
-    Ok(data)
+    }))
 }
 
-fn start(on: &Foundations<'_>, parts: &ReplicationParts) -> Result<()> {
+/// Recovers the data, and has the node take its part in its set.
+pub(crate) fn start(env: &Env, data: &Data, log: &Log) -> Result<()> {
     let mut outcome = None;
     // It reads and writes files.
-    on.env.tasks().blocking(&mut || outcome = Some(parts.start()));
+    env.tasks().blocking(&mut || outcome = Some(data.replication_parts.start()));
     if let Some(recovered) = outcome.transpose()?.filter(|recovered| recovered.applied > 0) {
         log!(
-            on.log,
+            log,
             Severity::Info,
             Component::Replication,
             21536,
@@ -119,7 +113,12 @@ fn start(on: &Foundations<'_>, parts: &ReplicationParts) -> Result<()> {
             "numOpsApplied" = recovered.applied
         );
     }
-    Ok(())
+    let mut outcome = Ok(());
+    if compatibility::is_wanted(data) {
+        let mut operation = data.services.internal_operation("FeatureCompatibilityVersion");
+        env.tasks().blocking(&mut || outcome = compatibility::write(data, &mut operation));
+    }
+    outcome
 }
 
 fn mode(replication: &ReplicationMode) -> Mode {

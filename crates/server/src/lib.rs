@@ -22,6 +22,7 @@ mod options;
 mod replication;
 mod sections;
 mod start;
+mod startup_log;
 
 pub use control::ProcessControl;
 pub use dispatch::{Dispatcher, Entered, Hold, Stage};

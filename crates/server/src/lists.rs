@@ -12,6 +12,7 @@ pub(crate) const PARAMETERS: &[&[&dyn AnyParameter]] = &[
     pando_query::cursor::PARAMETERS,
     pando_query::executor::PARAMETERS,
     pando_repl::PARAMETERS,
+    pando_session::PARAMETERS,
 ];
 
 /// The fail points.

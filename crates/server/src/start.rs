@@ -9,6 +9,7 @@ use crate::logging::LogTarget;
 use crate::options::{ReplicationMode, ServerOptions};
 use crate::replication::NodeInSet;
 use crate::sections;
+use crate::startup_log;
 use pando_base::{
     Component, Error, FailPointSet, Log, LogLine, LogSink, LogValue, MetricTree, OperationRegistry, ParameterSet,
     ParameterValue, Result, Severity, Timestamp, log,
@@ -21,6 +22,7 @@ use pando_doc::ObjectId;
 use pando_env::{Env, Machine, Signal, Signals};
 use pando_net::{ConnectionCounters, Net, NetworkCounters};
 use pando_storage::Engine;
+use parking_lot::Mutex;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -32,7 +34,7 @@ pub struct Server {
     node: Arc<Node>,
     control: Arc<ProcessControl>,
     engine: Option<Arc<dyn Engine>>,
-    background: Option<Background>,
+    background: Mutex<Option<Background>>,
 }
 
 /// Lines go to the target, which the control can rotate as well.
@@ -67,6 +69,7 @@ impl Server {
             Box::new(sections::Network(Arc::clone(&network))),
         ];
         let grounds = Grounds::new(env, &*machine, &options, &log, engine.as_ref())?;
+        grounds.start_data(env, &*machine, &options, &log)?;
         let node = Arc::new(node(env, machine, &options, &log, &control, extra, grounds)?);
         log_start(&node, &options, &log);
         let served = node.data.as_ref().filter(|_| options.runs_tasks);
@@ -78,7 +81,33 @@ impl Server {
         }
         let port = net.addresses().first().map_or(0, SocketAddr::port);
         log!(log, Severity::Info, Component::Network, 23016, "Waiting for connections", "port" = port, "ssl" = "off");
-        Ok(Server { env: env.clone(), net, node, control, engine, background })
+        Ok(Server { env: env.clone(), net, node, control, engine, background: Mutex::new(background) })
+    }
+
+    /// Brings the data of a member of a set to where it can be opened stand-alone: everything that only the oplog has is
+    /// applied and put into a checkpoint. The engine is open as that of a member, and is to be shut down next.
+    pub fn leave_replication(
+        env: &Env,
+        machine: &dyn Machine,
+        engine: &Arc<dyn Engine>,
+        options: &ServerOptions,
+        log: &Log,
+    ) -> Result<()> {
+        let as_member = ServerOptions { replication: ReplicationMode::ReplicaSet(String::new()), ..options.clone() };
+        let grounds = Grounds::new(env, machine, &as_member, log, Some(engine))?;
+        let Some(data) = &grounds.data else { return Ok(()) };
+        let mut outcome = None;
+        env.tasks().blocking(&mut || outcome = Some(data.replication_parts.leave_replication()));
+        let applied = outcome.transpose()?.map_or(0, |recovered| recovered.applied);
+        log!(
+            log,
+            Severity::Info,
+            Component::Replication,
+            21536,
+            "Completed oplog application for recovery",
+            "numOpsApplied" = applied
+        );
+        Ok(())
     }
 
     /// The node.
@@ -121,7 +150,10 @@ impl Server {
         log!(log, Severity::Info, Component::Control, 4784901, "Shutting down the listeners");
         self.node.operations.shut_down(None);
         self.net.shut_down(Duration::from_secs(self.control.patience_seconds())).await;
-        self.background.iter().for_each(Background::stop);
+        let background = self.background.lock().take();
+        if let Some(background) = background {
+            background.stop().await;
+        }
         let outcome = self.close_engine();
         match &outcome {
             Ok(()) => log!(log, Severity::Info, Component::Control, 20565, "Now exiting"),
@@ -232,6 +264,16 @@ struct Grounds {
 }
 
 impl Grounds {
+    /// Recovers the data and lets the node take its part in its set; notes that it has started.
+    fn start_data(&self, env: &Env, machine: &dyn Machine, options: &ServerOptions, log: &Log) -> Result<()> {
+        let Some(data) = &self.data else { return Ok(()) };
+        data::start(env, data, log)?;
+        match options.is_read_only {
+            true => Ok(()),
+            false => startup_log::add(env, data, machine.facts(), options),
+        }
+    }
+
     /// Opens the data, if there is an engine.
     fn new(
         env: &Env,
@@ -246,7 +288,7 @@ impl Grounds {
         let open = |engine| {
             let parameters = &settings.parameters;
             let foundations = Foundations { env, engine, parameters, operations: &operations, log };
-            data::open(&foundations, options, &machine.facts().hostname)
+            data::assemble(&foundations, options, &machine.facts().hostname)
         };
         let data = engine.map(open).transpose()?;
         Ok(Grounds { settings, operations, data })

@@ -7,6 +7,7 @@ use crate::fields::{Fields, long, uuid, uuid_value};
 use base64::prelude::{BASE64_STANDARD, Engine};
 use pando_base::{Error, ErrorCode, Result, Uuid};
 use pando_doc::{Doc, DocBuilder, DocRef, Value};
+use sha2::{Digest, Sha256};
 use std::fmt;
 
 /// SHA-256 of the user's name and database.
@@ -17,6 +18,14 @@ pub const NO_USER: UserDigest = [
     0xe3, 0xb0, 0xc4, 0x42, 0x98, 0xfc, 0x1c, 0x14, 0x9a, 0xfb, 0xf4, 0xc8, 0x99, 0x6f, 0xb9, 0x24, 0x27, 0xae, 0x41,
     0xe4, 0x64, 0x9b, 0x93, 0x4c, 0xa4, 0x95, 0x99, 0x1b, 0x78, 0x52, 0xb8, 0x55,
 ];
+
+/// The digest of a user, by name and database; no name at all is nobody.
+pub fn user_digest(user: &str, database: &str) -> UserDigest {
+    match user.is_empty() && database.is_empty() {
+        true => NO_USER,
+        false => Sha256::digest(format!("{user}@{database}")).into(),
+    }
+}
 
 /// Which session.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -43,7 +52,7 @@ impl LogicalSessionId {
         fields.only(&["id", "uid", "txnNumber", "txnUUID"])?;
         let session = LogicalSessionId {
             id: fields.required("id", uuid)?,
-            user: fields.optional("uid", user_digest)?.unwrap_or(user),
+            user: fields.optional("uid", digest_in)?.unwrap_or(user),
             txn_number: fields.optional("txnNumber", long)?,
             txn_uuid: fields.optional("txnUUID", uuid)?,
         };
@@ -64,7 +73,7 @@ impl LogicalSessionId {
         let fields = Fields::of("LogicalSessionId", document);
         Ok(LogicalSessionId {
             id: fields.required("id", uuid)?,
-            user: fields.required("uid", user_digest)?,
+            user: fields.required("uid", digest_in)?,
             txn_number: fields.optional("txnNumber", long)?,
             txn_uuid: fields.optional("txnUUID", uuid)?,
         })
@@ -91,7 +100,7 @@ impl LogicalSessionId {
     }
 }
 
-fn user_digest(value: Value<'_>) -> std::result::Result<UserDigest, &'static str> {
+fn digest_in(value: Value<'_>) -> std::result::Result<UserDigest, &'static str> {
     match value {
         Value::Binary { bytes, .. } => bytes.try_into().map_err(|_| "binData"),
         _ => Err("binData"),
@@ -134,6 +143,13 @@ mod tests {
         assert!(child.is_child() && !parent.is_child());
         let names: Vec<String> = child.to_doc().elements().map(|element| element.name.to_string()).collect();
         assert_eq!(names, ["id", "uid", "txnNumber", "txnUUID"]);
+    }
+
+    #[test]
+    fn s16_users_are_known_by_their_digests() {
+        assert_eq!(user_digest("", ""), NO_USER);
+        assert_eq!(Sha256::digest(b"").as_slice(), NO_USER);
+        assert_eq!(user_digest("a", "b"), <[u8; 32]>::from(Sha256::digest(b"a@b")));
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! Logical sessions: who they are, who has one checked out, and what was written in them.
 //!
 //! - [`LogicalSessionId`], [`SessionRequest`]: what requests say, and the rules for it.
+//! - [`SessionCache`]: the sessions that clients use, until they are written down in `config.system.sessions`.
 //! - [`SessionCatalog`]: an operation with a `txnNumber` checks its session out, so that operations of one session come one
 //!   after the other, in the order of their arrival.
 //! - [`Participant`]: the statements of a session's newest retryable write. [`History`] reads them from the oplog;
@@ -11,7 +12,9 @@
 //! This crate knows neither sockets nor replication: where `config.transactions` is kept is behind [`SessionTable`], and
 //! the oplog is read through the engine.
 
+mod cache;
 mod catalog;
+pub mod extract;
 pub mod fields;
 mod history;
 mod id;
@@ -26,11 +29,15 @@ mod table;
 #[cfg(test)]
 mod tests;
 
+pub use cache::{CachedSession, SessionCache, SessionCacheStatistics, TakenSessions};
 pub use catalog::{ActiveSession, CheckedOutSession, KillToken, SessionCatalog, SessionInfo, writing_session};
 pub use history::{History, INCOMPLETE_HISTORY_STATEMENT, Statements};
-pub use id::{LogicalSessionId, NO_USER, UserDigest};
+pub use id::{LogicalSessionId, NO_USER, UserDigest, user_digest};
 pub use labels::{RETRYABLE_WRITE_ERROR, label_error, label_write_concern_error};
-pub use parameters::{LOCAL_LOGICAL_SESSION_TIMEOUT_MINUTES, LOGICAL_SESSION_REFRESH_MILLIS, PARAMETERS};
+pub use parameters::{
+    DISABLE_LOGICAL_SESSION_CACHE_REFRESH, LOCAL_LOGICAL_SESSION_TIMEOUT_MINUTES, LOGICAL_SESSION_REFRESH_MILLIS,
+    MAX_SESSIONS, PARAMETERS, TRANSACTION_RECORD_MINIMUM_LIFETIME_MINUTES,
+};
 pub use participant::{NO_TXN_NUMBER, Participant};
 pub use record::{DurableState, SessionRecord};
 pub use request::{RequestRules, SessionRequest, StatementNumbers};

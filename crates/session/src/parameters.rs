@@ -20,6 +20,34 @@ pub static LOGICAL_SESSION_REFRESH_MILLIS: Parameter<i64> = Parameter::new(
 .at_least(1)
 .settable(Settable::AtStartup);
 
+/// Sessions are not written down by themselves; for tests.
+pub static DISABLE_LOGICAL_SESSION_CACHE_REFRESH: Parameter<bool> = Parameter::new(
+    "disableLogicalSessionCacheRefresh",
+    false,
+    "Logical sessions are written down and reaped only on request.",
+)
+.settable(Settable::AtStartup);
+
+/// As many sessions may be in use between two refreshes.
+pub static MAX_SESSIONS: Parameter<i32> =
+    Parameter::new("maxSessions", 1_000_000, "How many logical sessions may be in use at once.")
+        .at_least(1)
+        .settable(Settable::AtStartup);
+
+/// Records of what a session has written stay so long at least.
+pub static TRANSACTION_RECORD_MINIMUM_LIFETIME_MINUTES: Parameter<i64> = Parameter::new(
+    "TransactionRecordMinimumLifetimeMinutes",
+    30,
+    "How many minutes the record of a session's last write is kept at least.",
+)
+.at_least(0)
+.settable(Settable::AtStartup);
+
 /// All of them.
-pub static PARAMETERS: &[&dyn AnyParameter] =
-    &[&LOCAL_LOGICAL_SESSION_TIMEOUT_MINUTES, &LOGICAL_SESSION_REFRESH_MILLIS];
+pub static PARAMETERS: &[&dyn AnyParameter] = &[
+    &DISABLE_LOGICAL_SESSION_CACHE_REFRESH,
+    &LOCAL_LOGICAL_SESSION_TIMEOUT_MINUTES,
+    &LOGICAL_SESSION_REFRESH_MILLIS,
+    &MAX_SESSIONS,
+    &TRANSACTION_RECORD_MINIMUM_LIFETIME_MINUTES,
+];

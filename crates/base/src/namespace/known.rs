@@ -36,6 +36,8 @@ known! {
     oplog_truncate_after_point = "local"."replset.oplogTruncateAfterPoint";
     /// "local.replset.initialSyncId".
     initial_sync_id = "local"."replset.initialSyncId";
+    /// "local.system.rollback.id": how often this node has undone what it had.
+    rollback_id = "local"."system.rollback.id";
     /// "local.startup_log".
     startup_log = "local"."startup_log";
     /// "local.system.healthlog".

@@ -28,6 +28,8 @@ pub struct CollModChange {
     pub expire_after_seconds: Option<Option<i64>>,
     /// The most bytes of a capped collection.
     pub capped_size_bytes: Option<i64>,
+    /// The most bytes of the oplog, which `collMod` itself may not change.
+    pub oplog_size_bytes: Option<i64>,
     /// The most documents of a capped collection; zero and less for no limit.
     pub capped_documents_max: Option<i64>,
     /// What a time-series collection is like.
@@ -124,7 +126,8 @@ impl CollModChange {
         options.validation_action = self.validation_action.or(options.validation_action);
         options.pre_and_post_images = self.pre_and_post_images.unwrap_or(options.pre_and_post_images);
         options.expire_after_seconds = self.expire_after_seconds.unwrap_or(options.expire_after_seconds);
-        options.capped_size_bytes = self.capped_size_bytes.unwrap_or(options.capped_size_bytes);
+        let size_bytes = self.capped_size_bytes.or(self.oplog_size_bytes);
+        options.capped_size_bytes = size_bytes.unwrap_or(options.capped_size_bytes);
         options.capped_documents_max =
             self.capped_documents_max.map_or(options.capped_documents_max, |documents| documents.max(0));
         if let Some(timeseries) = &self.timeseries {

@@ -80,7 +80,7 @@ impl Catalog {
         let table = TableOptions { replicated: namespace.is_replicated(), ..TableOptions::default() };
         let kind = record_id_kind(&entry);
         self.created_ident(operation, &entry.ident)?;
-        self.tables.create_records(&entry.ident, &table, kind)?;
+        self.tables.create_records(&entry.ident, &table, kind, namespace == Namespace::oplog())?;
         if let Some(specification) = id_index {
             let index = self.make_index(operation, namespace, kind, specification, None)?;
             entry.indexes.push(IndexEntry { ready: true, ..index });

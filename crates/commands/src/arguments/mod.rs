@@ -28,7 +28,7 @@ mod types;
 
 pub use field::{Argument, Place, Slot, at_least};
 pub use generic::{ApiParameters, GenericArguments, SessionId, is_generic};
-pub use types::{SafeBool, SafeInt, SafeLong};
+pub use types::{SafeBool, SafeDouble, SafeInt, SafeLong};
 
 #[doc(hidden)]
 pub use pando_base::Result as ResultOf;

@@ -16,6 +16,10 @@ pub struct SafeLong(pub i64);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct SafeInt(pub i32);
 
+/// A number of any kind, as a double.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct SafeDouble(pub f64);
+
 /// A boolean, or a number that is not zero.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SafeBool(pub bool);
@@ -25,6 +29,14 @@ impl<'a> Argument<'a> for SafeLong {
 
     fn read(_: &Place<'_>, value: Value<'a>) -> Result<SafeLong> {
         Ok(SafeLong(value.as_number().map_or(0, Number::truncated_i64)))
+    }
+}
+
+impl<'a> Argument<'a> for SafeDouble {
+    const TYPES: &'static [ValueType] = NUMBERS;
+
+    fn read(_: &Place<'_>, value: Value<'a>) -> Result<SafeDouble> {
+        Ok(SafeDouble(value.to_double().unwrap_or(0.0)))
     }
 }
 

@@ -136,6 +136,7 @@ fn change_of(collection: &Collection, arguments: &CollModArguments<'_>) -> Resul
         pre_and_post_images: arguments.pre_and_post_images.as_ref().map(|images| images.enabled),
         expire_after_seconds: expiry,
         capped_size_bytes: arguments.capped_size.map(|size| capped_size(size.0)).transpose()?,
+        oplog_size_bytes: None,
         capped_documents_max: arguments.capped_max.map(|max| capped_max(max.0)).transpose()?,
         timeseries: arguments.timeseries.map(DocRef::to_doc),
         index: arguments.index.as_ref().map(|index| index_change(collection, index)).transpose()?,

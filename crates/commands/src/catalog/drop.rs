@@ -30,7 +30,8 @@ async fn run(invocation: &Invocation, reply: &mut DocBuilder) -> Result<()> {
     let data = invocation.data()?;
     let arguments = DropArguments::parse(&invocation.request)?;
     let namespace = invocation.collection()?;
-    ensure!(!namespace.is_oplog(), ErrorCode::location(5255000), "can't drop live oplog while replicating");
+    let is_live_oplog = namespace.is_oplog() && invocation.node.replication.is_replica_set();
+    ensure!(!is_live_oplog, ErrorCode::location(5255000), "can't drop live oplog while replicating");
     check_droppable(&namespace)?;
     let system_views = Namespace::system_views(&namespace.database_name());
     let mut operation = invocation.operation()?;

@@ -1,6 +1,8 @@
 //! `aggregate`.
 
-use super::reading::{FirstBatch, begin_read, cursor_options, hint, reply_with_first_batch, shared, shared_or_empty};
+use super::reading::{
+    FirstBatch, await_oplog, begin_read, cursor_options, hint, reply_with_first_batch, shared, shared_or_empty,
+};
 use crate::arguments::{SafeBool, SafeLong};
 use crate::stages::NodeStages;
 use crate::table::run_boxed;
@@ -185,11 +187,13 @@ async fn run(invocation: &Invocation, reply: &mut DocBuilder) -> Result<()> {
         "The 'cursor' option is required, except for aggregate with the explain argument"
     );
     super::collections::check_uuid(data, &namespace, arguments.collection_uuid)?;
-    let request = arguments.request(invocation, namespace)?;
+    let mut request = arguments.request(invocation, namespace)?;
     check_collectionless(&request)?;
     check_read_concern(invocation, &request)?;
     check_api_strict(invocation, &request)?;
+    crate::session::replace_stage(data, &mut request)?;
     let mut operation = invocation.operation()?;
+    await_oplog(invocation, data).await?;
     begin_read(invocation, data, &mut operation).await?;
     if arguments.explain.0 {
         let verbosity = pando_query::explain::Verbosity::QueryPlanner;

@@ -1,7 +1,7 @@
 //! `find`.
 
 use super::reading::{
-    FirstBatch, begin_read, cursor_options, hint, reply_with_first_batch, reply_with_one, shared_or_empty,
+    FirstBatch, await_oplog, begin_read, cursor_options, hint, reply_with_first_batch, reply_with_one, shared_or_empty,
 };
 use crate::arguments::{SafeBool, SafeLong};
 use crate::table::run_boxed;
@@ -11,6 +11,7 @@ use pando_doc::{DocBuilder, DocRef, Value};
 use pando_query::FindPlan;
 use pando_query::executor::BatchLimits;
 use pando_query::request::FindRequest;
+use pando_storage::Direction;
 
 pub(super) const ROW: CommandRow = CommandRow {
     name: "find",
@@ -131,6 +132,9 @@ async fn run(invocation: &Invocation, reply: &mut DocBuilder) -> Result<()> {
     let request = arguments.request(invocation, namespace)?;
     request.validate()?;
     let mut operation = invocation.operation()?;
+    if !request.tailable && request.natural()? != Some(Direction::Reverse) {
+        await_oplog(invocation, data).await?;
+    }
     begin_read(invocation, data, &mut operation).await?;
     if let Some(found) = data.query.find_at_once(&mut operation, &request)? {
         reply_with_one(invocation, &request.namespace, found.as_ref(), reply);

@@ -6,6 +6,7 @@
 //! A client that takes a stream of replies (exhaust) gets batch after batch until the query is over.
 
 use super::reading::{append_snapshot_time, begin_read_with};
+use super::tailing::News;
 use crate::arguments::SafeLong;
 use crate::table::run_boxed;
 use crate::{Class, CommandRow, Data, Invocation, NamespaceOf, NextInvocation, OpCounter, SecondaryOk, arguments};
@@ -128,10 +129,10 @@ impl More<'_> {
         let until_ns = clock.monotonic_ns().saturating_add(wait_ms.saturating_mul(1_000_000));
         loop {
             // Listening begins before the look, so that nothing falls between.
-            let news = cursor.options.collection.map(|uuid| self.data.inserts.listen(uuid));
+            let news = cursor.options.collection.map(|uuid| News::of(self.data, &cursor.options.namespace, uuid));
             drive(&mut *cursor.source, operation, collections, &mut sink).await?;
             let left_ns = until_ns.saturating_sub(clock.monotonic_ns());
-            let Some(mut news) = news.filter(|_| sink.count() == 0 && left_ns > 0) else { break };
+            let Some(news) = news.filter(|_| sink.count() == 0 && left_ns > 0) else { break };
             cursor.source.save();
             operation.recovery_unit.abandon_snapshot()?;
             crate::locking::unlock(operation);

@@ -2,7 +2,7 @@
 
 use crate::locking::lock_for_read;
 use crate::{Data, Invocation};
-use pando_base::{Result, Timestamp};
+use pando_base::{Namespace, Result, Timestamp};
 use pando_doc::{Doc, DocBuilder, DocRef, Value, doc};
 use pando_operation::Operation;
 use pando_query::cursor::CursorOptions;
@@ -14,6 +14,15 @@ use pando_storage::ReadSource;
 /// Waits until the operation may read as the client wants to, and lets it into the engine.
 pub(super) async fn begin_read(invocation: &Invocation, data: &Data, operation: &mut Operation) -> Result<()> {
     begin_read_with(data, operation, invocation.generic.read_concern.as_ref()).await
+}
+
+/// A scan of the oplog that is to end sees everything that was committed before it began, also what has holes before it now.
+pub(super) async fn await_oplog(invocation: &Invocation, data: &Data) -> Result<()> {
+    let Some(oplog) = data.services.engine.oplog().filter(|_| invocation.namespace == *Namespace::oplog()) else {
+        return Ok(());
+    };
+    let Some(last) = oplog.last().filter(|last| *last > oplog.visible()) else { return Ok(()) };
+    Ok(invocation.context.interruptible(oplog.wait_visible(last.previous())).await??)
 }
 
 /// The same with a read concern that was given before.

@@ -1,7 +1,10 @@
-//! News of capped collections, for cursors that wait at their end.
+//! News of capped collections, for cursors that wait at their end. The oplog's come from the engine, which knows when an
+//! entry has no hole before it any more.
 
-use pando_base::Uuid;
+use crate::Data;
+use pando_base::{Namespace, Uuid};
 use pando_collection::InsertWatcher;
+use pando_storage::Wait;
 use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -52,6 +55,32 @@ impl Drop for Listener {
         let mut listened = self.news.listened.lock();
         if listened.get(&self.collection).is_some_and(|sender| sender.receiver_count() == 0) {
             listened.remove(&self.collection);
+        }
+    }
+}
+
+/// What a cursor at the end of its collection waits for.
+pub(super) enum News {
+    /// Inserts.
+    Inserts(Listener),
+    /// Entries that forward readers of the oplog may see.
+    Oplog(Wait),
+}
+
+impl News {
+    /// News of a collection, from now on.
+    pub(super) fn of(data: &Data, namespace: &Namespace, uuid: Uuid) -> News {
+        match data.services.engine.oplog().filter(|_| namespace == Namespace::oplog()) {
+            Some(oplog) => News::Oplog(oplog.wait_visible(oplog.visible())),
+            None => News::Inserts(data.inserts.listen(uuid)),
+        }
+    }
+
+    /// Ends when there is something new. An oplog that fails says so to the next read.
+    pub(super) async fn heard(self) {
+        match self {
+            News::Inserts(mut listener) => listener.heard().await,
+            News::Oplog(wait) => drop(wait.await),
         }
     }
 }

@@ -16,6 +16,12 @@ pub(super) const ROW: CommandRow = CommandRow {
 };
 
 fn run(_: &Invocation, reply: &mut DocBuilder) -> Result<()> {
+    append_build_info(reply);
+    Ok(())
+}
+
+/// Appends what there is to say of the build.
+pub fn append_build_info(reply: &mut DocBuilder) {
     reply.append("version", VERSION);
     reply.append("gitVersion", GIT_VERSION);
     reply.array("modules", |_| {});
@@ -33,5 +39,4 @@ fn run(_: &Invocation, reply: &mut DocBuilder) -> Result<()> {
     reply.append("maxBsonObjectSize", DOCUMENT_SIZE_BYTES_MAX as i32);
     reply.array("storageEngines", |engines| engines.push("wiredTiger"));
     reply.document("pando", |pando| pando.append("version", env!("CARGO_PKG_VERSION")));
-    Ok(())
 }

@@ -12,6 +12,7 @@ mod ping;
 mod server_status;
 mod whats_my_uri;
 
+pub use build_info::append_build_info;
 pub(crate) use current_op::describe_operation;
 
 use crate::CommandRow;

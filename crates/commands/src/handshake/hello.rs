@@ -9,6 +9,7 @@ use crate::arguments::{SafeBool, SafeInt, SafeLong, at_least};
 use crate::{CommandRow, Invocation, MAX_WIRE_VERSION, MIN_WIRE_VERSION, NextInvocation, TopologyVersion, run_boxed};
 use pando_base::{Component, ErrorCode, FailPoint, Gauge, Log, LogValue, Result, Severity, ensure, log};
 use pando_doc::{Doc, DocBuilder, DocRef, JsonFormat, ObjectId, Value, doc_to_json};
+use pando_session::LOCAL_LOGICAL_SESSION_TIMEOUT_MINUTES;
 use pando_wire::limits::{DOCUMENT_SIZE_BYTES_MAX, MESSAGE_SIZE_BYTES_MAX};
 use std::time::Duration;
 
@@ -17,8 +18,6 @@ pub static WAIT_IN_HELLO: FailPoint = FailPoint::new("waitInHello");
 
 /// How many statements a write command may have.
 const WRITE_BATCH_SIZE_MAX: i32 = 100_000;
-/// How long a session lives without use.
-const SESSION_TIMEOUT_MINUTES: i32 = 30;
 
 pub(super) const HELLO: CommandRow = CommandRow {
     name: "hello",
@@ -101,7 +100,8 @@ async fn run(invocation: &Invocation, reply: &mut DocBuilder, is_legacy: bool) -
     reply.append("maxMessageSizeBytes", MESSAGE_SIZE_BYTES_MAX as i32);
     reply.append("maxWriteBatchSize", WRITE_BATCH_SIZE_MAX);
     reply.append("localTime", Value::DateTime(now_ms));
-    reply.append("logicalSessionTimeoutMinutes", SESSION_TIMEOUT_MINUTES);
+    let session_minutes = node.parameters.get(&LOCAL_LOGICAL_SESSION_TIMEOUT_MINUTES);
+    reply.append("logicalSessionTimeoutMinutes", i32::try_from(session_minutes).unwrap_or(i32::MAX));
     reply.append("connectionId", i32::try_from(connection.client.connection_id()).unwrap_or(i32::MAX));
     let minimum = if connection.is_internal() { MAX_WIRE_VERSION } else { MIN_WIRE_VERSION };
     reply.append("minWireVersion", minimum);

@@ -1,9 +1,9 @@
-//! `endSessions`: the client will not use these sessions any more. The place where they are ended; until there are
-//! sessions, the ids are only checked.
+//! `endSessions`: the client will not use these sessions any more. The next refresh forgets them; their cursors go at once.
 
+use super::ids::sessions;
+use super::killing::close_cursors;
 use crate::{CommandRow, Invocation, run_boxed};
-use pando_base::{ErrorCode, Result, Uuid, ensure};
-use pando_doc::Value;
+use pando_base::Result;
 
 pub(super) const ROW: CommandRow = CommandRow {
     name: "endSessions",
@@ -19,36 +19,11 @@ crate::arguments! {
     struct Arguments<'a> of "endSessions" {}
 }
 
-crate::arguments! {
-    /// A session of the list.
-    struct Session<'a> of "endSessions" {
-        /// Its id.
-        id: Uuid = "id",
-        /// The hash of its user.
-        user: Option<Value<'a>> = "uid",
-    }
-}
-
 fn run(invocation: &Invocation) -> Result<()> {
     Arguments::parse(&invocation.request)?;
-    let Value::Array(sessions) = invocation.target() else {
-        let found = invocation.target().value_type();
-        ensure!(
-            false,
-            ErrorCode::TypeMismatch,
-            "BSON field 'endSessions.endSessions' is the wrong type '{found}', expected type 'array'"
-        );
-        return Ok(());
-    };
-    let place = crate::arguments::Place::of_command("endSessions");
-    for session in sessions.values() {
-        let Some(document) = session.as_document() else {
-            return Err(place.wrong_type(session.value_type(), &[pando_doc::ValueType::Document]));
-        };
-        Session::parse_fields(document, &place, false)?;
-        if let Some(data) = &invocation.node.data {
-            data.cursors.kill_session(&document.to_doc());
-        }
-    }
+    let sessions = sessions(invocation)?;
+    let Some(data) = &invocation.node.data else { return Ok(()) };
+    data.session_cache.end(&sessions)?;
+    close_cursors(data, |session| sessions.contains(&session));
     Ok(())
 }

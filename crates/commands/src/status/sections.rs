@@ -26,12 +26,13 @@ impl StatusSection for Plain {
 
 /// The sections of this crate. The server sorts all by name.
 pub fn sections() -> Vec<Box<dyn StatusSection>> {
-    let plain: [(&'static str, Fill); 14] = [
+    let plain: [(&'static str, Fill); 15] = [
         ("asserts", asserts),
         ("catalogStats", storage::catalog),
         ("extra_info", extra_info),
         ("globalLock", locks::global),
         ("locks", locks::taken),
+        ("logicalSessionRecordCache", logical_sessions),
         ("mem", memory),
         ("opcounters", operations),
         ("opcountersRepl", replicated_operations),
@@ -65,6 +66,25 @@ fn extra_info(invocation: &Invocation, section: &mut DocBuilder) {
     section.append("system_time_us", usage.system_micros as i64);
     section.append("page_faults", usage.page_faults as i64);
     section.append("threads", usage.threads as i32);
+}
+
+fn logical_sessions(invocation: &Invocation, section: &mut DocBuilder) {
+    let Some(data) = &invocation.node.data else { return };
+    let small = |number: i64| i32::try_from(number).unwrap_or(i32::MAX);
+    let count = |number: usize| i32::try_from(number).unwrap_or(i32::MAX);
+    let done = data.session_cache.statistics();
+    section.append("activeSessionsCount", count(data.session_cache.count()));
+    section.append("sessionsCollectionJobCount", small(done.refresh_count));
+    section.append("lastSessionsCollectionJobDurationMillis", small(done.refresh_duration_ms));
+    section.append("lastSessionsCollectionJobTimestamp", Value::DateTime(done.refresh_date_ms));
+    section.append("lastSessionsCollectionJobEntriesRefreshed", small(done.refreshed));
+    section.append("lastSessionsCollectionJobEntriesEnded", small(done.ended));
+    section.append("lastSessionsCollectionJobCursorsClosed", small(done.cursors_closed));
+    section.append("transactionReaperJobCount", small(done.reap_count));
+    section.append("lastTransactionReaperJobDurationMillis", small(done.reap_duration_ms));
+    section.append("lastTransactionReaperJobTimestamp", Value::DateTime(done.reap_date_ms));
+    section.append("lastTransactionReaperJobEntriesCleanedUp", small(done.reaped));
+    section.append("sessionCatalogSize", count(data.sessions.list().len()));
 }
 
 fn memory(invocation: &Invocation, section: &mut DocBuilder) {

@@ -4,9 +4,12 @@ use super::meaning::{LogPlan, Plan};
 use super::{background, welcome};
 use crate::error::{PandoError, Result};
 use crate::store;
+use pando_base::Log;
+use pando_engine::{EngineOptions, Mode};
 use pando_env::real::{RealMachine, RealSignals};
 use pando_env::{Env, Machine, OpenMode};
 use pando_server::{FileSink, LogTarget, ProcessControl, Server, StreamSink};
+use pando_storage::{Engine, StorageError};
 use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -38,7 +41,7 @@ async fn serve(env: &Env, mut plan: Plan) -> Result<ExitCode> {
     plan.engine.memory_bytes =
         plan.memory_bytes.unwrap_or_else(|| usual_memory_bytes(machine.facts().memory_limit_bytes));
     let mut signals = RealSignals::new().map_err(PandoError::Output)?;
-    let engine = store::open(env, &plan.data_directory, plan.engine.clone())?;
+    let engine = open(env, &*machine, &plan, &log)?;
     let welcome = plan.is_friendly.then(|| welcome::text(&plan));
     let starting = Server::start(env, machine, Some(Arc::clone(&engine)), plan.server.clone(), log, control);
     let server = match starting.await {
@@ -58,6 +61,21 @@ async fn serve(env: &Env, mut plan: Plan) -> Result<ExitCode> {
     }
     outcome.map_err(PandoError::Server)?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// Opens the store. One that was a member's and is to stand alone has first to take over what only its oplog has.
+fn open(env: &Env, machine: &dyn Machine, plan: &Plan, log: &Log) -> Result<Arc<dyn Engine>> {
+    match store::open(env, &plan.data_directory, plan.engine.clone()) {
+        Err(PandoError::Storage(StorageError::OplogNotApplied(_))) => {}
+        outcome => return outcome,
+    }
+    let as_member = EngineOptions { mode: Mode::ReplicaSet, ..plan.engine.clone() };
+    let engine = store::open(env, &plan.data_directory, as_member)?;
+    let left = Server::leave_replication(env, machine, &engine, &plan.server, log).map_err(PandoError::Server);
+    engine.shut_down()?;
+    left?;
+    drop(engine);
+    store::open(env, &plan.data_directory, plan.engine.clone())
 }
 
 fn log_target(env: &Env, plan: &Plan) -> Result<Arc<dyn LogTarget>> {

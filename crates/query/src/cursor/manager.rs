@@ -180,6 +180,11 @@ impl CursorManager {
         self.kill_where(|options| options.session.as_ref().is_some_and(|of| id_of(of) == id_of(session)))
     }
 
+    /// The sessions that have cursors, as their requests named them.
+    pub fn sessions(&self) -> Vec<Doc> {
+        self.0.cursors.lock().values().filter_map(|entry| entry.options().session.clone()).collect()
+    }
+
     /// Closes the cursors on a collection.
     pub fn kill_collection(&self, uuid: &Uuid) -> usize {
         self.kill_where(|options| options.collection.as_ref() == Some(uuid))

@@ -15,6 +15,7 @@ mod condition;
 mod implication;
 mod index_info;
 mod interval;
+mod oplog_range;
 mod plan;
 mod predicate_bounds;
 mod solution;

@@ -4,6 +4,7 @@
 //! all. Then what every plan needs beyond that: documents, order, skip, limit, projection.
 
 use super::condition::{conditions, conjuncts};
+use super::oplog_range::oplog_range;
 use super::predicate_bounds::{collated_value, may_hold_strings};
 use super::sort_order::has_strings;
 use super::{
@@ -98,11 +99,15 @@ impl<'p> Planner<'p> {
 
     fn collection_scan(&self) -> PlanNode {
         let is_trivial = self.query.filter.root().is_trivially_true();
+        let (min, max) = match self.collection.records.oplog() {
+            Some(_) => oplog_range(self.query.filter.root()),
+            None => (None, None),
+        };
         PlanNode::CollectionScan(CollectionScanPlan {
             direction: self.query.natural.unwrap_or_default(),
             filter: (!is_trivial).then(|| Arc::clone(&self.query.filter)),
-            min: None,
-            max: None,
+            min,
+            max,
             tailable: self.query.tailable,
             resume_after: None,
         })

@@ -3,6 +3,7 @@
 use super::Hint;
 use pando_base::{Error, ErrorCode, Namespace, Result};
 use pando_doc::{Doc, DocRef};
+use pando_storage::Direction;
 
 /// `find`.
 #[derive(Clone, Debug)]
@@ -50,6 +51,14 @@ pub struct FindRequest {
 }
 
 impl FindRequest {
+    /// The direction of a scan of the records, where the client asks for one.
+    pub fn natural(&self) -> Result<Option<Direction>> {
+        match self.sort.get("$natural") {
+            Some(direction) => super::hint::natural_direction(direction).map(Some),
+            None => Ok(self.hint.natural()),
+        }
+    }
+
     /// All documents of a collection.
     pub fn new(namespace: Namespace) -> FindRequest {
         FindRequest {

@@ -145,6 +145,9 @@ impl Stage for CollectionScanStage {
         if let Some(filter) = &self.plan.filter {
             out.append("filter", filter.to_document());
         }
+        for (name, bound) in [("minRecord", &self.plan.min), ("maxRecord", &self.plan.max)] {
+            out.append_some(name, bound.as_ref().and_then(RecordId::as_long));
+        }
         out.append("direction", if direction_number(self.plan.direction) == 1 { "forward" } else { "backward" });
     }
 

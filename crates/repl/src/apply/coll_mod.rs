@@ -39,6 +39,7 @@ fn parse(object: DocRef<'_>) -> Result<CollModChange> {
         pre_and_post_images: images.transpose()?,
         expire_after_seconds: fields.optional("expireAfterSeconds", expiry)?,
         capped_size_bytes: fields.optional("cappedSize", whole_number)?,
+        oplog_size_bytes: None,
         capped_documents_max: fields.optional("cappedMax", whole_number)?,
         timeseries: fields.optional("timeseries", document)?.map(DocRef::to_doc),
         index: fields.optional("index", document)?.map(index).transpose()?,

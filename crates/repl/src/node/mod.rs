@@ -13,6 +13,7 @@ mod step_down;
 mod waiting;
 mod writes;
 
+pub use step_down::StepDown;
 pub use writes::WriteConcernOutcome;
 
 use crate::clock::ClusterClock;
@@ -28,7 +29,7 @@ use pando_doc::ObjectId;
 use pando_env::Env;
 use pando_session::{SessionCatalog, SessionTable};
 use pando_storage::{Engine, ReadTimestamps};
-use parking_lot::Mutex;
+use parking_lot::{Mutex, MutexGuard};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 use tokio::sync::watch;
@@ -44,6 +45,8 @@ pub struct ReplicationNode {
     progress: Arc<Progress>,
     stable: StableKeeper,
     history_window_seconds: AtomicI64,
+    /// Taken by whoever changes the configuration: one at a time, and nobody waits for it.
+    configuring: Mutex<()>,
     start_ns: u64,
 }
 
@@ -63,6 +66,7 @@ impl ReplicationNode {
             progress: Arc::new(Progress::new()),
             stable: StableKeeper::new(Arc::clone(engine)),
             history_window_seconds: AtomicI64::new(HISTORY_WINDOW_SECONDS.default_value()),
+            configuring: Mutex::new(()),
             start_ns: env.clock().monotonic_ns(),
         })
     }
@@ -127,12 +131,17 @@ impl ReplicationNode {
     }
 
     /// Milliseconds on the monotonic clock, for the state machine.
-    pub(crate) fn now_ms(&self) -> u64 {
+    pub fn now_ms(&self) -> u64 {
         self.env.clock().monotonic_ns() / 1_000_000
     }
 
     pub(crate) fn wall_ms(&self) -> i64 {
         i64::try_from(self.env.clock().wall_ms()).unwrap_or(i64::MAX)
+    }
+
+    /// The turn of whoever changes the configuration; none if somebody else has it.
+    pub(crate) fn try_configure(&self) -> Option<MutexGuard<'_, ()>> {
+        self.configuring.try_lock()
     }
 
     pub(crate) fn slots(&self) -> &Arc<OplogSlots> {

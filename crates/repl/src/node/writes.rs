@@ -9,6 +9,7 @@ use crate::topology::Topology;
 use crate::write_concern::{Acknowledgement, Provenance, WriteConcern, check_satisfiable, write_concern_error};
 use pando_base::{Error, ErrorCode, OperationContext, Result, Timestamp};
 use pando_doc::Doc;
+use pando_oplog::OpTime;
 use pando_storage::LogPosition;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -65,11 +66,13 @@ impl ReplicationNode {
         }
     }
 
-    /// Waits until everything that the operation has written is acknowledged as asked.
+    /// Waits until what the operation has written is acknowledged as asked: everything up to its last commit. One that wrote
+    /// nothing has found things as others left them, and waits for all that was written before.
     pub async fn wait_for_write_concern(
         &self,
         context: &OperationContext,
         concern: &WriteConcern,
+        last_commit: Option<LogPosition>,
     ) -> WriteConcernOutcome {
         let (config, is_replicated) =
             self.with_topology(|topology: &Topology| (topology.config().cloned(), topology.mode().is_replicated()));
@@ -81,17 +84,27 @@ impl ReplicationNode {
         let needs_disk = concern.needs_journal(majority_means_journal) || (is_majority && majority_means_journal);
         if !needs_disk {
             return match is_majority {
-                true => self.wait_for_majority(context, concern).await,
+                true => self.wait_for_majority(context, concern, last_commit).await,
                 false => WriteConcernOutcome::Satisfied,
             };
         }
         let timeout_ms = u64::try_from(concern.timeout_ms).ok().filter(|timeout_ms| *timeout_ms > 0);
-        outcome(self.wait_bounded(context, timeout_ms, self.flush()).await)
+        let position = last_commit.unwrap_or_else(|| self.engine.log_end());
+        outcome(self.wait_bounded(context, timeout_ms, self.flush_to(position)).await)
     }
 
     /// Where a majority does not mean journals, it is satisfied once there are no holes before the write.
-    async fn wait_for_majority(&self, context: &OperationContext, concern: &WriteConcern) -> WriteConcernOutcome {
-        let applied = self.points().applied.0;
+    async fn wait_for_majority(
+        &self,
+        context: &OperationContext,
+        concern: &WriteConcern,
+        last_commit: Option<LogPosition>,
+    ) -> WriteConcernOutcome {
+        let newest = self.points().applied.0;
+        let applied = match last_commit {
+            Some(position) => OpTime::new(position.oplog, newest.term),
+            None => newest,
+        };
         let timeout_ms = u64::try_from(concern.timeout_ms).ok().filter(|timeout_ms| *timeout_ms > 0);
         let visible = async {
             if let Some(oplog) = self.engine.oplog() {
@@ -105,7 +118,10 @@ impl ReplicationNode {
 
     /// Has everything that is committed now written to disk, and learns of it.
     pub async fn flush(&self) -> Result<()> {
-        let position = self.engine.log_end();
+        self.flush_to(self.engine.log_end()).await
+    }
+
+    async fn flush_to(&self, position: LogPosition) -> Result<()> {
         self.engine.wait_durable(position).await?;
         self.learn_flushed(position);
         Ok(())
@@ -134,7 +150,7 @@ impl ReplicationNode {
         self.commit_if_alone(self.progress.points().durable.0);
     }
 
-    fn commit_if_alone(&self, reached: pando_oplog::OpTime) {
+    fn commit_if_alone(&self, reached: OpTime) {
         let commits = self.with_topology(|topology| {
             let alone = topology.config().is_some_and(|config| config.write_majority_count() == 1);
             alone && topology.term_start().is_some_and(|start| reached.timestamp >= start)
@@ -144,7 +160,7 @@ impl ReplicationNode {
         }
     }
 
-    fn majority_has(&self, committed: pando_oplog::OpTime) {
+    fn majority_has(&self, committed: OpTime) {
         let wall_ms = self.wall_ms();
         let window_seconds = self.history_window_seconds.load(Ordering::Relaxed);
         // Before the waiters are told: what they were promised to be able to read must be readable.

@@ -72,7 +72,7 @@ fn r18_a_member_waits_for_its_initiation() {
     let code = |config: Doc| node.parts.initiate(config.view()).unwrap_err().code();
     let member = |host: &str| doc! { "_id": 0, "host": host };
     let elsewhere = doc! { "_id": "prod", "version": 1, "members": [member("other:1")] };
-    assert_eq!(code(elsewhere), ErrorCode::NodeNotFound);
+    assert_eq!(code(elsewhere), ErrorCode::InvalidReplicaSetConfig);
     let misnamed = doc! { "_id": "test", "version": 1, "members": [member("localhost:27017")] };
     assert_eq!(code(misnamed), ErrorCode::InvalidReplicaSetConfig);
     assert_eq!(code(doc! { "_id": "prod", "version": 1 }), ErrorCode::InvalidReplicaSetConfig);
@@ -150,7 +150,8 @@ fn r18_step_down_waits_and_goes_only_by_force() {
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
     let step_down = |command: Doc| {
         let request = crate::topology::StepDownRequest::parse(command.view()).unwrap();
-        runtime.block_on(node.node.step_down(&node.operation().context, &request))
+        let waited = runtime.block_on(node.node.await_step_down(&node.operation().context, request));
+        waited.and_then(|may_go| node.node.step_down(may_go))
     };
     let polite = doc! { "replSetStepDown": 10, "secondaryCatchUpPeriodSecs": 0 };
     assert_eq!(step_down(polite).unwrap_err().code(), ErrorCode::ExceededTimeLimit);

@@ -17,7 +17,7 @@ fn block_on<T>(future: impl Future<Output = T>) -> T {
 
 fn wait(node: &Node, concern: Doc) -> WriteConcernOutcome {
     let concern = WriteConcern::parse(concern.view()).unwrap();
-    block_on(node.node.wait_for_write_concern(&node.operation().context, &concern))
+    block_on(node.node.wait_for_write_concern(&node.operation().context, &concern, None))
 }
 
 fn count(node: &Node, concern: Doc) -> pando_base::Result<usize> {
@@ -66,14 +66,14 @@ fn r2_what_cannot_be_had_is_told_after_the_write() {
     assert_eq!(code(doc! { "w": 2 }), ErrorCode::UnsatisfiableWriteConcern);
     assert_eq!(code(doc! { "w": "nowhere" }), ErrorCode::UnknownReplWriteConcern);
     let concern = WriteConcern::parse(doc! { "w": 2 }.view()).unwrap();
-    let outcome = block_on(node.node.wait_for_write_concern(&node.operation().context, &concern));
+    let outcome = block_on(node.node.wait_for_write_concern(&node.operation().context, &concern, None));
     let document = outcome.error_document(&concern).unwrap();
     assert_eq!(document.get("codeName").and_then(|name| name.as_str()), Some("UnsatisfiableWriteConcern"));
     // A killed operation is told so.
     let operation = node.operation();
     operation.context.kill(ErrorCode::Interrupted);
     let concern = WriteConcern::parse(doc! { "j": true }.view()).unwrap();
-    let outcome = block_on(node.node.wait_for_write_concern(&operation.context, &concern));
+    let outcome = block_on(node.node.wait_for_write_concern(&operation.context, &concern, None));
     assert!(matches!(outcome, WriteConcernOutcome::Failed { error, .. } if error.code() == ErrorCode::Interrupted));
 }
 
@@ -89,7 +89,7 @@ fn r2_a_wait_for_a_write_behind_a_hole_times_out() {
     node.insert("test.c", &[doc! { "_id": 2 }]).unwrap();
     let concern = WriteConcern::parse(doc! { "w": "majority", "wtimeout": 50 }.view()).unwrap();
     let operation = node.operation();
-    let outcome = block_on(node.node.wait_for_write_concern(&operation.context, &concern));
+    let outcome = block_on(node.node.wait_for_write_concern(&operation.context, &concern, None));
     let WriteConcernOutcome::Failed { error, timed_out: true } = &outcome else { panic!("{outcome:?}") };
     assert_eq!(error.code(), ErrorCode::WriteConcernFailed);
     let document = outcome.error_document(&concern).unwrap();

@@ -8,16 +8,21 @@
 //! accepted only as primary, and only after the new term's first entry.
 
 mod freeze;
+mod heartbeat;
 mod hello;
 mod status;
 mod step_down;
+mod sync_from;
 #[cfg(test)]
 mod tests;
+mod vote;
 
+pub use heartbeat::{HeartbeatContext, HeartbeatRequest};
 pub(crate) use hello::election_id;
 pub use hello::{HelloContext, append_hello};
 pub use status::{StatusContext, status};
 pub use step_down::StepDownRequest;
+pub use vote::{Vote, VoteReply, VoteRequest};
 
 use crate::config::{HostAndPort, ReplicaSetConfig};
 use crate::member_state::MemberState;
@@ -89,6 +94,9 @@ pub struct Topology {
     election: Option<Election>,
     /// Until then it does not stand for election, on the monotonic clock.
     passive_until_ms: u64,
+    /// How many want its data hidden.
+    maintenance_count: u32,
+    last_vote: Vote,
     counter: i64,
     process_id: ObjectId,
 }
@@ -105,6 +113,8 @@ impl Topology {
             accepts_writes: false,
             election: None,
             passive_until_ms: 0,
+            maintenance_count: 0,
+            last_vote: Vote::default(),
             counter: 0,
             process_id,
         }
@@ -220,6 +230,7 @@ impl Topology {
     pub fn elect_itself(&mut self, date_ms: i64, reason: &'static str, applied: OpTime, committed: OpTime) -> i64 {
         debug_assert!(self.state == MemberState::Secondary, "only a secondary stands for election");
         self.term += 1;
+        self.last_vote = Vote { term: self.term, candidate: self.place.unwrap_or(0) };
         self.state = MemberState::Primary;
         self.accepts_writes = false;
         if let Some(config) = &mut self.config {

@@ -3,8 +3,8 @@
 use super::Topology;
 use crate::member_state::MemberState;
 use pando_base::{Error, ErrorCode, Result};
-use pando_doc::DocRef;
-use pando_session::fields::{Fields, safe_boolean, whole_number};
+use pando_doc::{DocRef, Number, iso_8601};
+use pando_session::extract;
 
 /// What replSetStepDown was asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,17 +23,16 @@ const CATCH_UP_SECONDS_DEFAULT: i64 = 10;
 impl StepDownRequest {
     /// Reads the command.
     pub fn parse(command: DocRef<'_>) -> Result<StepDownRequest> {
-        let fields = Fields::of("replSetStepDown", command);
-        let is_forced = fields.optional("force", safe_boolean)?.unwrap_or(false);
-        // Zero stands for the default, as ever.
-        let seconds = match fields.required("replSetStepDown", whole_number)? {
+        let is_forced = command.get("force").is_some_and(|force| force.is_true());
+        let seconds = command.first().and_then(|first| first.value.as_number()).map_or(0, Number::truncated_i64);
+        // Zero, and what is no number, stand for the default, as ever.
+        let seconds = match seconds {
             0 => SECONDS_DEFAULT,
             seconds if seconds < 0 => return Err(Error::bad_value("stepdown period must be a positive integer")),
             seconds => seconds,
         };
-        let given = fields.optional("secondaryCatchUpPeriodSecs", whole_number)?;
-        let usual = if is_forced { 0 } else { CATCH_UP_SECONDS_DEFAULT.min(seconds) };
-        let catch_up_seconds = given.unwrap_or(usual);
+        let usual = if is_forced { 0 } else { CATCH_UP_SECONDS_DEFAULT };
+        let catch_up_seconds = extract::number(command, "secondaryCatchUpPeriodSecs")?.unwrap_or(usual);
         if catch_up_seconds < 0 {
             return Err(Error::bad_value("secondaryCatchUpPeriodSecs period must be a positive or absent"));
         }
@@ -46,8 +45,9 @@ impl StepDownRequest {
 }
 
 impl Topology {
-    /// May it step down now? `waited` says that the time for others to catch up is over. None: wait on.
-    pub fn can_step_down(&self, request: &StepDownRequest, waited: bool) -> Result<Option<()>> {
+    /// May it step down now? `waited` says that the time for others to catch up is over, which is
+    /// told with the date. None: wait on.
+    pub fn can_step_down(&self, request: &StepDownRequest, waited: bool, date_ms: i64) -> Result<Option<()>> {
         self.require_config()?;
         if self.state != MemberState::Primary {
             return Err(Error::new(ErrorCode::NotWritablePrimary, "not primary so can't step down"));
@@ -56,8 +56,11 @@ impl Topology {
             (true, true) => Ok(Some(())),
             (false, true) => Err(Error::new(
                 ErrorCode::ExceededTimeLimit,
-                "No electable secondaries caught up; please use the replSetStepDown command with the argument \
-                 {force: true} to force node to step down.",
+                format!(
+                    "No electable secondaries caught up as of {}. Please use the replSetStepDown command with the \
+                     argument {{force: true}} to force node to step down.",
+                    iso_8601(date_ms)
+                ),
             )),
             (_, false) => Ok(None),
         }

@@ -133,25 +133,26 @@ fn r18_only_a_set_of_one_elects_itself() {
 #[test]
 fn r18_step_down_of_the_only_member() {
     let parse = |command: Doc| StepDownRequest::parse(command.view());
-    let request = parse(doc! { "replSetStepDown": 5 }).unwrap();
-    assert_eq!(request, StepDownRequest { seconds: 5, catch_up_seconds: 5, is_forced: false });
+    let request = parse(doc! { "replSetStepDown": 20 }).unwrap();
+    assert_eq!(request, StepDownRequest { seconds: 20, catch_up_seconds: 10, is_forced: false });
     assert_eq!(parse(doc! { "replSetStepDown": 0 }).unwrap().seconds, 60);
     for bad in [
         doc! { "replSetStepDown": -1 },
+        doc! { "replSetStepDown": 5 },
         doc! { "replSetStepDown": 5, "secondaryCatchUpPeriodSecs": -1 },
         doc! { "replSetStepDown": 5, "secondaryCatchUpPeriodSecs": 6 },
     ] {
         assert_eq!(parse(bad).unwrap_err().code(), ErrorCode::BadValue);
     }
     let mut topology = primary();
-    assert_eq!(topology.can_step_down(&request, false), Ok(None));
-    assert_eq!(topology.can_step_down(&request, true).unwrap_err().code(), ErrorCode::ExceededTimeLimit);
+    assert_eq!(topology.can_step_down(&request, false, 0), Ok(None));
+    assert_eq!(topology.can_step_down(&request, true, 0).unwrap_err().code(), ErrorCode::ExceededTimeLimit);
     let forced = StepDownRequest { is_forced: true, ..request };
-    assert_eq!(topology.can_step_down(&forced, true), Ok(Some(())));
+    assert_eq!(topology.can_step_down(&forced, true, 0), Ok(Some(())));
     topology.step_down(5000);
     assert_eq!((topology.state(), topology.accepts_writes()), (MemberState::Secondary, false));
     assert!(!topology.can_elect_itself(4999) && topology.can_elect_itself(5000));
-    assert_eq!(topology.can_step_down(&forced, true).unwrap_err().code(), ErrorCode::NotWritablePrimary);
+    assert_eq!(topology.can_step_down(&forced, true, 0).unwrap_err().code(), ErrorCode::NotWritablePrimary);
     assert_eq!(topology.elect_itself(9, "singleNodePromptElection", OpTime::NULL, OpTime::NULL), 2);
 }
 

@@ -9,6 +9,7 @@ use pando_commands::{
 };
 use pando_doc::{DocBuilder, Value};
 use pando_env::BoxedFuture;
+use pando_session::{LogicalSessionId, MAX_SESSIONS, NO_USER};
 use pando_wire::{Command, Protocol};
 use std::time::Duration;
 
@@ -210,8 +211,7 @@ async fn fail(invocation: &Invocation, data: &FailCommand) -> Result<()> {
     data.error().map_or(Ok(()), Err)
 }
 
-/// Do the session's fields fit together, and can they be served? Sessions themselves come later; a transaction number is
-/// never accepted and ignored.
+/// Do the session's fields fit together, and can they be served? A transaction number is never accepted and ignored.
 pub(crate) struct SessionOptions;
 
 impl Stage for SessionOptions {
@@ -220,8 +220,16 @@ impl Stage for SessionOptions {
     }
 
     fn enter<'a>(&'a self, invocation: &'a Invocation) -> Entered<'a> {
-        check_session(invocation).into()
+        check_session(invocation).and_then(|()| note_session(invocation)).into()
     }
+}
+
+/// A session that is named is in use.
+fn note_session(invocation: &Invocation) -> Result<()> {
+    let (Some(session), Some(data)) = (&invocation.generic.session, &invocation.node.data) else { return Ok(()) };
+    let count_max = usize::try_from(invocation.node.parameters.get(&MAX_SESSIONS)).unwrap_or(usize::MAX);
+    let session = LogicalSessionId::new(session.id, session.user.unwrap_or(NO_USER));
+    data.session_cache.vivify(session, invocation.node.now_ms(), count_max)
 }
 
 fn check_session(invocation: &Invocation) -> Result<()> {

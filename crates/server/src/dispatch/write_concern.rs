@@ -75,7 +75,8 @@ async fn outcome(invocation: &Invocation) -> Result<Option<(WriteConcern, WriteC
     if concern.is_unacknowledged() {
         return Ok(None);
     }
-    let outcome = replication.wait_for_write_concern(&invocation.context, &concern).await;
+    let last_commit = invocation.last_commit();
+    let outcome = replication.wait_for_write_concern(&invocation.context, &concern, last_commit).await;
     Ok(Some((concern, outcome)))
 }
 

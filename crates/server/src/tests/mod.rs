@@ -8,6 +8,8 @@ mod fail_command;
 mod garbage;
 mod handshake;
 mod life;
+mod replication;
+mod sessions;
 mod stages;
 
 use crate::{LogTarget, ProcessControl, ReplicationMode, Server, ServerOptions};
@@ -33,6 +35,7 @@ impl LogTarget for Nowhere {
 }
 
 struct Fixture {
+    simulation: Simulation,
     env: Env,
     server: Arc<Server>,
     control: Arc<ProcessControl>,
@@ -55,12 +58,13 @@ async fn start_with(options: ServerOptions) -> Fixture {
 }
 
 async fn start_on(engine: Option<Arc<dyn Engine>>, options: ServerOptions) -> Fixture {
-    let env = Simulation::new(3).env();
+    let simulation = Simulation::new(3);
+    let env = simulation.env();
     let control = Arc::new(ProcessControl::new(Arc::new(Nowhere)));
     let machine = Arc::new(SimulatedMachine::new("node1"));
     let log = Log::silent();
     let server = Server::start(&env, machine, engine, options, log, Arc::clone(&control)).await.unwrap();
-    Fixture { env, server: Arc::new(server), control }
+    Fixture { simulation, env, server: Arc::new(server), control }
 }
 
 async fn start() -> Fixture {

@@ -17,6 +17,14 @@ pub struct LogPosition {
     pub oplog: pando_base::Timestamp,
 }
 
+impl LogPosition {
+    /// What both stand for is durable once this is.
+    #[must_use]
+    pub fn joined(self, other: LogPosition) -> LogPosition {
+        LogPosition { oplog: self.oplog.max(other.oplog), ..self.max(other) }
+    }
+}
+
 /// Something to wait for, by awaiting it or by blocking the thread. Dropping it gives up.
 pub struct Wait {
     future: Pin<Box<dyn Future<Output = Result<()>> + Send>>,

@@ -3,14 +3,18 @@
 //! A cursor belongs to no transaction for longer than a snapshot lasts: each move attaches it to the recovery unit's
 //! present snapshot if that is another one. [`RecordCursor::save`] lets go of the snapshot, so that a yield frees it; the
 //! place is kept, also if the record there is deleted meanwhile.
+//!
+//! The oplog's records lie in the log, not in a table; a cursor over them is of the same shape (`oplog_walk`).
 
 use super::bad_key;
+use super::oplog_walk::OplogWalk;
 use crate::record_id_codec::{EncodedKey, decode_key};
 use crate::recovery_unit::SnapshotId;
-use crate::{Cursor, Entry, RecordIdKind, RecoveryUnit, Result, Table, Transaction};
+use crate::{Cursor, Engine, Entry, RecordIdKind, RecoveryUnit, Result, Table, Transaction};
 use bytes::Bytes;
 use pando_base::RecordId;
 use pando_env::Random;
+use std::sync::Arc;
 
 /// Which way a cursor walks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -87,61 +91,99 @@ impl FollowingCursor {
 
 /// Walks the records in one direction.
 pub struct RecordCursor {
-    cursor: FollowingCursor,
-    table: Table,
-    kind: RecordIdKind,
+    walk: Walk,
     direction: Direction,
+}
+
+/// What is walked.
+enum Walk {
+    Table(TableWalk),
+    Oplog(OplogWalk),
 }
 
 impl RecordCursor {
     pub(crate) fn new(table: Table, kind: RecordIdKind, direction: Direction) -> RecordCursor {
-        RecordCursor { cursor: FollowingCursor::new(table.clone()), table, kind, direction }
+        let walk = TableWalk { cursor: FollowingCursor::new(table.clone()), table, kind };
+        RecordCursor { walk: Walk::Table(walk), direction }
+    }
+
+    pub(crate) fn over_oplog(engine: &Arc<dyn Engine>, direction: Direction) -> RecordCursor {
+        RecordCursor { walk: Walk::Oplog(OplogWalk::new(engine, direction)), direction }
     }
 
     /// To the next record in the cursor's direction; at first to the first.
     pub fn next(&mut self, unit: &mut RecoveryUnit) -> Result<Option<Record<'_>>> {
         let direction = self.direction;
-        self.move_with(unit, |cursor| match direction {
-            Direction::Forward => cursor.next(),
-            Direction::Reverse => cursor.previous(),
-        })
+        match &mut self.walk {
+            Walk::Table(walk) => walk.move_with(unit, |cursor| match direction {
+                Direction::Forward => cursor.next(),
+                Direction::Reverse => cursor.previous(),
+            }),
+            Walk::Oplog(walk) => walk.next(unit),
+        }
     }
 
     /// To this very record.
     pub fn seek_exact(&mut self, unit: &mut RecoveryUnit, id: &RecordId) -> Result<Option<Record<'_>>> {
-        self.move_with(unit, |cursor| cursor.seek_exact(EncodedKey::new(id).as_slice()))
+        match &mut self.walk {
+            Walk::Table(walk) => walk.move_with(unit, |cursor| cursor.seek_exact(EncodedKey::new(id).as_slice())),
+            Walk::Oplog(walk) => walk.seek_exact(unit, id),
+        }
     }
 
     /// To the first record at or past `id` in the cursor's direction.
     pub fn seek(&mut self, unit: &mut RecoveryUnit, id: &RecordId) -> Result<Option<Record<'_>>> {
         let direction = self.direction;
-        self.move_with(unit, |cursor| match direction {
-            Direction::Forward => cursor.seek(EncodedKey::new(id).as_slice()),
-            Direction::Reverse => cursor.seek_back(EncodedKey::new(id).as_slice()),
-        })
+        match &mut self.walk {
+            Walk::Table(walk) => walk.move_with(unit, |cursor| match direction {
+                Direction::Forward => cursor.seek(EncodedKey::new(id).as_slice()),
+                Direction::Reverse => cursor.seek_back(EncodedKey::new(id).as_slice()),
+            }),
+            Walk::Oplog(walk) => walk.seek(unit, id),
+        }
     }
 
     /// To a record chosen about uniformly.
     pub fn random(&mut self, unit: &mut RecoveryUnit, random: &dyn Random) -> Result<Option<Record<'_>>> {
-        self.move_with(unit, |cursor| cursor.random(random))
+        match &mut self.walk {
+            Walk::Table(walk) => walk.move_with(unit, |cursor| cursor.random(random)),
+            Walk::Oplog(walk) => walk.random(unit, random),
+        }
     }
 
     /// The value stood on, without a copy.
     pub fn value_bytes(&self) -> Option<Bytes> {
-        self.cursor.value_bytes()
+        match &self.walk {
+            Walk::Table(walk) => walk.cursor.value_bytes(),
+            Walk::Oplog(walk) => walk.value_bytes(),
+        }
     }
 
     /// Lets go of the snapshot and keeps the place.
     pub fn save(&mut self) {
-        self.cursor.save();
+        if let Walk::Table(walk) = &mut self.walk {
+            walk.cursor.save();
+        }
     }
 
     /// Takes the present snapshot at once; the next move would do it too. The place need not be there any more: the next
     /// move goes past it.
     pub fn restore(&mut self, unit: &mut RecoveryUnit) -> Result<()> {
-        self.cursor.under(unit).map(|_| ())
+        match &mut self.walk {
+            Walk::Table(walk) => walk.cursor.under(unit).map(|_| ()),
+            Walk::Oplog(_) => Ok(()),
+        }
     }
+}
 
+/// A walk through a table.
+struct TableWalk {
+    cursor: FollowingCursor,
+    table: Table,
+    kind: RecordIdKind,
+}
+
+impl TableWalk {
     fn move_with<'a>(
         &'a mut self,
         unit: &mut RecoveryUnit,

@@ -10,13 +10,16 @@
 //! Cursors find the operation's snapshot by themselves: each move takes the recovery unit, and a cursor that meets another
 //! snapshot than before goes on from its place under the new one.
 //!
+//! A store can also stand over the oplog ([`RecordStore::over_oplog`]): then it is read-only, and its table is empty.
+//!
 //! Capped collections and their deletions are the business of the layers above. This module must not know BSON.
 
 mod cursor;
 mod oplog;
+mod oplog_walk;
 
 use crate::record_id_codec::{EncodedKey, decode_key};
-use crate::{BulkLoader, Engine, RecordIdKind, RecoveryUnit, Result, StorageError, Table, TableSize};
+use crate::{BulkLoader, Engine, Oplog, RecordIdKind, RecoveryUnit, Result, StorageError, Table, TableSize};
 use bytes::Bytes;
 use pando_base::{RecordId, Timestamp};
 use std::ops::Range;
@@ -50,12 +53,26 @@ pub struct RecordStore {
     kind: RecordIdKind,
     /// Ids from here on are free; `NEXT_ID_UNKNOWN` before the first use.
     next_id: AtomicI64,
+    /// The records are the oplog's entries, as long as the engine has an oplog.
+    is_oplog: bool,
 }
 
 impl RecordStore {
     /// The records in a table, whose ids are of this kind.
     pub fn new(engine: Arc<dyn Engine>, table: Table, kind: RecordIdKind) -> RecordStore {
-        RecordStore { engine, table, kind, next_id: AtomicI64::new(NEXT_ID_UNKNOWN) }
+        RecordStore { engine, table, kind, next_id: AtomicI64::new(NEXT_ID_UNKNOWN), is_oplog: false }
+    }
+
+    /// The oplog's entries as records, under the name of a table that stays empty. On an engine without an oplog the records
+    /// are those of the table.
+    pub fn over_oplog(engine: Arc<dyn Engine>, table: Table) -> RecordStore {
+        let is_oplog = engine.oplog().is_some();
+        RecordStore { is_oplog, ..RecordStore::new(engine, table, RecordIdKind::Long) }
+    }
+
+    /// The oplog, if the records are its entries.
+    pub fn oplog(&self) -> Option<&dyn Oplog> {
+        self.engine.oplog().filter(|_| self.is_oplog)
     }
 
     /// The table below.
@@ -73,31 +90,55 @@ impl RecordStore {
     /// The record's value.
     pub fn get(&self, unit: &mut RecoveryUnit, id: &RecordId) -> Result<Option<Bytes>> {
         self.require_kind(id)?;
+        if self.is_oplog {
+            let found = self
+                .cursor(Direction::Reverse)
+                .seek_exact(unit, id)?
+                .map(|record| Bytes::copy_from_slice(record.value));
+            return Ok(found);
+        }
         unit.reader()?.get(&self.table, EncodedKey::new(id).as_slice())
     }
 
     /// A cursor that stands before the first record of its direction.
     pub fn cursor(&self, direction: Direction) -> RecordCursor {
+        if self.is_oplog {
+            return RecordCursor::over_oplog(&self.engine, direction);
+        }
         RecordCursor::new(self.table.clone(), self.kind, direction)
     }
 
     /// Committed records.
     pub fn num_records(&self) -> Result<i64> {
-        Ok(self.engine.table_size(&self.table)?.records)
+        self.size().map(|size| size.records)
     }
 
     /// Bytes of all committed records.
     pub fn data_size_bytes(&self) -> Result<i64> {
-        Ok(self.engine.table_size(&self.table)?.bytes)
+        self.size().map(|size| size.bytes)
+    }
+
+    fn size(&self) -> Result<TableSize> {
+        match self.oplog() {
+            Some(oplog) => Ok(oplog.size()),
+            None => self.engine.table_size(&self.table),
+        }
     }
 
     /// Bytes that the records take on disk.
     pub fn storage_size_bytes(&self) -> Result<u64> {
-        self.engine.table_disk_bytes(&self.table)
+        match self.oplog() {
+            // The log is not compressed.
+            Some(oplog) => Ok(u64::try_from(oplog.size().bytes).unwrap_or(0)),
+            None => self.engine.table_disk_bytes(&self.table),
+        }
     }
 
     /// Sets the counts outright, after a full count.
     pub fn set_size(&self, size: TableSize) -> Result<()> {
+        if self.is_oplog {
+            return Ok(());
+        }
         self.engine.set_table_size(&self.table, size)
     }
 
@@ -147,7 +188,7 @@ impl RecordStore {
 
     /// Writes a record that is known to be absent.
     fn put_new(&self, unit: &mut RecoveryUnit, id: &RecordId, value: &[u8]) -> Result<()> {
-        self.require_kind(id)?;
+        self.require_writable(id)?;
         unit.writer()?.put(&self.table, EncodedKey::new(id).as_slice(), value)?;
         unit.adjust_size(&self.table, TableSize::new(1, signed(value.len())))
     }
@@ -161,7 +202,7 @@ impl RecordStore {
 
     /// Replaces a record that the caller has read in this snapshot, and whose length it knows.
     pub fn update_known(&self, unit: &mut RecoveryUnit, id: &RecordId, old_length: usize, value: &[u8]) -> Result<()> {
-        self.require_kind(id)?;
+        self.require_writable(id)?;
         unit.writer()?.put(&self.table, EncodedKey::new(id).as_slice(), value)?;
         match signed(value.len()) - signed(old_length) {
             0 => Ok(()),
@@ -178,7 +219,7 @@ impl RecordStore {
 
     /// Removes a record that the caller has read in this snapshot, and whose length it knows.
     pub fn delete_known(&self, unit: &mut RecoveryUnit, id: &RecordId, old_length: usize) -> Result<()> {
-        self.require_kind(id)?;
+        self.require_writable(id)?;
         unit.writer()?.delete(&self.table, EncodedKey::new(id).as_slice())?;
         unit.adjust_size(&self.table, TableSize::new(-1, -signed(old_length)))
     }
@@ -284,6 +325,14 @@ impl RecordStore {
         // Of two that look at the same time, the first wins; the second's knowledge is not newer.
         let _ = self.next_id.compare_exchange(NEXT_ID_UNKNOWN, next, Ordering::AcqRel, Ordering::Acquire);
         Ok(())
+    }
+
+    /// The oplog is written with transactions and cut at its ends, not through this.
+    fn require_writable(&self, id: &RecordId) -> Result<()> {
+        if self.is_oplog {
+            return Err(StorageError::IllegalOperation("the oplog is not written as a record store".into()));
+        }
+        self.require_kind(id)
     }
 
     fn require_kind(&self, id: &RecordId) -> Result<()> {

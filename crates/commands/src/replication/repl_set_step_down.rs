@@ -1,0 +1,48 @@
+//! `replSetStepDown`: the primary becomes a secondary.
+//!
+//! Writers that have begun are told to stop, and the lock of state transitions keeps others out until the state has changed.
+//! Whoever comes then is refused.
+
+use super::{SET_COMMAND, require_set};
+use crate::{Class, CommandRow, Invocation, run_boxed};
+use pando_base::{Component, ErrorCode, OperationContext, Result, Severity, log};
+use pando_locks::{LockRequest, Mode, ResourceId, Wait};
+use pando_repl::topology::StepDownRequest;
+
+pub(super) const ROW: CommandRow = CommandRow {
+    name: "replSetStepDown",
+    help: "{ replSetStepDown : <seconds> }\nStep down as primary.  Will not try to reelect self for the specified time \
+           period (1 minute if no numeric secs value specified, or secs is 0).",
+    run: |invocation, _| run_boxed(run(invocation)),
+    privileges: &["replSetStateChange"],
+    ..SET_COMMAND
+};
+
+async fn run(invocation: &Invocation) -> Result<()> {
+    let data = invocation.data()?;
+    require_set(data)?;
+    let request = StepDownRequest::parse(invocation.body())?;
+    let log = &invocation.node.log;
+    log!(
+        log,
+        Severity::Info,
+        Component::Replication,
+        21579,
+        "Attempting to step down in response to replSetStepDown command"
+    );
+    let step_down = data.replication.await_step_down(&invocation.context, request).await?;
+    let operation = invocation.operation()?;
+    let own = invocation.context.id();
+    let writes = |other: &OperationContext| other.id() != own && is_write(invocation, other);
+    invocation.node.operations.kill_where(ErrorCode::InterruptedDueToReplStateChange, writes);
+    let transition = LockRequest::new(ResourceId::REPLICATION_STATE_TRANSITION, Mode::X);
+    operation.locker.lock(transition, &Wait::of(&operation.context)).await?;
+    data.replication.step_down(step_down)?;
+    log!(log, Severity::Info, Component::Replication, 21580, "replSetStepDown command completed");
+    Ok(())
+}
+
+fn is_write(invocation: &Invocation, other: &OperationContext) -> bool {
+    let name = other.description().command_name;
+    invocation.node.table.find(name.as_bytes()).is_some_and(|entry| entry.row.class == Class::Write)
+}

@@ -1,0 +1,49 @@
+//! Lists of sessions in commands.
+
+use crate::Invocation;
+use crate::arguments::Place;
+use pando_base::{Error, ErrorCode, Result, Uuid};
+use pando_doc::{Value, ValueType};
+use pando_session::{LogicalSessionId, NO_USER};
+
+crate::arguments! {
+    /// A session of a list.
+    struct Session<'a> of "session" {
+        /// Its id.
+        id: Uuid = "id",
+        /// The hash of its user.
+        user: Option<Value<'a>> = "uid",
+    }
+}
+
+/// The values of the command's own field, which has to be an array.
+pub(super) fn list<'a>(invocation: &'a Invocation) -> Result<impl Iterator<Item = Value<'a>>> {
+    let Value::Array(values) = invocation.target() else {
+        let (name, found) = (invocation.row.name, invocation.target().value_type());
+        return Err(Error::type_mismatch(format!(
+            "BSON field '{name}.{name}' is the wrong type '{found}', expected type 'array'"
+        )));
+    };
+    Ok(values.values())
+}
+
+/// The sessions that the command's own field lists.
+pub(super) fn sessions(invocation: &Invocation) -> Result<Vec<LogicalSessionId>> {
+    let place = Place::of_command(invocation.row.name);
+    list(invocation)?.map(|value| session(value, &place)).collect()
+}
+
+fn session(value: Value<'_>, place: &Place<'_>) -> Result<LogicalSessionId> {
+    let document = value.as_document().ok_or_else(|| place.wrong_type(value.value_type(), &[ValueType::Document]))?;
+    let given = Session::parse_fields(document, place, false)?;
+    // Until there are users, everybody is nobody.
+    match given.user {
+        None => {}
+        Some(Value::Binary { bytes, .. }) if bytes == NO_USER => {}
+        Some(_) => {
+            let reason = "Unauthorized to set user digest in LogicalSessionId";
+            return Err(Error::new(ErrorCode::Unauthorized, reason));
+        }
+    }
+    Ok(LogicalSessionId::new(given.id, NO_USER))
+}

@@ -1,0 +1,22 @@
+//! `killSessions`: ends what these sessions have in progress; without any, what the user's own have.
+
+use super::ids::sessions;
+use super::killing::{Pattern, kill};
+use crate::{CommandRow, Invocation, run_boxed};
+use pando_base::Result;
+
+pub(super) const ROW: CommandRow = CommandRow {
+    name: "killSessions",
+    help: "kill a logical session and its operations",
+    run: |invocation, _| run_boxed(run(invocation)),
+    ..CommandRow::DEFAULT
+};
+
+async fn run(invocation: &Invocation) -> Result<()> {
+    let sessions = sessions(invocation)?;
+    let patterns: Vec<Pattern> = match sessions.is_empty() {
+        true => vec![Pattern::Everything],
+        false => sessions.into_iter().map(Pattern::Session).collect(),
+    };
+    kill(invocation, &patterns).await
+}

@@ -1,0 +1,66 @@
+//! Ending what sessions have in progress: their cursors, their operations, and what they hold checked out.
+
+use crate::{Data, Invocation};
+use pando_base::{ErrorCode, OperationContext, Result};
+use pando_doc::{DocRef, Value};
+use pando_session::{LogicalSessionId, NO_USER, UserDigest};
+
+/// Which sessions are meant.
+pub(super) enum Pattern {
+    /// All.
+    Everything,
+    /// One.
+    Session(LogicalSessionId),
+    /// Those of a user.
+    User(UserDigest),
+}
+
+impl Pattern {
+    fn picks(&self, session: LogicalSessionId) -> bool {
+        match self {
+            Pattern::Everything => true,
+            Pattern::Session(one) => session.parent() == one.parent(),
+            Pattern::User(user) => session.user == *user,
+        }
+    }
+}
+
+/// The session that a request named, as operations and cursors remember it.
+pub(super) fn session_of(document: DocRef<'_>) -> Option<LogicalSessionId> {
+    let id = match document.get("id")? {
+        Value::Binary { subtype: 4, bytes } => pando_base::Uuid::from_bytes(bytes.try_into().ok()?),
+        _ => return None,
+    };
+    let user = match document.get("uid") {
+        Some(Value::Binary { bytes, .. }) => bytes.try_into().ok()?,
+        _ => NO_USER,
+    };
+    Some(LogicalSessionId::new(id, user))
+}
+
+/// Closes the cursors of the sessions that are picked; how many.
+pub(super) fn close_cursors(data: &Data, picks: impl Fn(LogicalSessionId) -> bool) -> usize {
+    data.cursors.kill_where(|options| {
+        options.session.as_ref().and_then(|session| session_of(session.view())).is_some_and(&picks)
+    })
+}
+
+/// Ends what the sessions have in progress, but for this command itself.
+pub(super) async fn kill(invocation: &Invocation, patterns: &[Pattern]) -> Result<()> {
+    let data = invocation.data()?;
+    let picks = |session: LogicalSessionId| patterns.iter().any(|pattern| pattern.picks(session));
+    let own = invocation.context.id();
+    let is_picked = |operation: &OperationContext| {
+        let session = operation.description().session.and_then(|bytes| session_of(DocRef::trusted(&bytes)));
+        operation.id() != own && session.is_some_and(picks)
+    };
+    invocation.node.operations.kill_where(ErrorCode::Interrupted, is_picked);
+    close_cursors(data, picks);
+    for checked_out in data.sessions.list().into_iter().filter(|info| picks(info.session)) {
+        // Whoever has the session gives it back before the next one gets it.
+        if let Some(token) = data.sessions.kill(checked_out.session, ErrorCode::Interrupted) {
+            token.check_out(&invocation.context).await?;
+        }
+    }
+    Ok(())
+}

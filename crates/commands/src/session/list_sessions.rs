@@ -1,0 +1,96 @@
+//! `$listSessions` and `$listLocalSessions`: what they stand for is put in their place.
+//!
+//! The first reads `config.system.sessions` and is a condition on whose sessions are wanted; the second brings documents
+//! along, made of the sessions that this node has in use.
+
+use super::kill_all_sessions::User;
+use crate::Data;
+use crate::arguments::Place;
+use pando_base::{Error, ErrorCode, Namespace, Result, ensure};
+use pando_doc::{ArrayBuilder, Doc, DocRef, Value, doc};
+use pando_query::request::AggregateRequest;
+use pando_session::{NO_USER, UserDigest, user_digest};
+
+crate::arguments! {
+    /// Whose sessions are wanted.
+    struct ListArguments<'a> of "$listSessions" {
+        /// Everybody's.
+        all_users: bool = "allUsers" or false,
+        /// Those of these.
+        users: Option<Vec<DocRef<'a>>> = "users",
+        /// What another server has made of it.
+        predicate: Option<DocRef<'a>> = "$_internalPredicate",
+    }
+}
+
+/// Puts what they stand for in the place of these stages.
+pub(crate) fn replace_stage(data: &Data, request: &mut AggregateRequest) -> Result<()> {
+    for (place, stage) in request.pipeline.iter_mut().enumerate() {
+        let replaced = match stage.view().first() {
+            Some(first) if first.name == "$listSessions" => stored(first.value, &request.namespace)?,
+            Some(first) if first.name == "$listLocalSessions" => local(data, first.value, &request.namespace)?,
+            _ => continue,
+        };
+        let name = stage.view().first().map(|first| first.name.to_string()).unwrap_or_default();
+        ensure!(place == 0, ErrorCode::location(40602), "{name} is only valid as the first stage in a pipeline");
+        *stage = replaced;
+    }
+    Ok(())
+}
+
+fn stored(value: Value<'_>, namespace: &Namespace) -> Result<Doc> {
+    ensure!(
+        namespace == Namespace::sessions(),
+        ErrorCode::InvalidNamespace,
+        "$listSessions may only be run against {}",
+        Namespace::sessions()
+    );
+    let Some(users) = wanted("$listSessions", value)? else { return Ok(doc! { "$match": {} }) };
+    let mut digests = ArrayBuilder::new();
+    users.iter().for_each(|user| digests.push(Value::Binary { subtype: 0, bytes: user }));
+    Ok(doc! { "$match": { "_id.uid": { "$in": (digests.finish()) } } })
+}
+
+fn local(data: &Data, value: Value<'_>, namespace: &Namespace) -> Result<Doc> {
+    ensure!(
+        namespace.is_collectionless_aggregate(),
+        ErrorCode::InvalidNamespace,
+        "$listLocalSessions must be run against the database with {{aggregate: 1}}, not a collection"
+    );
+    let users = wanted("$listLocalSessions", value)?;
+    let is_wanted = |user: &UserDigest| users.as_ref().is_none_or(|users| users.contains(user));
+    let mut documents = ArrayBuilder::new();
+    for session in data.session_cache.list().iter().filter(|session| is_wanted(&session.session.user)) {
+        documents.push(session.to_doc());
+    }
+    Ok(doc! { "$documents": { "$literal": (documents.finish()) } })
+}
+
+/// The users whose sessions are wanted; none for everybody.
+fn wanted(stage: &str, value: Value<'_>) -> Result<Option<Vec<UserDigest>>> {
+    let Value::Document(options) = value else {
+        let found = value.value_type().name();
+        return Err(Error::type_mismatch(format!(
+            "{stage} options must be specified in an object, but found: {found}"
+        )));
+    };
+    let place = Place::of_command(stage);
+    let arguments = ListArguments::parse_fields(options, &place, false)?;
+    let users = arguments.users.unwrap_or_default();
+    ensure!(
+        !arguments.all_users || users.is_empty(),
+        ErrorCode::UnsupportedFormat,
+        "{stage} may not specify {{allUsers:true}} and {{users:[...]}} at the same time"
+    );
+    if arguments.all_users {
+        return Ok(None);
+    }
+    if users.is_empty() {
+        return Ok(Some(vec![NO_USER]));
+    }
+    let digest = |user: &DocRef<'_>| {
+        let user = User::parse_fields(*user, &place, false)?;
+        Ok(user_digest(user.user, user.database))
+    };
+    users.iter().map(digest).collect::<Result<Vec<_>>>().map(Some)
+}
