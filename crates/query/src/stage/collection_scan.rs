@@ -12,7 +12,6 @@ use pando_catalog::Collection;
 use pando_doc::{Doc, DocBuilder, DocRef};
 use pando_operation::Operation;
 use pando_storage::{Direction, RecordCursor};
-use std::any::Any;
 use std::sync::Arc;
 
 /// Scans the records.
@@ -157,9 +156,5 @@ impl Stage for CollectionScanStage {
 
     fn examined(&self) -> Examined {
         Examined { keys: 0, documents: self.documents_examined }
-    }
-
-    fn as_any(&self) -> &dyn Any {
-        self
     }
 }

@@ -6,7 +6,6 @@ use pando_base::Result;
 use pando_catalog::Collection;
 use pando_doc::DocBuilder;
 use pando_operation::Operation;
-use std::any::Any;
 use std::sync::Arc;
 
 /// Walks over keys to count them.
@@ -48,9 +47,5 @@ impl Stage for CountScanStage {
 
     fn examined(&self) -> Examined {
         self.scan.examined()
-    }
-
-    fn as_any(&self) -> &dyn Any {
-        self
     }
 }

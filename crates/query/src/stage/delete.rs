@@ -3,7 +3,7 @@
 //! As with updates, a document that was found under an older snapshot has to be there and to match still.
 
 use super::update::current;
-use super::{Member, Stage, StageNode, Step};
+use super::{Member, Stage, StageNode, Step, one_child};
 use crate::planner::SharedFilter;
 use pando_base::Result;
 use pando_catalog::Collection;
@@ -11,7 +11,6 @@ use pando_collection::{DeleteArguments, WritePath};
 use pando_doc::DocBuilder;
 use pando_operation::Operation;
 use pando_oplog::{RetryImage, StatementIds};
-use std::any::Any;
 use std::sync::Arc;
 
 /// How documents are deleted.
@@ -98,13 +97,7 @@ impl Stage for DeleteStage {
         "DELETE"
     }
 
-    fn children(&self) -> &[StageNode] {
-        std::slice::from_ref(&self.child)
-    }
-
-    fn children_mut(&mut self) -> &mut [StageNode] {
-        std::slice::from_mut(&mut self.child)
-    }
+    one_child!();
 
     fn restore(&mut self, _operation: &mut Operation, collection: &Arc<Collection>) -> Result<()> {
         self.collection = Arc::clone(collection);
@@ -113,9 +106,5 @@ impl Stage for DeleteStage {
 
     fn describe_run(&self, out: &mut DocBuilder) {
         out.append("nWouldDelete", i32::try_from(self.deleted).unwrap_or(i32::MAX));
-    }
-
-    fn as_any(&self) -> &dyn Any {
-        self
     }
 }

@@ -10,7 +10,6 @@ use pando_doc::DocBuilder;
 use pando_keystring::prefix_size;
 use pando_operation::Operation;
 use pando_storage::{Direction, IndexCursor};
-use std::any::Any;
 use std::sync::Arc;
 
 /// Greater than every byte that a component can begin with.
@@ -99,9 +98,5 @@ impl Stage for DistinctScanStage {
 
     fn examined(&self) -> Examined {
         Examined { keys: self.keys_examined, documents: 0 }
-    }
-
-    fn as_any(&self) -> &dyn Any {
-        self
     }
 }

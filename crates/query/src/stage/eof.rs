@@ -3,7 +3,6 @@
 use super::{Stage, Step};
 use pando_base::Result;
 use pando_operation::Operation;
-use std::any::Any;
 
 /// Has no results.
 pub struct EofStage;
@@ -15,9 +14,5 @@ impl Stage for EofStage {
 
     fn name(&self) -> &'static str {
         "EOF"
-    }
-
-    fn as_any(&self) -> &dyn Any {
-        self
     }
 }

@@ -3,13 +3,12 @@
 //! What was found under an older snapshot may have changed since: then the whole filter of the query is looked at again, not
 //! only what the indexes left open.
 
-use super::{Examined, Member, Stage, StageNode, Step};
+use super::{Examined, Member, Stage, StageNode, Step, one_child};
 use crate::planner::SharedFilter;
 use pando_base::Result;
 use pando_catalog::Collection;
 use pando_doc::{Doc, DocBuilder};
 use pando_operation::Operation;
-use std::any::Any;
 use std::sync::Arc;
 
 /// Gets documents.
@@ -93,13 +92,7 @@ impl Stage for FetchStage {
         "FETCH"
     }
 
-    fn children(&self) -> &[StageNode] {
-        std::slice::from_ref(&self.child)
-    }
-
-    fn children_mut(&mut self) -> &mut [StageNode] {
-        std::slice::from_mut(&mut self.child)
-    }
+    one_child!();
 
     fn restore(&mut self, _operation: &mut Operation, collection: &Arc<Collection>) -> Result<()> {
         self.collection = Arc::clone(collection);
@@ -119,9 +112,5 @@ impl Stage for FetchStage {
 
     fn examined(&self) -> Examined {
         Examined { keys: 0, documents: self.documents_examined }
-    }
-
-    fn as_any(&self) -> &dyn Any {
-        self
     }
 }

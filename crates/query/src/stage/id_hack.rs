@@ -6,7 +6,6 @@ use pando_catalog::Collection;
 use pando_doc::{Collator, Doc, DocBuilder, OwnedValue, SharedCollator, Value};
 use pando_keystring::{Discriminator, KeyOrdering, StackBuilder, Version};
 use pando_operation::Operation;
-use std::any::Any;
 use std::sync::Arc;
 
 /// Finds a document by its `_id`.
@@ -92,9 +91,5 @@ impl Stage for IdHackStage {
 
     fn examined(&self) -> Examined {
         self.examined
-    }
-
-    fn as_any(&self) -> &dyn Any {
-        self
     }
 }

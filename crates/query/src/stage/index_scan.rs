@@ -12,7 +12,6 @@ use pando_catalog::Collection;
 use pando_doc::DocBuilder;
 use pando_operation::Operation;
 use pando_storage::{Direction, IndexCursor};
-use std::any::Any;
 use std::collections::HashSet;
 use std::sync::Arc;
 
@@ -196,9 +195,5 @@ impl Stage for IndexScanStage {
 
     fn examined(&self) -> Examined {
         Examined { keys: self.keys_examined, documents: 0 }
-    }
-
-    fn as_any(&self) -> &dyn Any {
-        self
     }
 }

@@ -1,10 +1,9 @@
 //! The first results.
 
-use super::{Stage, StageNode, Step};
+use super::{Stage, StageNode, Step, one_child};
 use pando_base::Result;
 use pando_doc::DocBuilder;
 use pando_operation::Operation;
-use std::any::Any;
 
 /// Lets so many results through.
 pub struct LimitStage {
@@ -36,19 +35,9 @@ impl Stage for LimitStage {
         "LIMIT"
     }
 
-    fn children(&self) -> &[StageNode] {
-        std::slice::from_ref(&self.child)
-    }
-
-    fn children_mut(&mut self) -> &mut [StageNode] {
-        std::slice::from_mut(&mut self.child)
-    }
+    one_child!();
 
     fn describe(&self, out: &mut DocBuilder) {
         out.append("limitAmount", i64::try_from(self.limit).unwrap_or(i64::MAX));
-    }
-
-    fn as_any(&self) -> &dyn Any {
-        self
     }
 }

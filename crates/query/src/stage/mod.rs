@@ -107,10 +107,22 @@ pub trait Stage: Send + Any {
     fn examined(&self) -> Examined {
         Examined::default()
     }
-
-    /// The stage as what it is.
-    fn as_any(&self) -> &dyn Any;
 }
+
+/// Implements what a stage over one other says of it.
+macro_rules! one_child {
+    () => {
+        fn children(&self) -> &[StageNode] {
+            std::slice::from_ref(&self.child)
+        }
+
+        fn children_mut(&mut self) -> &mut [StageNode] {
+            std::slice::from_mut(&mut self.child)
+        }
+    };
+}
+
+use one_child;
 
 /// What every stage counts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -206,7 +218,7 @@ impl StageNode {
 
     /// The stage of this kind, in the tree.
     pub fn find<S: Stage>(&self) -> Option<&S> {
-        let this = self.stage.as_any().downcast_ref::<S>();
+        let this = (&*self.stage as &dyn Any).downcast_ref::<S>();
         this.or_else(|| self.children().iter().find_map(StageNode::find))
     }
 

@@ -8,7 +8,6 @@
 use super::{Member, Stage, StageNode, Step};
 use pando_base::{Error, Result};
 use pando_operation::{Operation, storage_error};
-use std::any::Any;
 use std::collections::VecDeque;
 
 /// Results after which a trial ends.
@@ -257,9 +256,5 @@ impl Stage for MultiPlanStage {
             }
         }
         Ok(())
-    }
-
-    fn as_any(&self) -> &dyn Any {
-        self
     }
 }

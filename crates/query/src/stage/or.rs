@@ -4,7 +4,6 @@ use super::{Stage, StageNode, Step};
 use pando_base::{RecordId, Result};
 use pando_doc::DocBuilder;
 use pando_operation::Operation;
-use std::any::Any;
 use std::collections::HashSet;
 
 /// One stage after the other.
@@ -60,9 +59,5 @@ impl Stage for OrStage {
     fn describe_run(&self, out: &mut DocBuilder) {
         out.append("dupsTested", i32::try_from(self.tested).unwrap_or(i32::MAX));
         out.append("dupsDropped", i32::try_from(self.dropped).unwrap_or(i32::MAX));
-    }
-
-    fn as_any(&self) -> &dyn Any {
-        self
     }
 }

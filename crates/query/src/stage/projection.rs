@@ -2,13 +2,12 @@
 //!
 //! `PROJECTION_COVERED` makes the fields from the key that a result was found by; the document is never read.
 
-use super::{IndexKey, Member, Stage, StageNode, Step};
+use super::{IndexKey, Member, Stage, StageNode, Step, one_child};
 use crate::planner::{ProjectionKind, SharedFilter};
 use pando_base::{Error, Result};
 use pando_doc::{Doc, DocBuilder, DocRef, FieldPath, Value};
 use pando_expr::Projection;
 use pando_operation::Operation;
-use std::any::Any;
 use std::sync::Arc;
 
 /// Projects.
@@ -99,19 +98,9 @@ impl Stage for ProjectionStage {
         }
     }
 
-    fn children(&self) -> &[StageNode] {
-        std::slice::from_ref(&self.child)
-    }
-
-    fn children_mut(&mut self) -> &mut [StageNode] {
-        std::slice::from_mut(&mut self.child)
-    }
+    one_child!();
 
     fn describe(&self, out: &mut DocBuilder) {
         out.append("transformBy", &self.specification);
-    }
-
-    fn as_any(&self) -> &dyn Any {
-        self
     }
 }

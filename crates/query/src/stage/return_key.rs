@@ -1,10 +1,9 @@
 //! The keys that results were found by, in place of the documents.
 
-use super::{Member, Stage, StageNode, Step};
+use super::{Member, Stage, StageNode, Step, one_child};
 use pando_base::Result;
 use pando_doc::Doc;
 use pando_operation::Operation;
-use std::any::Any;
 
 /// Returns keys.
 pub struct ReturnKeyStage {
@@ -33,15 +32,5 @@ impl Stage for ReturnKeyStage {
         "RETURN_KEY"
     }
 
-    fn children(&self) -> &[StageNode] {
-        std::slice::from_ref(&self.child)
-    }
-
-    fn children_mut(&mut self) -> &mut [StageNode] {
-        std::slice::from_mut(&mut self.child)
-    }
-
-    fn as_any(&self) -> &dyn Any {
-        self
-    }
+    one_child!();
 }

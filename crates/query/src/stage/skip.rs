@@ -1,10 +1,9 @@
 //! All results but the first.
 
-use super::{Stage, StageNode, Step};
+use super::{Stage, StageNode, Step, one_child};
 use pando_base::Result;
 use pando_doc::DocBuilder;
 use pando_operation::Operation;
-use std::any::Any;
 
 /// Leaves out so many results.
 pub struct SkipStage {
@@ -34,19 +33,9 @@ impl Stage for SkipStage {
         "SKIP"
     }
 
-    fn children(&self) -> &[StageNode] {
-        std::slice::from_ref(&self.child)
-    }
-
-    fn children_mut(&mut self) -> &mut [StageNode] {
-        std::slice::from_mut(&mut self.child)
-    }
+    one_child!();
 
     fn describe(&self, out: &mut DocBuilder) {
         out.append("skipAmount", i64::try_from(self.count).unwrap_or(i64::MAX));
-    }
-
-    fn as_any(&self) -> &dyn Any {
-        self
     }
 }

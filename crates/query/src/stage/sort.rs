@@ -3,12 +3,11 @@
 //! Everything goes in before anything comes out. With a limit only so many are kept: a heap whose top is the worst of them.
 //! Equal keys come out in the order in which they came in. More memory than allowed is an error.
 
-use super::{Member, SortKeyGenerator, Stage, StageNode, Step};
+use super::{Member, SortKeyGenerator, Stage, StageNode, Step, one_child};
 use crate::request::SortPattern;
 use pando_base::{Error, ErrorCode, Result};
 use pando_doc::DocBuilder;
 use pando_operation::Operation;
-use std::any::Any;
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
 
@@ -154,13 +153,7 @@ impl Stage for SortStage {
         "SORT"
     }
 
-    fn children(&self) -> &[StageNode] {
-        std::slice::from_ref(&self.child)
-    }
-
-    fn children_mut(&mut self) -> &mut [StageNode] {
-        std::slice::from_mut(&mut self.child)
-    }
+    one_child!();
 
     fn describe(&self, out: &mut DocBuilder) {
         out.append("sortPattern", self.pattern.to_doc());
@@ -175,9 +168,5 @@ impl Stage for SortStage {
         out.append("totalDataSizeSorted", i64::try_from(self.data_bytes_sorted).unwrap_or(i64::MAX));
         out.append("usedDisk", false);
         out.append("spills", 0_i64);
-    }
-
-    fn as_any(&self) -> &dyn Any {
-        self
     }
 }

@@ -5,7 +5,6 @@ use crate::request::SortPattern;
 use pando_base::{RecordId, Result};
 use pando_doc::DocBuilder;
 use pando_operation::Operation;
-use std::any::Any;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashSet};
 
@@ -93,9 +92,5 @@ impl Stage for SortMergeStage {
     fn describe_run(&self, out: &mut DocBuilder) {
         out.append("dupsTested", i32::try_from(self.tested).unwrap_or(i32::MAX));
         out.append("dupsDropped", i32::try_from(self.dropped).unwrap_or(i32::MAX));
-    }
-
-    fn as_any(&self) -> &dyn Any {
-        self
     }
 }

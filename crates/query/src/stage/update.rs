@@ -4,7 +4,7 @@
 //! it in between. With several documents each is updated in its own unit of work, after which the scan goes on under a new
 //! snapshot. There an updated document may turn up again, moved to another place of the index; it is passed by.
 
-use super::{Member, Stage, StageNode, Step};
+use super::{Member, Stage, StageNode, Step, one_child};
 use crate::planner::SharedFilter;
 use crate::write::DocumentChange;
 use pando_base::{Error, RecordId, Result};
@@ -14,7 +14,6 @@ use pando_doc::{Doc, DocBuilder};
 use pando_expr::matcher::MatchDetails;
 use pando_operation::Operation;
 use pando_oplog::{RetryImage, StatementIds};
-use std::any::Any;
 use std::collections::HashSet;
 use std::sync::Arc;
 
@@ -190,13 +189,7 @@ impl Stage for UpdateStage {
         "UPDATE"
     }
 
-    fn children(&self) -> &[StageNode] {
-        std::slice::from_ref(&self.child)
-    }
-
-    fn children_mut(&mut self) -> &mut [StageNode] {
-        std::slice::from_mut(&mut self.child)
-    }
+    one_child!();
 
     fn restore(&mut self, _operation: &mut Operation, collection: &Arc<Collection>) -> Result<()> {
         self.collection = Arc::clone(collection);
@@ -207,9 +200,5 @@ impl Stage for UpdateStage {
         out.append("nMatched", i32::try_from(self.matched).unwrap_or(i32::MAX));
         out.append("nWouldModify", i32::try_from(self.modified).unwrap_or(i32::MAX));
         out.append("nWouldUpsert", 0_i32);
-    }
-
-    fn as_any(&self) -> &dyn Any {
-        self
     }
 }
