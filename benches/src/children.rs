@@ -32,9 +32,7 @@ impl Child {
     }
 
     fn gather(&self, may_die: bool, figures: &mut Vec<Figure>) -> Result<(), Error> {
-        // What an earlier child left to be written back would be charged to this one's time.
-        // SAFETY: no arguments, no memory.
-        unsafe { libc::sync() };
+        settle_machine();
         let task = clap::ValueEnum::to_possible_value(&self.task).ok_or("a task without a name")?;
         let mut child = Command::new(std::env::current_exe()?)
             .args(["child", "--task", task.get_name(), "--system", self.system.name(), "--directory"])
@@ -65,6 +63,16 @@ impl Child {
         remove_folder(&self.directory);
         all.0.extend(figures.iter().cloned());
         figures
+    }
+}
+
+/// Gives every child the same machine: what an earlier one left to be written back would be charged to this one's time, and
+/// memory full of its files, in small pieces, would decide who gets large pages. Where this may not be done, it is left out.
+fn settle_machine() {
+    // SAFETY: no arguments, no memory.
+    unsafe { libc::sync() };
+    for switch in ["/proc/sys/vm/drop_caches", "/proc/sys/vm/compact_memory"] {
+        _ = std::fs::write(switch, "1");
     }
 }
 

@@ -280,14 +280,6 @@ impl Block {
         prefetch_at(start.wrapping_add(128));
     }
 
-    /// Loads the beginning of the last entry, for which the slots are looked at.
-    #[inline]
-    pub(crate) fn touch_last(shared: &SharedBlock) {
-        let last = (shared.header.header.count as usize).wrapping_sub(1);
-        let offset = (slot(&shared.slice, last) >> 32) as usize;
-        prefetch(shared.slice.get(offset..).unwrap_or_default());
-    }
-
     /// What follows the prefix in the entry's key.
     #[inline]
     pub(crate) fn suffix(&self, entry: &Entry) -> &[u8] {

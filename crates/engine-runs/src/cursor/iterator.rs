@@ -27,6 +27,8 @@ pub(crate) struct RunIterator {
     partition: Option<Arc<IndexPartition>>,
     block_position: usize,
     block: Option<Block>,
+    /// The block that a scan enters next, if it is cached, and its place in the partition.
+    following: Option<(usize, Block)>,
     position: usize,
     entry: Entry,
     key: Vec<u8>,
@@ -64,6 +66,7 @@ impl RunIterator {
             partition: None,
             block_position: 0,
             block: None,
+            following: None,
             position: 0,
             entry: Entry::default(),
             key: Vec::new(),
@@ -124,6 +127,7 @@ impl RunIterator {
     /// Leaves the run.
     pub(crate) fn unset(&mut self) {
         self.block = None;
+        self.following = None;
         self.partition = None;
     }
 
@@ -131,8 +135,7 @@ impl RunIterator {
     pub(crate) fn seek(&mut self, key: &[u8], after: bool) -> Result<()> {
         self.sequential = 0;
         self.part_position = self.run.position(key);
-        self.partition = None;
-        self.block = None;
+        self.unset();
         let Some(part) = self.part().cloned() else { return Ok(()) };
         self.fence = part.fence();
         let root = part.core.root()?;
@@ -182,8 +185,8 @@ impl RunIterator {
     pub(crate) fn next(&mut self) -> Result<()> {
         let Some(block) = &self.block else { return Ok(()) };
         if self.position + 1 < block.count() {
+            self.touch_ahead(block, Direction::Forward);
             self.position += 1;
-            block.touch(self.position + ENTRIES_AHEAD);
             self.show(false);
             return Ok(());
         }
@@ -195,8 +198,8 @@ impl RunIterator {
     pub(crate) fn prev(&mut self) -> Result<()> {
         let Some(block) = &self.block else { return Ok(()) };
         if self.position > 0 {
+            self.touch_ahead(block, Direction::Backward);
             self.position -= 1;
-            block.touch(self.position.wrapping_sub(ENTRIES_AHEAD));
             self.show(false);
             return Ok(());
         }
@@ -207,14 +210,14 @@ impl RunIterator {
     #[inline]
     pub(crate) fn step_in_block(&mut self, direction: Direction, point: &ReadPoint) -> bool {
         let Some(block) = &self.block else { return false };
-        let (next, ahead) = match direction {
-            Direction::Forward => (self.position.wrapping_add(1), self.position.wrapping_add(1 + ENTRIES_AHEAD)),
-            Direction::Backward => (self.position.wrapping_sub(1), self.position.wrapping_sub(1 + ENTRIES_AHEAD)),
+        let next = match direction {
+            Direction::Forward => self.position.wrapping_add(1),
+            Direction::Backward => self.position.wrapping_sub(1),
         };
         if next >= block.count() {
             return false;
         }
-        block.touch(ahead);
+        self.touch_ahead(block, direction);
         let entry = block.entry(next);
         if entry.is_deleted() || !entry.is_visible(point, self.fence) {
             return false;
@@ -326,9 +329,10 @@ impl RunIterator {
             return Ok(());
         };
         self.sequential = self.sequential.saturating_add(1);
+        let following = self.following.take().filter(|(position, _)| *position == self.block_position);
         self.block = match partition.block(self.block_position) {
-            Some((frame, place)) => match place.peek() {
-                Some(block) => Some(Block::new(block)),
+            Some((frame, place)) => match following.map(|(_, block)| block).or_else(|| place.peek().map(Block::new)) {
+                Some(block) => Some(block),
                 None => {
                     if self.sequential >= SEQUENTIAL_BLOCKS && direction == Direction::Forward {
                         read_ahead(part, frame.offset, &mut self.prefetched_to);
@@ -345,30 +349,44 @@ impl RunIterator {
         }
         self.position = if direction == Direction::Forward { 0 } else { count - 1 };
         self.show(true);
-        self.touch_neighbours(direction);
+        self.look_ahead(direction);
         Ok(())
     }
 
-    /// Lets the processor fetch what the next steps will read: a scan of cached blocks is bound by the memory's latency.
+    /// Lets the processor fetch an entry that will be read some steps later: a scan of cached blocks is bound by the
+    /// memory's latency. Near the end of a block that entry is in the following one.
     #[inline]
-    fn touch_neighbours(&self, direction: Direction) {
-        let (Some(block), Some(partition)) = (&self.block, &self.partition) else { return };
+    fn touch_ahead(&self, block: &Block, direction: Direction) {
+        let beyond = match direction {
+            Direction::Forward => {
+                let ahead = self.position + 1 + ENTRIES_AHEAD;
+                block.touch(ahead);
+                ahead.checked_sub(block.count())
+            }
+            Direction::Backward => {
+                let ahead = self.position.checked_sub(1 + ENTRIES_AHEAD);
+                ahead.inspect(|ahead| block.touch(*ahead));
+                ENTRIES_AHEAD.checked_sub(self.position)
+            }
+        };
+        if let (Some(beyond), Some((_, following))) = (beyond, &self.following) {
+            following.touch(match direction {
+                Direction::Forward => beyond,
+                Direction::Backward => following.count().wrapping_sub(1 + beyond),
+            });
+        }
+    }
+
+    /// Takes hold of the block after this one and lets the processor fetch the front of the one after that.
+    fn look_ahead(&mut self, direction: Direction) {
+        let Some(partition) = &self.partition else { return };
         let (next, after_next) = match direction {
             Direction::Forward => (self.block_position.wrapping_add(1), self.block_position.wrapping_add(2)),
             Direction::Backward => (self.block_position.wrapping_sub(1), self.block_position.wrapping_sub(2)),
         };
-        (1..=ENTRIES_AHEAD).for_each(|step| match direction {
-            Direction::Forward => block.touch(step),
-            Direction::Backward => block.touch(block.count().wrapping_sub(1 + step)),
-        });
+        self.following = partition.block(next).and_then(|(_, place)| Some((next, Block::new(place.peek()?))));
         if let Some((_, place)) = partition.block(after_next) {
             place.glance(Block::touch_front);
-        }
-        // Backward, the slots must be there before the last entry can be asked for; the last step asked for them.
-        if direction == Direction::Backward
-            && let Some((_, place)) = partition.block(next)
-        {
-            place.glance(Block::touch_last);
         }
     }
 }
