@@ -8,6 +8,7 @@
 //!
 //! * [`WritePath::insert_documents`], [`WritePath::update_document`], [`WritePath::delete_document`],
 //!   [`WritePath::truncate`];
+//! * [`WritePath::put_document`]: the node's own documents, new or in place of old ones;
 //! * [`WritePath::find_by_id`]: the shortest way to a document;
 //! * [`capped`](capped_lock_resource): collections that give up their oldest documents;
 //! * [`cluster_key`]: record ids of clustered collections;
@@ -25,6 +26,7 @@ mod delete;
 mod document_key;
 mod find;
 mod insert;
+mod put;
 #[cfg(test)]
 mod tests;
 mod truncate;

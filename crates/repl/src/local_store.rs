@@ -5,8 +5,8 @@
 
 use pando_base::{Namespace, Result};
 use pando_catalog::{Catalog, Collection, CollectionOptions};
-use pando_collection::{Constraints, InsertOptions, InsertStatement, UpdateArguments, WritePath};
-use pando_doc::{Doc, DocRef, Value};
+use pando_collection::WritePath;
+use pando_doc::{Doc, DocRef};
 use pando_operation::Operation;
 use pando_oplog::ObserverRegistry;
 use pando_storage::Direction;
@@ -57,7 +57,7 @@ impl LocalStore {
     /// Adds a document.
     pub fn add(&self, operation: &mut Operation, namespace: &Namespace, document: DocRef<'_>) -> Result<()> {
         let collection = self.catalog.collection_for_ddl(operation, namespace)?;
-        operation.in_unit_of_work(|operation| self.put(operation, &collection, document))
+        operation.in_unit_of_work(|operation| self.write_path.put_document(operation, &collection, document))
     }
 
     /// The first document of a collection.
@@ -76,7 +76,7 @@ impl LocalStore {
         let collection = self.catalog.collection_for_ddl(operation, namespace)?;
         operation.in_unit_of_work(|operation| {
             self.remove_others(operation, &collection, document)?;
-            self.put(operation, &collection, document)
+            self.write_path.put_document(operation, &collection, document)
         })
     }
 
@@ -95,21 +95,5 @@ impl LocalStore {
             self.write_path.delete_document(operation, collection, &arguments)?;
         }
         Ok(())
-    }
-
-    fn put(&self, operation: &mut Operation, collection: &Collection, document: DocRef<'_>) -> Result<()> {
-        let id = document.get("_id").unwrap_or(Value::Null);
-        match self.write_path.find_by_id(operation, collection, id)? {
-            Some((record_id, old)) => {
-                let mut arguments = UpdateArguments::new(record_id, old.view(), document, document);
-                arguments.constraints = Constraints::Relaxed;
-                self.write_path.update_document(operation, collection, &arguments).map(|_| ())
-            }
-            None => {
-                let options = InsertOptions { constraints: Constraints::Relaxed, ..InsertOptions::default() };
-                let statements = [InsertStatement::new(document)];
-                self.write_path.insert_documents(operation, collection, &statements, options).map(|_| ())
-            }
-        }
     }
 }

@@ -43,7 +43,7 @@ impl Background {
         background.spawn(env, repeat(env, data, log, CURSOR_INTERVAL, time_out_cursors))?;
         if data.replication.is_replicated() {
             background.spawn(env, repeat(env, data, log, TICK_INTERVAL, |data| data.replication_parts.tick()))?;
-            background.spawn(env, compatibility::write_when_primary(env.clone(), Arc::downgrade(data)))?;
+            background.spawn(env, compatibility::write_when_primary(env.clone(), Arc::downgrade(data), log.clone()))?;
         }
         if !data.services.parameters.get(&DISABLE_LOGICAL_SESSION_CACHE_REFRESH) {
             background.spawn(env, keep_sessions(env, data, log))?;

@@ -4,7 +4,7 @@
 //! listens, a set that is initiated by a client gets it from its first primary. Clients and tools expect the database
 //! "admin" to be there because of it.
 
-use pando_base::{Namespace, Result};
+use pando_base::{Component, Log, Namespace, RateLimit, Result, Severity, log};
 use pando_catalog::CollectionOptions;
 use pando_collection::{InsertOptions, InsertStatement};
 use pando_commands::{Data, locking};
@@ -18,6 +18,8 @@ use std::time::Duration;
 
 /// How often a node that has to be initiated looks whether it has become primary.
 const INTERVAL: Duration = Duration::from_millis(100);
+/// How often it says that it cannot write.
+const COMPLAINT_INTERVAL_MS: u64 = 60_000;
 
 /// True if it is missing, and this node is the one to write it.
 pub(crate) fn is_wanted(data: &Data) -> bool {
@@ -38,18 +40,26 @@ pub(crate) fn write(data: &Data, operation: &mut Operation) -> Result<()> {
 }
 
 /// Writes it as soon as this node is primary; ends then, or when the data is gone.
-pub(crate) async fn write_when_primary(env: Env, data: Weak<Data>) {
+pub(crate) async fn write_when_primary(env: Env, data: Weak<Data>, log: Log) {
+    let complaints = RateLimit::new(COMPLAINT_INTERVAL_MS);
     loop {
         let Some(served) = data.upgrade() else { return };
         if is_wanted(&served) {
             let mut operation = served.services.internal_operation("FeatureCompatibilityVersion");
             let namespace = Namespace::server_configuration();
-            let locked = locking::lock_collection(&mut operation, namespace, Mode::X).await;
-            // Stepping down in between fails it; the next primary writes it.
-            if locked.is_ok() && is_wanted(&served) {
-                env.tasks().blocking(&mut || drop(write(&served, &mut operation)));
+            let mut outcome = locking::lock_collection(&mut operation, namespace, Mode::X).await;
+            if outcome.is_ok() && is_wanted(&served) {
+                env.tasks().blocking(&mut || outcome = write(&served, &mut operation));
             }
             locking::unlock(&operation);
+            // Stepping down in between fails it, and the next primary writes it; a full disk fails it until there is room.
+            if let Err(error) = outcome
+                && let Some(suppressed) = complaints.admit(env.clock().monotonic_ns() / 1_000_000)
+            {
+                let message = "Could not write the featureCompatibilityVersion document, trying again";
+                let (level, component) = (Severity::Warning, Component::Storage);
+                log!(log, level, component, 4_615_101, message, "error" = &error, "suppressed" = suppressed);
+            }
         } else if served.catalog.latest().collection(Namespace::server_configuration()).is_some() {
             return;
         }

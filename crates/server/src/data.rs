@@ -98,20 +98,19 @@ pub(crate) fn assemble(on: &Foundations<'_>, options: &ServerOptions, hostname: 
     }))
 }
 
+/// Says how much of the oplog was applied.
+pub(crate) fn tell_recovered(log: &Log, applied: u64) {
+    let message = "Completed oplog application for recovery";
+    log!(log, Severity::Info, Component::Replication, 21536, message, "numOpsApplied" = applied);
+}
+
 /// Recovers the data, and has the node take its part in its set.
 pub(crate) fn start(env: &Env, data: &Data, log: &Log) -> Result<()> {
     let mut outcome = None;
     // It reads and writes files.
     env.tasks().blocking(&mut || outcome = Some(data.replication_parts.start()));
     if let Some(recovered) = outcome.transpose()?.filter(|recovered| recovered.applied > 0) {
-        log!(
-            log,
-            Severity::Info,
-            Component::Replication,
-            21536,
-            "Completed oplog application for recovery",
-            "numOpsApplied" = recovered.applied
-        );
+        tell_recovered(log, recovered.applied);
     }
     let mut outcome = Ok(());
     if compatibility::is_wanted(data) {

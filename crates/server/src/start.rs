@@ -98,15 +98,7 @@ impl Server {
         let Some(data) = &grounds.data else { return Ok(()) };
         let mut outcome = None;
         env.tasks().blocking(&mut || outcome = Some(data.replication_parts.leave_replication()));
-        let applied = outcome.transpose()?.map_or(0, |recovered| recovered.applied);
-        log!(
-            log,
-            Severity::Info,
-            Component::Replication,
-            21536,
-            "Completed oplog application for recovery",
-            "numOpsApplied" = applied
-        );
+        data::tell_recovered(log, outcome.transpose()?.map_or(0, |recovered| recovered.applied));
         Ok(())
     }
 

@@ -5,8 +5,8 @@ use crate::record::SessionRecord;
 use crate::table::{Image, SessionTable};
 use pando_base::{Error, ErrorCode, Namespace, Result};
 use pando_catalog::{Catalog, Collection};
-use pando_collection::{Constraints, InsertOptions, InsertStatement, UpdateArguments, WritePath};
-use pando_doc::{Doc, DocRef, Value};
+use pando_collection::WritePath;
+use pando_doc::{Doc, Value};
 use pando_operation::Operation;
 use std::sync::Arc;
 
@@ -30,23 +30,6 @@ impl StoredSessions {
         Ok(found.map(|(_, document)| document))
     }
 
-    /// Inserts the document, or puts it in place of the one with its `_id`.
-    fn put(&self, operation: &mut Operation, collection: &Collection, document: DocRef<'_>) -> Result<()> {
-        let id = document.get("_id").unwrap_or(Value::Null);
-        match self.write_path.find_by_id(operation, collection, id)? {
-            Some((record_id, old)) => {
-                let mut arguments = UpdateArguments::new(record_id, old.view(), document, document);
-                arguments.constraints = Constraints::Relaxed;
-                self.write_path.update_document(operation, collection, &arguments)?;
-            }
-            None => {
-                let options = InsertOptions { constraints: Constraints::Relaxed, ..InsertOptions::default() };
-                self.write_path.insert_documents(operation, collection, &[InsertStatement::new(document)], options)?;
-            }
-        }
-        Ok(())
-    }
-
     fn require(&self, operation: &mut Operation, table: &Namespace) -> Result<Arc<Collection>> {
         self.catalog.collection_for_write(operation, table)?.ok_or_else(|| {
             let reason = format!(
@@ -66,7 +49,7 @@ impl SessionTable for StoredSessions {
 
     fn store(&self, operation: &mut Operation, record: &SessionRecord) -> Result<()> {
         let collection = self.require(operation, Namespace::session_transactions())?;
-        self.put(operation, &collection, record.to_doc().view())
+        self.write_path.put_document(operation, &collection, record.to_doc().view())
     }
 
     fn load_image(&self, operation: &mut Operation, session: &LogicalSessionId) -> Result<Option<Image>> {
@@ -76,6 +59,6 @@ impl SessionTable for StoredSessions {
 
     fn store_image(&self, operation: &mut Operation, image: &Image) -> Result<()> {
         let collection = self.require(operation, Namespace::config_images())?;
-        self.put(operation, &collection, image.to_doc().view())
+        self.write_path.put_document(operation, &collection, image.to_doc().view())
     }
 }

@@ -1,7 +1,7 @@
 //! `aggregate`.
 
 use super::reading::{
-    FirstBatch, await_oplog, begin_read, cursor_options, hint, reply_with_first_batch, shared, shared_or_empty,
+    FirstBatch, begin_whole_read, cursor_options, hint, reply_with_first_batch, shared, shared_or_empty,
 };
 use crate::arguments::{SafeBool, SafeLong};
 use crate::stages::NodeStages;
@@ -193,8 +193,7 @@ async fn run(invocation: &Invocation, reply: &mut DocBuilder) -> Result<()> {
     check_api_strict(invocation, &request)?;
     crate::session::replace_stage(data, &mut request)?;
     let mut operation = invocation.operation()?;
-    await_oplog(invocation, data).await?;
-    begin_read(invocation, data, &mut operation).await?;
+    begin_whole_read(invocation, data, &mut operation).await?;
     if arguments.explain.0 {
         let verbosity = pando_query::explain::Verbosity::QueryPlanner;
         let explained =

@@ -1,7 +1,7 @@
 //! `count`.
 
 use super::find::namespace_or_uuid;
-use super::reading::{await_oplog, begin_read, hint, shared_or_empty};
+use super::reading::{begin_whole_read, hint, shared_or_empty};
 use crate::arguments::SafeLong;
 use crate::table::run_boxed;
 use crate::{Admission, Class, CommandRow, Invocation, NamespaceOf, SecondaryOk, arguments};
@@ -60,8 +60,7 @@ async fn run(invocation: &Invocation, reply: &mut DocBuilder) -> Result<()> {
     let request = arguments.request(invocation, namespace)?;
     request.validate()?;
     let mut operation = invocation.operation()?;
-    await_oplog(invocation, data).await?;
-    begin_read(invocation, data, &mut operation).await?;
+    begin_whole_read(invocation, data, &mut operation).await?;
     let count = match super::views::is_view(data, &request.namespace)? {
         true => super::views::count(data, &mut operation, &request).await?,
         false => data.query.count(&mut operation, &request).await?,

@@ -1,7 +1,7 @@
 //! `distinct`.
 
 use super::find::namespace_or_uuid;
-use super::reading::{append_snapshot_time, await_oplog, begin_read, hint, shared_or_empty};
+use super::reading::{append_snapshot_time, begin_whole_read, hint, shared_or_empty};
 use crate::table::run_boxed;
 use crate::{Admission, Class, CommandRow, Invocation, NamespaceOf, SecondaryOk, arguments};
 use pando_base::{Namespace, OperationKind, Result};
@@ -54,8 +54,7 @@ async fn run(invocation: &Invocation, reply: &mut DocBuilder) -> Result<()> {
     let request = arguments.request(invocation, namespace)?;
     request.validate()?;
     let mut operation = invocation.operation()?;
-    await_oplog(invocation, data).await?;
-    begin_read(invocation, data, &mut operation).await?;
+    begin_whole_read(invocation, data, &mut operation).await?;
     let values = match super::views::is_view(data, &request.namespace)? {
         true => super::views::distinct(data, &mut operation, &request).await?,
         false => data.query.distinct(&mut operation, &request).await?,

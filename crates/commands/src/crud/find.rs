@@ -1,7 +1,8 @@
 //! `find`.
 
 use super::reading::{
-    FirstBatch, await_oplog, begin_read, cursor_options, hint, reply_with_first_batch, reply_with_one, shared_or_empty,
+    FirstBatch, begin_read, begin_whole_read, cursor_options, hint, reply_with_first_batch, reply_with_one,
+    shared_or_empty,
 };
 use crate::arguments::{SafeBool, SafeLong};
 use crate::table::run_boxed;
@@ -132,10 +133,10 @@ async fn run(invocation: &Invocation, reply: &mut DocBuilder) -> Result<()> {
     let request = arguments.request(invocation, namespace)?;
     request.validate()?;
     let mut operation = invocation.operation()?;
-    if !request.tailable && request.natural()? != Some(Direction::Reverse) {
-        await_oplog(invocation, data).await?;
+    match request.tailable || request.natural()? == Some(Direction::Reverse) {
+        true => begin_read(invocation, data, &mut operation).await?,
+        false => begin_whole_read(invocation, data, &mut operation).await?,
     }
-    begin_read(invocation, data, &mut operation).await?;
     if let Some(found) = data.query.find_at_once(&mut operation, &request)? {
         reply_with_one(invocation, &request.namespace, found.as_ref(), reply);
         return Ok(());

@@ -16,8 +16,14 @@ pub(super) async fn begin_read(invocation: &Invocation, data: &Data, operation: 
     begin_read_with(data, operation, invocation.generic.read_concern.as_ref()).await
 }
 
+/// The same for a read that looks at everything: what the oplog had when it began is waited for first.
+pub(super) async fn begin_whole_read(invocation: &Invocation, data: &Data, operation: &mut Operation) -> Result<()> {
+    await_oplog(invocation, data).await?;
+    begin_read(invocation, data, operation).await
+}
+
 /// A scan of the oplog that is to end sees everything that was committed before it began, also what has holes before it now.
-pub(super) async fn await_oplog(invocation: &Invocation, data: &Data) -> Result<()> {
+async fn await_oplog(invocation: &Invocation, data: &Data) -> Result<()> {
     let Some(oplog) = data.services.engine.oplog().filter(|_| invocation.namespace == *Namespace::oplog()) else {
         return Ok(());
     };

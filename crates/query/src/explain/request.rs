@@ -17,6 +17,13 @@ use pando_expr::{MatchExpression, ParseContext};
 use pando_operation::Operation;
 use std::sync::Arc;
 
+/// What a request without sort and projection looks for.
+struct Filter<'a> {
+    namespace: &'a Namespace,
+    filter: &'a Doc,
+    collation: &'a Doc,
+}
+
 impl QueryEngine {
     /// Explains a find; on a view, the aggregation that it is.
     pub async fn explain_find(
@@ -53,16 +60,9 @@ impl QueryEngine {
             return Ok(fast_count(&request.namespace, count, skipped(request), verbosity));
         }
         let mut executor = self.count_executor(operation, request, collection.as_ref())?;
-        let query = self.filter_query(
-            &request.namespace,
-            &request.filter,
-            operation,
-            &request.collation,
-            collection.as_deref(),
-        )?;
         let on_top = Some(OnTop::Count { skipped: skipped(request) });
-        let shown = shown(&request.namespace, &query, collection.as_deref(), on_top);
-        self.explain(operation, &mut executor, &shown, verbosity).await
+        let filter = Filter { namespace: &request.namespace, filter: &request.filter, collation: &request.collation };
+        self.explain_filter(operation, &mut executor, filter, on_top, verbosity).await
     }
 
     /// Explains a look for distinct values. Views are the caller's business.
@@ -87,12 +87,10 @@ impl QueryEngine {
         let (root, namespace) = (build(&plan, &context)?, request.namespace.clone());
         let known = Some(Arc::clone(collection));
         let mut executor = Executor::new(root, namespace, known, self.yield_policy(), plan.summary());
-        let query =
-            self.filter_query(&request.namespace, &request.filter, operation, &request.collation, Some(collection))?;
         let projection = doc! { (request.key.as_str()): 1, "_id": 0 };
         let on_top = Some(OnTop::Projection { projection });
-        let shown = shown(&request.namespace, &query, Some(collection), on_top);
-        self.explain(operation, &mut executor, &shown, verbosity).await
+        let filter = Filter { namespace: &request.namespace, filter: &request.filter, collation: &request.collation };
+        self.explain_filter(operation, &mut executor, filter, on_top, verbosity).await
     }
 
     /// Explains an update; nothing is written.
@@ -107,15 +105,8 @@ impl QueryEngine {
         let known = collection.as_deref();
         let parsed = self.parse_update(operation, request, known, ReturnedImage::Nothing, None)?;
         let mut executor = self.update_executor(request, &parsed, collection.as_ref(), true)?;
-        let query = self.filter_query(
-            &request.namespace,
-            &request.filter,
-            operation,
-            &request.collation,
-            collection.as_deref(),
-        )?;
-        let shown = shown(&request.namespace, &query, known, None);
-        self.explain(operation, &mut executor, &shown, verbosity).await
+        let filter = Filter { namespace: &request.namespace, filter: &request.filter, collation: &request.collation };
+        self.explain_filter(operation, &mut executor, filter, None, verbosity).await
     }
 
     /// Explains a delete; nothing is written.
@@ -127,15 +118,8 @@ impl QueryEngine {
     ) -> Result<Doc> {
         let collection = self.collections.open(operation, &request.namespace)?;
         let mut executor = self.delete_executor(operation, request, collection.as_ref(), false, None, true)?;
-        let query = self.filter_query(
-            &request.namespace,
-            &request.filter,
-            operation,
-            &request.collation,
-            collection.as_deref(),
-        )?;
-        let shown = shown(&request.namespace, &query, collection.as_deref(), None);
-        self.explain(operation, &mut executor, &shown, verbosity).await
+        let filter = Filter { namespace: &request.namespace, filter: &request.filter, collation: &request.collation };
+        self.explain_filter(operation, &mut executor, filter, None, verbosity).await
     }
 
     /// Explains an aggregation: a plan if the planner does all of it, else the plan and the stages behind it.
@@ -156,16 +140,20 @@ impl QueryEngine {
         Ok(pipeline_document(&aggregation.executor, request, duration_ms, verbosity))
     }
 
-    fn filter_query(
+    async fn explain_filter(
         &self,
-        namespace: &Namespace,
-        filter: &Doc,
-        operation: &Operation,
-        collation: &Doc,
-        collection: Option<&Collection>,
-    ) -> Result<CanonicalQuery> {
-        let context = self.parse_context(operation, collation, &Doc::new(), collection)?;
-        CanonicalQuery::of_filter(namespace, filter.view(), &context)
+        operation: &mut Operation,
+        executor: &mut Executor,
+        filter: Filter<'_>,
+        on_top: Option<OnTop>,
+        verbosity: Verbosity,
+    ) -> Result<Doc> {
+        let Filter { namespace, filter, collation } = filter;
+        let collection = executor.collection().cloned();
+        let context = self.parse_context(operation, collation, &Doc::new(), collection.as_deref())?;
+        let query = CanonicalQuery::of_filter(namespace, filter.view(), &context)?;
+        let shown = shown(namespace, &query, collection.as_deref(), on_top);
+        self.explain(operation, executor, &shown, verbosity).await
     }
 
     async fn explain(
