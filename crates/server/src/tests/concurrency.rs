@@ -1,6 +1,7 @@
 //! What waits for what: reads beside DDL, writes behind it, everybody at the door of the engine.
 
-use super::crud::{Node, node, numbered};
+use super::crud::numbered;
+use super::node::{Node, node};
 use super::*;
 use pando_doc::{DocRef, Value};
 use pando_locks::{GlobalLockOptions, Locker, Mode, ResourceId, Wait};
@@ -22,7 +23,7 @@ impl Node {
     /// A request on the database "d" over a connection of its own, whose answer may wait.
     async fn begin(&self, body: &Doc) -> Answer {
         let mut client = self.fixture.connect().await;
-        client.send(MsgFlags::NONE, &super::crud::on_database(body)).await;
+        client.send(MsgFlags::NONE, &super::node::with_database(body, "d")).await;
         settle().await;
         Box::pin(async move { client.read().await.unwrap().body().to_doc() })
     }
@@ -59,7 +60,7 @@ fn x9_reads_do_not_wait_for_a_ddl_on_their_collection_and_writes_do() {
         ddl.hold_collection(None, database, collection, Mode::X, &Wait::FOREVER).await.unwrap();
         assert_eq!(node.find(doc! { "find": "c", "filter": { "a": 3 } }).await.len(), 1);
         let counted = node.ok(doc! { "aggregate": "c", "pipeline": [{ "$count": "n" }], "cursor": {} }).await;
-        assert_eq!(super::crud::batch(&counted, "firstBatch"), [doc! { "n": 10 }]);
+        assert_eq!(super::node::batch(&counted, "firstBatch"), [doc! { "n": 10 }]);
         let mut write = node.begin(&doc! { "insert": "c", "documents": [{ "_id": 10 }] }).await;
         assert!(is_waiting(&mut write).await, "it needs the collection");
         ddl.unlock_everything();
@@ -97,7 +98,7 @@ fn x22_without_tickets_reads_queue_and_are_counted() {
         );
         assert_eq!(nested(&node.section("globalLock").await, &["currentQueue", "readers"]), Value::Int32(1));
         holders.pop().unwrap().unlock_everything();
-        assert_eq!(super::crud::batch(&read.await, "firstBatch").len(), 3);
+        assert_eq!(super::node::batch(&read.await, "firstBatch").len(), 3);
         holders.iter().for_each(Locker::unlock_everything);
         let latencies = node.section("opLatencies").await;
         assert_eq!(nested(&latencies, &["reads", "ops"]), Value::Int64(1));

@@ -8,6 +8,7 @@ mod fail_command;
 mod garbage;
 mod handshake;
 mod life;
+mod node;
 mod replication;
 mod sessions;
 mod stages;
@@ -114,10 +115,7 @@ impl Client {
 
     /// Asks on the database "admin" and expects success.
     async fn admin(&mut self, body: Doc) -> Doc {
-        let mut with_database = pando_doc::DocBuilder::new();
-        with_database.append_all(body.view());
-        with_database.append("$db", "admin");
-        let reply = self.ask(with_database.finish()).await;
+        let reply = self.ask(node::with_database(&body, "admin")).await;
         assert_eq!(number(&reply, "ok"), 1.0, "{reply:?}");
         reply
     }

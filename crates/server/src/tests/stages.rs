@@ -6,12 +6,12 @@ use pando_doc::Value;
 #[test]
 fn x12_list_catalog_shows_the_durable_entries() {
     run(async {
-        let mut node = super::crud::node().await;
+        let mut node = super::node::node().await;
         node.ok(doc! { "create": "c", "capped": true, "size": 4096 }).await;
         node.ok(doc! { "createIndexes": "c", "indexes": [{ "key": { "a": 1 }, "name": "a_1" }] }).await;
         node.ok(doc! { "create": "v", "viewOn": "c", "pipeline": [{ "$match": { "a": 1 } }] }).await;
         let list = |name: Value<'_>| doc! { "aggregate": name, "pipeline": [{ "$listCatalog": {} }], "cursor": {} };
-        let found = super::crud::batch(&node.ok(list(Value::String("c".into()))).await, "firstBatch");
+        let found = super::node::batch(&node.ok(list(Value::String("c".into()))).await, "firstBatch");
         let [row] = &found[..] else { panic!("{found:?}") };
         assert_eq!(
             (text(row, "db"), text(row, "name"), text(row, "type")),
@@ -23,10 +23,10 @@ fn x12_list_catalog_shows_the_durable_entries() {
         assert_eq!(idents.elements().map(|ident| ident.name.to_string()).collect::<Vec<_>>(), ["_id_", "a_1"]);
         let options = row.get("md").and_then(|md| md.as_document()?.get("options")?.as_document()).unwrap();
         assert_eq!(options.get("capped"), Some(Value::Bool(true)));
-        assert_eq!(node.code(list(Value::String("v".into()))).await, 40602.0, "a view is its pipeline");
-        assert_eq!(node.code(list(Value::Int32(1))).await, 73.0, "all collections are the admin's to see");
+        assert_eq!(node.code(list(Value::String("v".into()))).await, 40602, "a view is its pipeline");
+        assert_eq!(node.code(list(Value::Int32(1))).await, 73, "all collections are the admin's to see");
         let all = node.client.admin(list(Value::Int32(1))).await;
-        let names: Vec<_> = super::crud::batch(&all, "firstBatch").iter().map(|row| text(row, "ns")).collect();
+        let names: Vec<_> = super::node::batch(&all, "firstBatch").iter().map(|row| text(row, "ns")).collect();
         assert!(
             ["d.c", "d.v", "d.system.views"].iter().all(|name| names.iter().any(|found| found == name)),
             "{names:?}"
@@ -37,20 +37,20 @@ fn x12_list_catalog_shows_the_durable_entries() {
 #[test]
 fn u11_coll_stats_and_current_op_are_stages_too() {
     run(async {
-        let mut node = super::crud::node().await;
+        let mut node = super::node::node().await;
         node.insert(super::crud::numbered(7)).await;
         let stage = doc! { "$collStats": { "storageStats": { "scale": 2 }, "count": {} } };
         let reply = node.ok(doc! { "aggregate": "c", "pipeline": [(&stage)], "cursor": {} }).await;
-        let found = super::crud::batch(&reply, "firstBatch");
+        let found = super::node::batch(&reply, "firstBatch");
         assert_eq!((found.len(), found[0].get("count")), (1, Some(Value::Int64(7))));
         let storage = found[0].get("storageStats").and_then(|stats| stats.as_document()).unwrap();
         assert_eq!(storage.get("scaleFactor"), Some(Value::Int32(2)));
-        assert_eq!(node.code(doc! { "aggregate": "none", "pipeline": [(&stage)], "cursor": {} }).await, 26.0);
+        assert_eq!(node.code(doc! { "aggregate": "none", "pipeline": [(&stage)], "cursor": {} }).await, 26);
         let stages = doc! { "aggregate": 1, "cursor": {}, "pipeline": [
             { "$currentOp": { "idleCursors": true } }, { "$match": { "command.aggregate": 1 } },
         ] };
         let reply = node.client.admin(stages).await;
-        assert_eq!(super::crud::batch(&reply, "firstBatch").len(), 1, "the aggregation itself: {reply}");
+        assert_eq!(super::node::batch(&reply, "firstBatch").len(), 1, "the aggregation itself: {reply}");
         let filtered =
             node.client.admin(doc! { "currentOp": 1, "microsecs_running": { "$gte": 0 }, "op": "command" }).await;
         assert_eq!(filtered.get("inprog").and_then(|list| list.as_array()).unwrap().len(), 1);

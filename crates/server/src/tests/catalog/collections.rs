@@ -128,7 +128,7 @@ fn u9_what_cannot_be_created_is_refused_in_mongodbs_words() {
 fn u9_collections_are_dropped() {
     run(async {
         let mut node = node().await;
-        node.insert("c", &numbered(3)).await;
+        node.insert_into("c", &numbered(3)).await;
         let uuid = part(&node.collections().await[0], "info").get("uuid").unwrap().to_owned();
         let other = Value::Binary { subtype: 4, bytes: &[7; 16] };
         let mismatch = node.run(doc! { "drop": "c", "collectionUUID": other }).await;
@@ -137,7 +137,7 @@ fn u9_collections_are_dropped() {
         assert_eq!((dropped.get("nIndexesWas"), text(&dropped, "ns")), (Some(Value::Int32(1)), "d.c".into()));
         let again = node.ok(doc! { "drop": "c" }).await;
         assert!(again.get("ns").is_none() && again.get("nIndexesWas").is_none());
-        assert!(node.names().await.is_empty() && node.find("c", doc! {}).await.is_empty());
+        assert!(node.names().await.is_empty() && node.documents_of("c", doc! {}).await.is_empty());
         node.error(doc! { "drop": "system.users" }, 20, "cannot drop system collection d.system.users").await;
         assert_eq!(node.oplog_commands(), ["create c", "drop c"]);
     });
@@ -148,7 +148,7 @@ fn u9_databases_are_dropped() {
     run(async {
         let mut node = node().await;
         for name in ["a", "b"] {
-            node.insert(name, &numbered(2)).await;
+            node.insert_into(name, &numbered(2)).await;
         }
         node.ok(doc! { "create": "v", "viewOn": "a" }).await;
         node.ok_on("other", doc! { "create": "x" }).await;
@@ -172,12 +172,12 @@ fn u9_databases_are_dropped() {
 fn x9_readers_do_not_wait_for_ddl() {
     run(async {
         let mut node = node().await;
-        node.insert("c", &numbered(5)).await;
+        node.insert_into("c", &numbered(5)).await;
         let data = node.fixture.server.node().data.clone().unwrap();
         let mut operation = data.services.internal_operation("ddl");
         let namespace = pando_base::Namespace::of("d", "c").unwrap();
         pando_commands::locking::lock_collection(&mut operation, &namespace, pando_locks::Mode::X).await.unwrap();
-        assert_eq!(node.find("c", doc! {}).await.len(), 5);
+        assert_eq!(node.documents_of("c", doc! {}).await.len(), 5);
         assert_eq!(node.names().await, ["c"]);
         assert_eq!(node.index_names("c").await, ["_id_"]);
         assert_eq!(number(&node.ok(doc! { "collStats": "c" }).await, "count"), 5.0);

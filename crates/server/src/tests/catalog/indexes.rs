@@ -41,7 +41,7 @@ fn u7_indexes_are_created_with_their_collection() {
 fn u7_indexes_of_documents_are_built() {
     run(async {
         let mut node = node().await;
-        node.insert("c", &numbered(1000)).await;
+        node.insert_into("c", &numbered(1000)).await;
         let sparse = doc! { "key": { "missing": 1 }, "name": "m", "sparse": true };
         let partial = doc! { "key": { "a": 1 }, "name": "p", "partialFilterExpression": { "a": { "$gt": 7 } } };
         let hashed = doc! { "key": { "a": "hashed" }, "name": "h" };
@@ -53,8 +53,8 @@ fn u7_indexes_of_documents_are_built() {
         assert_eq!(part(&validated, "keysPerIndex"), keys);
         assert_eq!(node.oplog_commands(), ["create c", "startIndexBuild c", "commitIndexBuild c"]);
         // They are kept up, and used.
-        node.insert("c", &[doc! { "_id": 5000, "a": 9, "b": 77_777 }]).await;
-        assert_eq!(node.find("c", doc! { "b": 77_777 }).await.len(), 1);
+        node.insert_into("c", &[doc! { "_id": 5000, "a": 9, "b": 77_777 }]).await;
+        assert_eq!(node.documents_of("c", doc! { "b": 77_777 }).await.len(), 1);
         node.valid("c").await;
     });
 }
@@ -63,7 +63,7 @@ fn u7_indexes_of_documents_are_built() {
 fn u7_a_build_that_finds_duplicates_leaves_nothing() {
     run(async {
         let mut node = node().await;
-        node.insert("c", &numbered(100)).await;
+        node.insert_into("c", &numbered(100)).await;
         let unique = doc! { "key": { "a": 1 }, "name": "a_1", "unique": true };
         let reply = node.run(create(&[on("b"), unique.clone()])).await;
         assert_eq!(number(&reply, "code"), 11000.0, "{reply}");
@@ -166,14 +166,14 @@ fn u7_indexes_are_listed_in_batches() {
 fn u7_a_node_that_stands_alone_makes_its_indexes_anew() {
     run(async {
         let mut node = node_as(ReplicationMode::StandAlone).await;
-        node.insert("c", &numbered(50)).await;
+        node.insert_into("c", &numbered(50)).await;
         let reply = node.ok(create(&[on("b")])).await;
         assert!(reply.get("commitQuorum").is_none(), "{reply}");
         let reply = node.ok(doc! { "reIndex": "c" }).await;
         assert_eq!((number(&reply, "nIndexesWas"), number(&reply, "nIndexes")), (2.0, 2.0), "{reply}");
         assert_eq!(node.index_names("c").await, ["_id_", "b_1"]);
         node.valid("c").await;
-        assert_eq!(node.find("c", doc! { "_id": 7 }).await.len(), 1);
+        assert_eq!(node.documents_of("c", doc! { "_id": 7 }).await.len(), 1);
         let mut member = super::node().await;
         let reason = "reIndex is only allowed on a standalone mongod instance.";
         member.error(doc! { "reIndex": "c" }, 20, reason).await;
@@ -184,7 +184,7 @@ fn u7_a_node_that_stands_alone_makes_its_indexes_anew() {
 fn u7_a_build_with_more_keys_than_memory_is_as_good() {
     run(async {
         let mut node = node().await;
-        node.insert("c", &numbered(300)).await;
+        node.insert_into("c", &numbered(300)).await;
         node.client.admin(doc! { "configureFailPoint": "indexBuildSpills", "mode": "alwaysOn" }).await;
         let compound = doc! { "key": { "a": 1, "b": -1 }, "name": "ab", "unique": true };
         node.ok(create(&[on("b"), compound])).await;
@@ -202,7 +202,7 @@ fn u7_a_build_with_more_keys_than_memory_is_as_good() {
 fn u7_a_build_that_is_killed_leaves_nothing() {
     run(async {
         let mut node = node().await;
-        node.insert("c", &numbered(1000)).await;
+        node.insert_into("c", &numbered(1000)).await;
         // A task takes turns with the build; the test itself is looked at more rarely.
         let data = node.fixture.server.node().data.clone().unwrap();
         let killer = async move {

@@ -10,8 +10,8 @@ async fn rename(node: &mut Node, body: Doc) -> Doc {
 fn u9_collections_are_renamed() {
     run(async {
         let mut node = node().await;
-        node.insert("a", &numbered(5)).await;
-        node.insert("b", &numbered(2)).await;
+        node.insert_into("a", &numbered(5)).await;
+        node.insert_into("b", &numbered(2)).await;
         let ok = rename(&mut node, doc! { "renameCollection": "d.a", "to": "d.x" }).await;
         assert_eq!(number(&ok, "ok"), 1.0, "{ok}");
         assert_eq!(node.names().await, ["b", "x"]);
@@ -31,7 +31,7 @@ fn u9_collections_are_renamed() {
         }
         rename(&mut node, doc! { "renameCollection": "d.x", "to": "d.b", "dropTarget": true }).await;
         assert_eq!(node.names().await, ["b"]);
-        assert_eq!(node.find("b", doc! {}).await.len(), 5);
+        assert_eq!(node.documents_of("b", doc! {}).await.len(), 5);
         let on_other = node.run(doc! { "renameCollection": "d.b", "to": "d.c" }).await;
         assert_eq!(number(&on_other, "code"), 13.0);
     });
@@ -41,7 +41,7 @@ fn u9_collections_are_renamed() {
 fn u9_a_rename_to_another_database_copies_documents_and_indexes() {
     run(async {
         let mut node = node().await;
-        node.insert("a", &numbered(300)).await;
+        node.insert_into("a", &numbered(300)).await;
         node.ok(doc! { "createIndexes": "a", "indexes": [{ "key": { "b": 1 }, "name": "b_1" }] }).await;
         node.ok_on("e", doc! { "create": "z" }).await;
         let taken = rename(&mut node, doc! { "renameCollection": "d.a", "to": "e.z" }).await;
@@ -61,27 +61,30 @@ fn u9_a_rename_to_another_database_copies_documents_and_indexes() {
 fn u9_collections_become_capped() {
     run(async {
         let mut node = node().await;
-        node.insert("c", &numbered(100)).await;
+        node.insert_into("c", &numbered(100)).await;
         node.ok(doc! { "createIndexes": "c", "indexes": [{ "key": { "a": 1 }, "name": "a_1" }] }).await;
         node.ok(doc! { "cloneCollectionAsCapped": "c", "toCollection": "copy", "size": 1000 }).await;
-        let copied = node.find("copy", doc! {}).await;
+        let copied = node.documents_of("copy", doc! {}).await;
         assert!(copied.len() > 5 && copied.len() < 50, "{}", copied.len());
         assert_eq!(number(copied.last().unwrap(), "_id"), 99.0);
         assert_eq!(node.code(doc! { "cloneCollectionAsCapped": "c", "toCollection": "copy", "size": 1000 }).await, 48);
         node.ok(doc! { "convertToCapped": "c", "size": 100_000 }).await;
         assert_eq!(node.options_of("c").await, doc! { "capped": true, "size": 100_000.0 });
-        assert_eq!((node.find("c", doc! {}).await.len(), node.index_names("c").await), (100, vec!["_id_".to_owned()]));
+        assert_eq!(
+            (node.documents_of("c", doc! {}).await.len(), node.index_names("c").await),
+            (100, vec!["_id_".to_owned()])
+        );
         assert_eq!(node.names().await, ["c", "copy"]);
         node.valid("c").await;
         node.error(doc! { "convertToCapped": "c" }, 72, "invalid command spec").await;
         node.error(doc! { "convertToCapped": "x", "size": 10 }, 26, "source collection d.x does not exist").await;
 
         node.ok(doc! { "captrunc": "c", "n": 10 }).await;
-        assert_eq!(number(node.find("c", doc! {}).await.last().unwrap(), "_id"), 90.0);
+        assert_eq!(number(node.documents_of("c", doc! {}).await.last().unwrap(), "_id"), 90.0);
         node.ok(doc! { "captrunc": "c", "n": 1, "inc": true }).await;
-        assert_eq!(number(node.find("c", doc! {}).await.last().unwrap(), "_id"), 89.0);
+        assert_eq!(number(node.documents_of("c", doc! {}).await.last().unwrap(), "_id"), 89.0);
         node.ok(doc! { "emptycapped": "c" }).await;
-        assert!(node.find("c", doc! {}).await.is_empty());
+        assert!(node.documents_of("c", doc! {}).await.is_empty());
         node.valid("c").await;
         node.ok(doc! { "create": "plain" }).await;
         assert_eq!(node.code(doc! { "emptycapped": "plain" }).await, 20);

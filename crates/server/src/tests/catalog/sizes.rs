@@ -8,7 +8,7 @@ fn u18_sizes_are_told() {
         let mut node = node().await;
         let documents = numbered(20);
         let bytes: usize = documents.iter().map(Doc::size_bytes).sum();
-        node.insert("c", &documents).await;
+        node.insert_into("c", &documents).await;
         node.ok(doc! { "createIndexes": "c", "indexes": [{ "key": { "a": 1 }, "name": "a_1" }] }).await;
         node.ok(doc! { "create": "v", "viewOn": "c" }).await;
         let stats = node.ok(doc! { "collStats": "c" }).await;
@@ -50,13 +50,13 @@ fn u18_sizes_are_told() {
 fn u18_stages_tell_of_collections_and_indexes() {
     run(async {
         let mut node = node().await;
-        node.insert("c", &numbered(20)).await;
+        node.insert_into("c", &numbered(20)).await;
         node.ok(doc! { "createIndexes": "c", "indexes": [{ "key": { "a": 1 }, "name": "a_1" }] }).await;
         node.ok(doc! { "create": "v", "viewOn": "c" }).await;
         let ask = |target: &str, stage: Doc| doc! { "aggregate": target, "pipeline": [stage], "cursor": {} };
         assert_eq!(node.code(ask("v", doc! { "$collStats": { "storageStats": {} } })).await, 166);
 
-        node.find("c", doc! { "a": 3 }).await;
+        node.documents_of("c", doc! { "a": 3 }).await;
         let reply = node.ok(ask("c", doc! { "$indexStats": {} })).await;
         let indexes = batch(&reply, "firstBatch");
         assert_eq!(indexes.iter().map(|index| text(index, "name")).collect::<Vec<_>>(), ["_id_", "a_1"]);
@@ -92,7 +92,7 @@ fn u18_databases_are_listed() {
 fn u18_validate_tells_what_it_has_seen() {
     run(async {
         let mut node = node().await;
-        node.insert("c", &numbered(7)).await;
+        node.insert_into("c", &numbered(7)).await;
         let reply = node.valid("c").await;
         assert_eq!((text(&reply, "ns"), reply.get("nrecords")), ("d.c".into(), Some(Value::Int64(7))));
         assert_eq!(part(&reply, "indexDetails"), doc! { "_id_": { "valid": true } });

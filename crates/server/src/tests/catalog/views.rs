@@ -6,7 +6,7 @@ use super::*;
 fn u9_views_are_created_changed_and_dropped() {
     run(async {
         let mut node = node().await;
-        node.insert("c", &numbered(10)).await;
+        node.insert_into("c", &numbered(10)).await;
         node.ok(doc! { "create": "v", "viewOn": "c", "pipeline": [{ "$match": { "a": 1 } }] }).await;
         node.ok(doc! { "create": "v", "viewOn": "c", "pipeline": [{ "$match": { "a": 1 } }] }).await;
         assert_eq!(node.names().await, ["c", "system.views", "v"]);
@@ -28,7 +28,7 @@ fn u9_views_are_created_changed_and_dropped() {
         let dropped = node.ok(doc! { "drop": "v" }).await;
         assert!(text(&dropped, "ns") == "d.v" && dropped.get("nIndexesWas").is_none());
         assert_eq!(node.names().await, ["c", "system.views"]);
-        assert!(node.find("system.views", doc! {}).await.is_empty());
+        assert!(node.documents_of("system.views", doc! {}).await.is_empty());
         node.valid("system.views").await;
     });
 }
