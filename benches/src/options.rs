@@ -1,7 +1,7 @@
 //! The command line.
 
 use crate::peers::System;
-use crate::server::ServerOptions;
+use crate::server::{ScaleOptions, ServerOptions};
 use clap::{Args, Parser, Subcommand};
 use std::path::PathBuf;
 
@@ -23,6 +23,8 @@ pub enum Command {
     Recovery(RecoveryOptions),
     /// A load for our server and for PostgreSQL.
     Server(ServerOptions),
+    /// Many connections and many collections on our server.
+    Scale(ScaleOptions),
     /// One system's part of a benchmark; started by the others.
     #[command(hide = true)]
     Child(ChildOptions),

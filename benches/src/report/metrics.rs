@@ -80,9 +80,28 @@ pub static RECOVERY_METRICS: &[Metric] = &[
     metric("bare_memory", "  memory of the process before", "bytes"),
 ];
 
+/// `./bench scale`.
+pub static SCALE_METRICS: &[Metric] = &[
+    metric("start", "start until the first hello", "s"),
+    metric("rest_memory", "memory at rest", "bytes"),
+    metric("idle_connections", "connections at rest", "connections"),
+    metric("idle_connections_memory", "  memory with them", "bytes"),
+    metric("create_first", "create with 3 indexes, server all but empty", "us"),
+    metric("create_last", "  with all collections", "us"),
+    metric("create_growth", "  growth", "ratio"),
+    metric("read_first", "point read, server all but empty", "us"),
+    metric("read_last", "  with all collections", "us"),
+    metric("read_growth", "  growth", "ratio"),
+    metric("list_collections", "listCollections", "ms"),
+    metric("list_names", "  names only", "ms"),
+    metric("collections_memory", "memory with all collections", "bytes"),
+    metric("stop", "stop", "s"),
+];
+
 /// The unit of a metric; empty for one that is in no list.
 pub fn unit(name: &str) -> &'static str {
-    let named = |name: &str| METRICS.iter().chain(RECOVERY_METRICS).find(|metric| metric.name == name);
+    let named =
+        |name: &str| METRICS.iter().chain(RECOVERY_METRICS).chain(SCALE_METRICS).find(|metric| metric.name == name);
     let found = named(name).or_else(|| named(name.strip_suffix(LATER)?));
     found.map_or("", |metric| metric.unit)
 }

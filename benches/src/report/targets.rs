@@ -96,6 +96,16 @@ pub static RECOVERY_TARGETS: &[Target] = &[
     at_most("idle_memory", Bound::Value(20e6), "idle memory <= 20 MB"),
 ];
 
+/// `./bench scale`.
+pub static SCALE_TARGETS: &[Target] = &[
+    at_most("start", Bound::Value(0.3), "start in <= 0.3 s"),
+    at_most("rest_memory", Bound::Value(50e6), "at rest <= 50 MB"),
+    at_most("idle_connections_memory", Bound::Value(100e6), "5,000 connections at rest <= 100 MB"),
+    at_most("create_growth", Bound::Value(1.5), "create with 10,000 collections <= 1.5 x"),
+    at_most("read_growth", Bound::Value(1.5), "point read with 10,000 collections <= 1.5 x"),
+    at_most("list_collections", Bound::Value(50.0), "listing 10,000 collections in <= 50 ms"),
+];
+
 impl Bound {
     /// The value to be held against; none where a peer is missing.
     fn limit(&self, figures: &Figures, metric: &str, side: Side) -> Option<f64> {
@@ -143,7 +153,7 @@ mod tests {
 
     #[test]
     fn targets_name_known_metrics() {
-        for target in ENGINE_TARGETS.iter().chain(RECOVERY_TARGETS) {
+        for target in ENGINE_TARGETS.iter().chain(RECOVERY_TARGETS).chain(SCALE_TARGETS) {
             assert_ne!(crate::report::metrics::unit(target.metric), "", "{}", target.metric);
         }
     }

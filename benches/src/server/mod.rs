@@ -18,12 +18,14 @@ mod phase;
 mod processes;
 mod report;
 mod run;
+mod scale;
 mod skew;
 #[cfg(test)]
 mod tests;
 mod workloads;
 
 pub use options::ServerOptions;
+pub use scale::{ScaleOptions, run as run_scale};
 
 use crate::Error;
 use crate::children::remove_folder;

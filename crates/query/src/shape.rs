@@ -45,6 +45,7 @@ fn write_node(node: &Node, out: &mut String) {
         Node::AlwaysTrue => out.push_str("at"),
         Node::AlwaysFalse => out.push_str("af"),
         Node::Expr(_) => out.push_str("xp"),
+        Node::Schema(_) => out.push_str("js"),
         Node::Leaf(leaf) => {
             let _ = write!(out, "{}:", leaf.path);
             write_predicate(&leaf.predicate, out);

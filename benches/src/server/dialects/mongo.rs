@@ -29,7 +29,8 @@ impl Mongo {
         Mongo { request_id: 0, orders }
     }
 
-    fn command(&mut self, database: &str, fill: impl FnOnce(&mut DocBuilder)) -> Vec<u8> {
+    /// The bytes of one command.
+    pub fn command(&mut self, database: &str, fill: impl FnOnce(&mut DocBuilder)) -> Vec<u8> {
         let mut out = Vec::new();
         self.message(&mut out, |body| {
             fill(body);

@@ -43,6 +43,7 @@ impl<'e> Evaluation<'e> {
             Node::AlwaysTrue => true,
             Node::AlwaysFalse => false,
             Node::Expr(expression) => self.expr(expression, doc),
+            Node::Schema(schema) => schema.matches(doc),
         }
     }
 

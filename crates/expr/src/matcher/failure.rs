@@ -6,6 +6,7 @@
 
 use super::MatchExpression;
 use super::parse::is_operator_document;
+use super::schema::{Schema, fulfilled};
 use crate::{Expression, ParseContext};
 use bstr::{BStr, ByteSlice};
 use pando_base::{Error, Result};
@@ -121,6 +122,13 @@ impl Why<'_> {
             (b"$and" | b"$or", Value::Array(filters)) => self.branches(element.name, filters, inverted, inverted),
             (b"$nor", Value::Array(filters)) => self.branches(element.name, filters, inverted, !inverted),
             (b"$expr", expression) => self.expression(expression, inverted),
+            (b"$jsonSchema", Value::Document(schema)) => {
+                let schema = Schema::parse(schema, self.context)?;
+                match inverted {
+                    true => Ok(schema.matches(self.document).then(|| fulfilled(&schema))),
+                    false => Ok(schema.explain(self.document)),
+                }
+            }
             _ => {
                 let filter = doc! { (element.name): element.value };
                 if self.is_silent(&filter, inverted)? {

@@ -17,6 +17,7 @@ mod failure;
 mod node;
 mod optimize;
 mod parse;
+mod schema;
 mod serialize;
 mod type_set;
 
@@ -28,6 +29,7 @@ pub use comparison::{Comparison, ComparisonOperator, InList};
 pub use details::MatchDetails;
 pub use failure::explain_failure;
 pub use node::{Leaf, Modulo, Node, Predicate};
+pub use schema::Schema;
 pub use type_set::TypeSet;
 
 pub(crate) use evaluate::Evaluation;

@@ -1,6 +1,6 @@
 //! The tree of a filter.
 
-use super::{Bits, Comparison, InList, TypeSet};
+use super::{Bits, Comparison, InList, Schema, TypeSet};
 use crate::{Expression, Regex};
 use pando_doc::FieldPath;
 
@@ -23,6 +23,8 @@ pub enum Node {
     Leaf(Leaf),
     /// `$expr`.
     Expr(Box<Expression>),
+    /// `$jsonSchema`.
+    Schema(Box<Schema>),
 }
 
 /// A condition on what a path leads to.

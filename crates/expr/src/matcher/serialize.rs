@@ -23,6 +23,7 @@ fn write_node(node: &Node, builder: &mut DocBuilder) {
             builder.document(leaf.path.text(), |operators| write_predicate(&leaf.predicate, operators));
         }
         Node::Expr(expression) => builder.append("$expr", expression.to_value().view()),
+        Node::Schema(schema) => builder.append("$jsonSchema", schema.source()),
     }
 }
 

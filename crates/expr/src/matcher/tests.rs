@@ -187,3 +187,48 @@ proptest! {
         prop_assert_eq!(parse(&shown).matches(doc.view()), optimized.matches(doc.view()), "{}", shown);
     }
 }
+
+#[test]
+fn u9_failed_schemas_tell_which_rules_are_broken() {
+    let schema = doc! {
+        "title": "people",
+        "required": ["name", "age"],
+        "properties": {
+            "age": { "bsonType": "int", "minimum": 0, "description": "in years" },
+            "tags": { "items": { "bsonType": "string" } },
+        },
+    };
+    let told = why(doc! { "$jsonSchema": &schema }, doc! { "age": -1, "tags": ["a", 2] });
+    let age = doc! {
+        "operatorName": "minimum", "specifiedAs": { "minimum": 0 }, "reason": "comparison failed",
+        "consideredValue": -1,
+    };
+    let tag = doc! {
+        "operatorName": "bsonType", "specifiedAs": { "bsonType": "string" }, "reason": "type did not match",
+        "consideredValue": 2, "consideredType": "int",
+    };
+    let tags = doc! {
+        "operatorName": "items", "reason": "At least one item did not match the sub-schema", "itemIndex": 1,
+        "details": [tag],
+    };
+    let required = doc! {
+        "operatorName": "required", "specifiedAs": { "required": ["name", "age"] }, "missingProperties": ["name"],
+    };
+    let properties = doc! {
+        "operatorName": "properties",
+        "propertiesNotSatisfied": [
+            { "propertyName": "age", "description": "in years", "details": [age] },
+            { "propertyName": "tags", "details": [tags] },
+        ],
+    };
+    let expected = doc! {
+        "operatorName": "$jsonSchema", "title": "people", "schemaRulesNotSatisfied": [required, properties],
+    };
+    assert_eq!(told, expected);
+    let negated = why(doc! { "$nor": [{ "$jsonSchema": { "required": ["a"] } }] }, doc! { "a": 1 });
+    let reason = "schema matched";
+    let details = doc! {
+        "operatorName": "$jsonSchema", "specifiedAs": { "$jsonSchema": { "required": ["a"] } }, "reason": reason,
+    };
+    assert_eq!(negated, doc! { "operatorName": "$nor", "clausesSatisfied": [{ "index": 0, "details": details }] });
+}

@@ -1,8 +1,8 @@
-//! Operators on the whole document: `$and`, `$or`, `$nor`, `$expr`, `$comment` and the constants.
+//! Operators on the whole document: `$and`, `$or`, `$nor`, `$expr`, `$jsonSchema`, `$comment` and the constants.
 
 use super::{Level, Parser, not_built};
 use crate::Expression;
-use crate::matcher::Node;
+use crate::matcher::{Node, Schema};
 use pando_base::{Error, ErrorCode, Result};
 use pando_doc::{Element, FieldPath, Value};
 
@@ -25,7 +25,7 @@ impl Parser<'_> {
             }
             "$text" => return Err(self.special(level, self.context.features.text, "$text")),
             "$where" => return Err(self.special(level, self.context.features.javascript, "$where")),
-            "$jsonSchema" => return Err(self.json_schema(element)),
+            "$jsonSchema" => self.json_schema(element)?,
             "$sampleRate" => return Err(not_built("$sampleRate")),
             _ => {
                 let hint =
@@ -68,14 +68,14 @@ impl Parser<'_> {
         if is_allowed { not_built(name) } else { Error::bad_value(format!("{name} is not allowed in this context")) }
     }
 
-    fn json_schema(&self, element: Element<'_>) -> Error {
+    fn json_schema(&self, element: Element<'_>) -> Result<Node> {
         if !self.context.features.json_schema {
             let reason = "$jsonSchema is not allowed in this context";
-            return Error::new(ErrorCode::QueryFeatureNotAllowed, reason);
+            return Err(Error::new(ErrorCode::QueryFeatureNotAllowed, reason));
         }
         match element.value {
-            Value::Document(_) => not_built("$jsonSchema"),
-            _ => Error::type_mismatch("$jsonSchema must be an object"),
+            Value::Document(schema) => Ok(Node::Schema(Box::new(Schema::parse(schema, self.context)?))),
+            _ => Err(Error::type_mismatch("$jsonSchema must be an object")),
         }
     }
 }
