@@ -205,4 +205,7 @@ tables! {
     u6_strings, "strings";
     u6_convert, "convert";
     u6_dates, "dates";
+    u6_date_from_parts, "date_from_parts";
+    u6_date_arithmetic, "date_arithmetic";
+    u6_date_texts, "date_texts";
 }

@@ -1,9 +1,10 @@
 //! Conversions to numbers and dates.
 
 use super::convert::{failure, parse_text, unsupported};
+use super::date::{Zone, parse_date};
 use bstr::BStr;
 use pando_base::{Error, Result};
-use pando_doc::{Decimal128, Number, OwnedValue, Rounding, Value, ValueType, parse_iso_8601};
+use pando_doc::{Decimal128, Number, OwnedValue, Rounding, Value, ValueType};
 
 fn unparsable(text: &BStr, why: &str) -> Error {
     failure(format!("Failed to parse number '{text}' in $convert with no onError value: {why}"))
@@ -142,15 +143,8 @@ pub(super) fn to_date(value: Value<'_>) -> Result<OwnedValue> {
         }
         Value::ObjectId(id) => i64::from(id.seconds()) * 1000,
         Value::Timestamp(timestamp) => i64::from(timestamp.seconds()) * 1000,
-        Value::String(text) => parse_date(text)
-            .ok_or_else(|| failure(format!("Error parsing date string '{text}'; 0: Unexpected character")))?,
+        Value::String(text) => parse_date(text, &Zone::Utc)
+            .map_err(|error| failure(format!("{} in $convert with no onError value", error.reason())))?,
         value => return Err(unsupported(value, ValueType::DateTime)),
     }))
-}
-
-/// ISO 8601, also a day alone or without a zone, which then is UTC.
-pub(super) fn parse_date(text: &BStr) -> Option<i64> {
-    let plain = parse_text(text)?.trim();
-    let whole = if plain.len() <= 10 { format!("{plain}T00:00:00Z") } else { plain.replacen(' ', "T", 1) };
-    parse_iso_8601(&whole).or_else(|| parse_iso_8601(&format!("{whole}Z")))
 }

@@ -35,6 +35,7 @@ pub(crate) mod sort;
 mod string;
 mod string_search;
 mod text;
+mod timestamp;
 mod tree;
 mod trigonometry;
 mod variables;
@@ -43,6 +44,7 @@ mod variables;
 mod tests;
 
 pub(crate) use convert::coerce_to_string;
+pub use date::{TimeUnit, add_to_date, date_difference};
 pub use evaluate::{Environment, Scope};
 pub(crate) use object::merge_into;
 pub use operand::Operand;

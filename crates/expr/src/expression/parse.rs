@@ -130,14 +130,20 @@ impl<'c> Parser<'c> {
         for field in doc.elements() {
             let place = arguments.iter().position(|argument| field.name == argument.name);
             let Some(place) = place.and_then(|place| operands.get_mut(place)) else {
-                let reason = format!("{name} found an unknown argument: {}", field.name);
+                let reason = match name.starts_with("$date") {
+                    true => format!("Unrecognized argument to {name}: {}", field.name),
+                    false => format!("{name} found an unknown argument: {}", field.name),
+                };
                 return Err(Error::location(function.unknown, reason));
             };
             *place = Some(self.operand(field.value)?);
         }
         for (argument, operand) in arguments.iter().zip(&operands) {
             if let (Some(code), None) = (argument.required, operand) {
-                let reason = format!("{name} requires '{}' to be specified", argument.name);
+                let reason = match name.starts_with("$date") {
+                    true => format!("Missing '{}' parameter to {name}", argument.name),
+                    false => format!("{name} requires '{}' to be specified", argument.name),
+                };
                 return Err(Error::location(code, reason));
             }
         }

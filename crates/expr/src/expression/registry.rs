@@ -5,7 +5,7 @@ use super::function::{Argument, Arity, Evaluate, EvaluateNamed, Function, NamedF
 use super::parse::ParseSpecial;
 use super::{
     arithmetic, array, array_make, bitwise, boolean, comparison, date, misc, object, random, regex, set, string,
-    string_search, trigonometry,
+    string_search, timestamp, trigonometry,
 };
 use crate::accumulator;
 
@@ -213,20 +213,26 @@ pub(super) fn find(name: &str) -> Option<Entry> {
 
 /// Operators on dates. A part is taken of a date alone or of `{date, timezone}`.
 fn find_date(name: &str) -> Option<Entry> {
+    macro_rules! part {
+        ($name:literal, $evaluate:path) => {
+            Entry::Special(|parser, element| date::parse_part(parser, element, $name, $evaluate))
+        };
+    }
     Some(match name {
-        "$year" => Entry::Special(|parser, element| date_part(parser, element, date::year)),
-        "$month" => Entry::Special(|parser, element| date_part(parser, element, date::month)),
-        "$dayOfMonth" => Entry::Special(|parser, element| date_part(parser, element, date::day_of_month)),
-        "$hour" => Entry::Special(|parser, element| date_part(parser, element, date::hour)),
-        "$minute" => Entry::Special(|parser, element| date_part(parser, element, date::minute)),
-        "$second" => Entry::Special(|parser, element| date_part(parser, element, date::second)),
-        "$millisecond" => Entry::Special(|parser, element| date_part(parser, element, date::millisecond)),
-        "$dayOfYear" => Entry::Special(|parser, element| date_part(parser, element, date::day_of_year)),
-        "$dayOfWeek" => Entry::Special(|parser, element| date_part(parser, element, date::day_of_week)),
-        "$week" => Entry::Special(|parser, element| date_part(parser, element, date::week)),
-        "$isoWeek" => Entry::Special(|parser, element| date_part(parser, element, date::iso_week)),
-        "$isoWeekYear" => Entry::Special(|parser, element| date_part(parser, element, date::iso_week_year)),
-        "$isoDayOfWeek" => Entry::Special(|parser, element| date_part(parser, element, date::iso_day_of_week)),
+        "$year" => part!("$year", date::year),
+        "$month" => part!("$month", date::month),
+        "$dayOfMonth" => part!("$dayOfMonth", date::day_of_month),
+        "$hour" => part!("$hour", date::hour),
+        "$minute" => part!("$minute", date::minute),
+        "$second" => part!("$second", date::second),
+        "$millisecond" => part!("$millisecond", date::millisecond),
+        "$dayOfYear" => part!("$dayOfYear", date::number_in_year),
+        "$dayOfWeek" => part!("$dayOfWeek", date::day_of_week),
+        "$week" => part!("$week", date::week_of_year),
+        "$isoWeek" => part!("$isoWeek", date::iso_week_of_year),
+        "$isoWeekYear" => part!("$isoWeekYear", date::iso_week_year),
+        "$isoDayOfWeek" => part!("$isoDayOfWeek", date::iso_day_of_week),
+        "$dateFromParts" => Entry::Special(date::parse_from_parts),
         "$dateToParts" => {
             const PARTS: &[Argument] = &[needed("date", 40522), optional("timezone"), optional("iso8601")];
             named("$dateToParts", PARTS, (40524, 40520), date::date_to_parts)
@@ -237,8 +243,13 @@ fn find_date(name: &str) -> Option<Entry> {
             named("$dateToString", STRING, (18629, 18534), date::date_to_string)
         }
         "$dateFromString" => {
-            const STRING: &[Argument] =
-                &[needed("dateString", 40542), optional("timezone"), optional("onNull"), optional("onError")];
+            const STRING: &[Argument] = &[
+                needed("dateString", 40542),
+                optional("timezone"),
+                optional("format"),
+                optional("onNull"),
+                optional("onError"),
+            ];
             named("$dateFromString", STRING, (40540, 40541), date::date_from_string)
         }
         "$dateAdd" => named("$dateAdd", DATE_ADD, (5166400, 5166401), date::date_add),
@@ -253,14 +264,18 @@ fn find_date(name: &str) -> Option<Entry> {
             ];
             named("$dateDiff", DIFF, (5166301, 5166302), date::date_diff)
         }
+        "$dateTrunc" => {
+            const TRUNC: &[Argument] = &[
+                needed("date", 5439009),
+                needed("unit", 5439010),
+                optional("binSize"),
+                optional("timezone"),
+                optional("startOfWeek"),
+            ];
+            named("$dateTrunc", TRUNC, (5439007, 5439008), date::date_trunc)
+        }
+        "$tsSecond" => call("$tsSecond", Arity::Exactly(1), timestamp::second),
+        "$tsIncrement" => call("$tsIncrement", Arity::Exactly(1), timestamp::increment),
         _ => return None,
     })
-}
-
-fn date_part(
-    parser: &mut super::parse::Parser<'_>,
-    element: pando_doc::Element<'_>,
-    evaluate: EvaluateNamed,
-) -> pando_base::Result<super::Node> {
-    date::parse_part(parser, element, evaluate)
 }
