@@ -10,7 +10,7 @@ mod ranked;
 mod state;
 mod sum;
 
-pub use parse::parse_accumulator;
+pub use parse::{parse_accumulator, unary_accumulator};
 pub use state::{Accumulator, AccumulatorKind};
 
 pub(crate) use of_operands::{

@@ -10,7 +10,36 @@ pub fn parse_accumulator(
     element: Element<'_>,
     context: &ParseContext,
 ) -> Result<(AccumulatorKind, Expression, Option<Expression>)> {
-    let kind = match &**element.name {
+    if let Some(kind) = unary_accumulator(element.name) {
+        if matches!(element.value, Value::Array(_)) {
+            let reason = format!("The {} accumulator is a unary operator", element.name);
+            return Err(Error::location(40237, reason));
+        }
+        return Ok((kind, Expression::parse(element.value, context)?.optimize()?, None));
+    }
+    match &**element.name {
+        b"$count" => {
+            if !matches!(element.value, Value::Document(doc) if doc.is_empty()) {
+                let reason = "$count takes no arguments, i.e. $count:{}";
+                return Err(Error::new(ErrorCode::TypeMismatch, reason));
+            }
+            Ok((AccumulatorKind::Count, Expression::constant(OwnedValue::Int32(1)), None))
+        }
+        b"$firstN" => with_count(AccumulatorKind::FirstN, element, context),
+        b"$lastN" => with_count(AccumulatorKind::LastN, element, context),
+        b"$minN" => with_count(AccumulatorKind::MinN, element, context),
+        b"$maxN" => with_count(AccumulatorKind::MaxN, element, context),
+        b"$top" => by_pattern(element, false, true, context),
+        b"$bottom" => by_pattern(element, true, true, context),
+        b"$topN" => by_pattern(element, false, false, context),
+        b"$bottomN" => by_pattern(element, true, false, context),
+        _ => Err(Error::location(15952, format!("unknown group operator '{}'", element.name))),
+    }
+}
+
+/// The accumulators that take one expression.
+pub fn unary_accumulator(name: &[u8]) -> Option<AccumulatorKind> {
+    Some(match name {
         b"$sum" => AccumulatorKind::Sum,
         b"$avg" => AccumulatorKind::Avg,
         b"$min" => AccumulatorKind::Min,
@@ -22,30 +51,8 @@ pub fn parse_accumulator(
         b"$mergeObjects" => AccumulatorKind::MergeObjects,
         b"$stdDevPop" => AccumulatorKind::StdDevPop,
         b"$stdDevSamp" => AccumulatorKind::StdDevSamp,
-        b"$count" => {
-            if !matches!(element.value, Value::Document(doc) if doc.is_empty()) {
-                let reason = "$count takes no arguments, i.e. $count:{}";
-                return Err(Error::new(ErrorCode::TypeMismatch, reason));
-            }
-            return Ok((AccumulatorKind::Count, Expression::constant(OwnedValue::Int32(1)), None));
-        }
-        b"$firstN" => return with_count(AccumulatorKind::FirstN, element, context),
-        b"$lastN" => return with_count(AccumulatorKind::LastN, element, context),
-        b"$minN" => return with_count(AccumulatorKind::MinN, element, context),
-        b"$maxN" => return with_count(AccumulatorKind::MaxN, element, context),
-        b"$top" => return by_pattern(element, false, true, context),
-        b"$bottom" => return by_pattern(element, true, true, context),
-        b"$topN" => return by_pattern(element, false, false, context),
-        b"$bottomN" => return by_pattern(element, true, false, context),
-        _ => {
-            return Err(Error::location(15952, format!("unknown group operator '{}'", element.name)));
-        }
-    };
-    if matches!(element.value, Value::Array(_)) {
-        let reason = format!("The {} accumulator is a unary operator", element.name);
-        return Err(Error::location(40237, reason));
-    }
-    Ok((kind, Expression::parse(element.value, context)?, None))
+        _ => return None,
+    })
 }
 
 fn operands<'a>(element: Element<'a>, code: i32) -> Result<DocRef<'a>> {
@@ -66,7 +73,7 @@ fn with_count(
     let (mut count, mut input) = (None, None);
     for field in operands(element, 5787900)?.elements() {
         match &**field.name {
-            b"n" => count = Some(Expression::parse(field.value, context)?),
+            b"n" => count = Some(Expression::parse(field.value, context)?.optimize()?),
             b"input" => input = Some(Expression::parse(field.value, context)?),
             _ => {
                 let reason = format!("Unknown argument for '{}' operator: {}", element.name, field.name);

@@ -1,8 +1,9 @@
 //! Reading pipelines: the table of stages.
 
 use super::stages::{
-    add_fields, count, documents, facet, group, limit, lookup, match_stage, output, project, redact, replace_root,
-    sample, skip, sort, sort_by_count, union_with, unset, unwind,
+    add_fields, bucket, bucket_auto, count, densify, documents, facet, fill, graph_lookup, group, limit, lookup,
+    match_stage, output, project, redact, replace_root, sample, skip, sort, sort_by_count, union_with, unset, unwind,
+    window,
 };
 use super::{DocumentSource, SharedStage};
 use pando_base::{Error, ErrorCode, Namespace, Result};
@@ -54,7 +55,8 @@ pub fn parse_pipeline(stages: &[Doc], parser: &PipelineParser) -> Result<Vec<Sha
     Ok(parsed)
 }
 
-fn parse_stage(stage: DocRef<'_>, parser: &PipelineParser) -> Result<Vec<SharedStage>> {
+/// Reads one stage, which may become several.
+pub(super) fn parse_stage(stage: DocRef<'_>, parser: &PipelineParser) -> Result<Vec<SharedStage>> {
     let only = stage.first().filter(|_| stage.field_count() == 1);
     let Some(element) = only else {
         let reason = "A pipeline stage specification object must contain exactly one field.";
@@ -78,6 +80,12 @@ fn parse_stage(stage: DocRef<'_>, parser: &PipelineParser) -> Result<Vec<SharedS
         b"$replaceRoot" => one(replace_root::parse_root(element.value, context)),
         b"$replaceWith" => one(replace_root::parse_with(element.value, context)),
         b"$lookup" => one(lookup::parse(element.value, parser)),
+        b"$graphLookup" => one(graph_lookup::parse(element.value, parser)),
+        b"$bucket" => bucket::parse(element.value, parser),
+        b"$bucketAuto" => one(bucket_auto::parse(element.value, parser)),
+        b"$setWindowFields" => window::parse(element.value, parser),
+        b"$densify" => densify::parse(element.value, parser),
+        b"$fill" => fill::parse(element.value, parser),
         b"$facet" => one(facet::parse(element.value, parser)),
         b"$sample" => one(sample::parse(element.value)),
         b"$unionWith" => one(union_with::parse(element.value, parser)),

@@ -6,7 +6,7 @@ use crate::request::AggregateRequest;
 use pando_base::Result;
 use pando_doc::{Doc, doc};
 
-fn run(fixture: &Fixture, pipeline: Vec<Doc>) -> Result<Vec<Doc>> {
+pub(super) fn run(fixture: &Fixture, pipeline: Vec<Doc>) -> Result<Vec<Doc>> {
     let mut operation = fixture.operation();
     let request = AggregateRequest::new(fixture.namespace.clone(), pipeline);
     let mut aggregation = fixture.engine.aggregate(&mut operation, &request, None)?;

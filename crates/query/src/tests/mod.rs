@@ -7,6 +7,7 @@ mod concurrent;
 mod explain;
 mod find;
 mod generate;
+mod golden;
 mod random;
 pub(crate) mod support;
 mod tailable;

@@ -120,6 +120,18 @@ impl Fixture {
     }
 
     pub(crate) fn try_insert(&self, documents: &[Doc]) -> Result<()> {
+        self.insert_into(&self.collection(), documents)
+    }
+
+    /// Another collection with documents.
+    pub(crate) fn create_with(&self, name: &str, documents: &[Doc]) {
+        let namespace = self.namespace.sibling(name).unwrap();
+        self.create(&namespace, CollectionOptions::default());
+        let collection = Arc::clone(self.catalog.latest().collection(&namespace).unwrap());
+        self.insert_into(&collection, documents).unwrap();
+    }
+
+    fn insert_into(&self, collection: &Arc<Collection>, documents: &[Doc]) -> Result<()> {
         let mut operation = self.operation();
         let mut inserts = Vec::new();
         for document in documents {
@@ -128,7 +140,7 @@ impl Fixture {
             inserts.push(InsertDocument { document, statement_ids: pando_oplog::StatementIds::None });
         }
         let options = InsertOptions::default();
-        now(self.engine.insert(&mut operation, &self.collection(), &inserts, true, options)).into_iter().collect()
+        now(self.engine.insert(&mut operation, collection, &inserts, true, options)).into_iter().collect()
     }
 
     pub(crate) fn request(&self, filter: Doc) -> FindRequest {

@@ -12,11 +12,11 @@ use std::sync::Arc;
 
 /// One field of the result.
 #[derive(Debug)]
-struct GroupField {
-    name: String,
-    kind: AccumulatorKind,
-    input: Expression,
-    count: Option<Expression>,
+pub(super) struct GroupField {
+    pub(super) name: String,
+    pub(super) kind: AccumulatorKind,
+    pub(super) input: Expression,
+    pub(super) count: Option<Expression>,
 }
 
 struct Group {
@@ -63,7 +63,8 @@ fn parse_id(value: Value<'_>, parser: &PipelineParser) -> Result<Expression> {
     Expression::parse(value, &parser.context)?.optimize()
 }
 
-fn parse_field(element: pando_doc::Element<'_>, parser: &PipelineParser) -> Result<GroupField> {
+/// Reads `name: {$accumulator: input}`.
+pub(super) fn parse_field(element: pando_doc::Element<'_>, parser: &PipelineParser) -> Result<GroupField> {
     let name = element.name.to_string();
     if name.contains('.') {
         return Err(Error::location(40235, format!("The field name '{name}' cannot contain '.'")));
@@ -142,7 +143,8 @@ impl GroupSource {
             let mut builder = DocBuilder::new();
             builder.append("_id", id);
             for (field, accumulator) in self.group.fields.iter().zip(accumulators) {
-                builder.append_some(&field.name, accumulator.result());
+                // What is missing is null here.
+                builder.append(&field.name, accumulator.result().unwrap_or(OwnedValue::Null));
             }
             builder.finish()
         };

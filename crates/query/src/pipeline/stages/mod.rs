@@ -1,13 +1,21 @@
 //! The stages, one file each.
 
 pub(super) mod add_fields;
+pub(super) mod bucket;
+pub(super) mod bucket_auto;
 pub(super) mod count;
+pub(super) mod densify;
 pub(super) mod documents;
 pub(super) mod facet;
+pub(super) mod fill;
+mod granularity;
+pub(super) mod graph_lookup;
 pub(super) mod group;
 pub(super) mod limit;
 pub(super) mod lookup;
 pub(super) mod match_stage;
+mod options;
+mod ordering;
 pub(super) mod output;
 pub(super) mod project;
 pub(super) mod redact;
@@ -20,3 +28,4 @@ pub(super) mod transform;
 pub(super) mod union_with;
 pub(super) mod unset;
 pub(super) mod unwind;
+pub(super) mod window;

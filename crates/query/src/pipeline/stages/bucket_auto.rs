@@ -1,0 +1,313 @@
+//! `$bucketAuto`: documents in a given number of ranges of about the same size.
+
+use super::granularity::Granularity;
+use super::group::{GroupField, parse_field};
+use super::ordering;
+use crate::pipeline::source::pass_on_to_source;
+use crate::pipeline::{DocumentSource, PipelineContext, PipelineParser, Pulled, ShardSplit, SharedStage, StageSpec};
+use pando_base::{Error, ErrorCode, Result};
+use pando_doc::{Doc, DocBuilder, DocRef, Number, OwnedValue, Value, compare_with, doc};
+use pando_expr::{Accumulator, Expression, SharedCollator};
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+struct BucketAuto {
+    group_by: Expression,
+    buckets: i32,
+    fields: Vec<GroupField>,
+    granularity: Option<Granularity>,
+    specification: Doc,
+    collator: Option<SharedCollator>,
+    memory_bytes_max: u64,
+}
+
+#[derive(Clone)]
+struct BucketAutoSpec(Arc<BucketAuto>);
+
+impl std::fmt::Debug for BucketAutoSpec {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}", self.0.specification)
+    }
+}
+
+/// Reads it.
+pub(in crate::pipeline) fn parse(value: Value<'_>, parser: &PipelineParser) -> Result<SharedStage> {
+    let Value::Document(options) = value else {
+        let reason = format!("The argument to $bucketAuto must be an object, but found type: {}", value.value_type());
+        return Err(Error::location(40240, reason));
+    };
+    let (mut group_by, mut buckets, mut granularity) = (None, None, None);
+    let mut fields = Vec::new();
+    for option in options.elements() {
+        match (&**option.name, option.value) {
+            (b"groupBy", value) => group_by = Some(parse_group_by(value, parser)?),
+            (b"buckets", value) => buckets = Some(parse_buckets(value)?),
+            (b"output", Value::Document(output)) => {
+                fields = output.elements().map(|field| parse_field(field, parser)).collect::<Result<Vec<_>>>()?;
+            }
+            (b"output", other) => {
+                let reason =
+                    format!("The $bucketAuto 'output' field must be an object, but found type: {}", other.value_type());
+                return Err(Error::location(40244, reason));
+            }
+            (b"granularity", Value::String(name)) => granularity = Some(Granularity::parse(&name.to_string())?),
+            (b"granularity", other) => {
+                let reason = format!(
+                    "The $bucketAuto 'granularity' field must be a string, but found type: {}",
+                    other.value_type()
+                );
+                return Err(Error::location(40261, reason));
+            }
+            _ => return Err(Error::location(40245, format!("Unrecognized option to $bucketAuto: {}", option.name))),
+        }
+    }
+    let (Some(group_by), Some(buckets)) = (group_by, buckets) else {
+        return Err(Error::location(40246, "$bucketAuto requires 'groupBy' and 'buckets' to be specified"));
+    };
+    if buckets <= 0 {
+        let reason = format!("The $bucketAuto 'buckets' field must be greater than 0, but found: {buckets}");
+        return Err(Error::location(40243, reason));
+    }
+    if fields.is_empty() {
+        let count = doc! { "count": { "$sum": 1 } };
+        fields = count.elements().map(|field| parse_field(field, parser)).collect::<Result<Vec<_>>>()?;
+    }
+    if fields.iter().any(|field| field.count.as_ref().is_some_and(|count| count.as_constant().is_none())) {
+        return Err(Error::location(4544714, "Can't refer to the group key in $bucketAuto"));
+    }
+    Ok(Arc::new(BucketAutoSpec(Arc::new(BucketAuto {
+        group_by,
+        buckets,
+        fields,
+        granularity,
+        specification: options.to_doc(),
+        collator: parser.context.collator.clone(),
+        memory_bytes_max: parser.memory_bytes_max,
+    }))))
+}
+
+fn parse_group_by(value: Value<'_>, parser: &PipelineParser) -> Result<Expression> {
+    let is_expression = match value {
+        Value::Document(doc) => doc.first().is_some_and(|first| first.name.starts_with(b"$")),
+        Value::String(text) => text.starts_with(b"$"),
+        _ => false,
+    };
+    if is_expression {
+        return Expression::parse(value, &parser.context)?.optimize();
+    }
+    let reason = format!(
+        "The $bucketAuto 'groupBy' field must be defined as a $-prefixed path or an expression object, but found: {value}"
+    );
+    Err(Error::location(40239, reason))
+}
+
+fn parse_buckets(value: Value<'_>) -> Result<i32> {
+    let Some(number) = value.as_number() else {
+        let reason =
+            format!("The $bucketAuto 'buckets' field must be a numeric value, but found type: {}", value.value_type());
+        return Err(Error::location(40241, reason));
+    };
+    number.to_i64_exact().and_then(|whole| i32::try_from(whole).ok()).ok_or_else(|| {
+        let shown = number.to_double();
+        let reason =
+            format!("The $bucketAuto 'buckets' field must be representable as a 32-bit integer, but found {shown}");
+        Error::location(40242, reason)
+    })
+}
+
+struct BucketAutoSource {
+    source: Box<dyn DocumentSource>,
+    spec: Arc<BucketAuto>,
+    /// Keys and documents, in order once all are there.
+    entries: VecDeque<(OwnedValue, Doc)>,
+    memory_bytes: u64,
+    /// How many documents a bucket gets, once all are there.
+    size: Option<u64>,
+    made: i32,
+    last_max: Option<OwnedValue>,
+}
+
+impl BucketAutoSource {
+    fn take_in(&mut self, document: Doc) -> Result<()> {
+        let key = self.spec.group_by.evaluate_document(document.view())?.into_value();
+        if self.spec.granularity.is_some() {
+            check_rounded(key.as_ref())?;
+        }
+        let key = key.unwrap_or(OwnedValue::Null);
+        self.memory_bytes += (document.size_bytes() + size_of::<OwnedValue>()) as u64;
+        if self.memory_bytes > self.spec.memory_bytes_max {
+            let reason = format!(
+                "Exceeded memory limit for $bucketAuto of {} bytes, but did not opt in to external sorting.",
+                self.spec.memory_bytes_max
+            );
+            return Err(Error::new(ErrorCode::QueryExceededMemoryLimitNoDiskUseAllowed, reason));
+        }
+        self.entries.push_back((key, document));
+        Ok(())
+    }
+
+    fn is_equal(&self, left: &OwnedValue, right: &OwnedValue) -> bool {
+        compare_with(left.view(), right.view(), &ordering::options(&self.spec.collator)).is_eq()
+    }
+
+    fn turn_around(&mut self) {
+        let options = ordering::options(&self.spec.collator);
+        self.entries
+            .make_contiguous()
+            .sort_by(|(left, _), (right, _)| compare_with(left.view(), right.view(), &options));
+        let size = (self.entries.len() as f64 / f64::from(self.spec.buckets)).round() as u64;
+        self.size = Some(size.max(1));
+    }
+
+    /// The next bucket: so many documents, and those that cannot be parted from the last of them.
+    fn next_bucket(&mut self, size: u64) -> Result<Option<Doc>> {
+        let spec = Arc::clone(&self.spec);
+        let Some((first, _)) = self.entries.front() else { return Ok(None) };
+        let mut least = first.clone();
+        if let Some(granularity) = &spec.granularity {
+            least = match self.last_max.take() {
+                Some(last) => last,
+                None => rounded(&least, |number| granularity.round_down(number))?,
+            };
+        }
+        self.made += 1;
+        let is_last = self.made == spec.buckets;
+        let mut accumulators = Vec::with_capacity(spec.fields.len());
+        for field in &spec.fields {
+            let count = field.count.as_ref().map(|count| count.evaluate_document(DocRef::EMPTY)).transpose()?;
+            accumulators.push(Accumulator::new(&field.kind, count.as_ref(), spec.collator.clone())?);
+        }
+        let mut most = least.clone();
+        let mut taken = 0;
+        while is_last || taken < size {
+            let Some((key, document)) = self.entries.pop_front() else { break };
+            add(&spec, &mut accumulators, &document)?;
+            most = key;
+            taken += 1;
+        }
+        let most = self.upper_bound(&spec, most, &mut accumulators)?;
+        self.last_max = Some(most.clone());
+        let mut builder = DocBuilder::new();
+        builder.document("_id", |id| {
+            id.append("min", &least);
+            id.append("max", &most);
+        });
+        for (field, accumulator) in spec.fields.iter().zip(accumulators) {
+            builder.append(&field.name, accumulator.result().unwrap_or(OwnedValue::Null));
+        }
+        Ok(Some(builder.finish()))
+    }
+
+    fn upper_bound(
+        &mut self,
+        spec: &BucketAuto,
+        mut most: OwnedValue,
+        accumulators: &mut [Accumulator],
+    ) -> Result<OwnedValue> {
+        let boundary = match &spec.granularity {
+            Some(granularity) => Some(rounded(&most, |number| granularity.round_up(number))?),
+            None => None,
+        };
+        let options = ordering::options(&spec.collator);
+        while let Some((key, _)) = self.entries.front() {
+            let is_below =
+                boundary.as_ref().is_some_and(|boundary| compare_with(boundary.view(), key.view(), &options).is_gt());
+            if !is_below && !self.is_equal(&most, key) {
+                break;
+            }
+            let Some((key, document)) = self.entries.pop_front() else { break };
+            add(spec, accumulators, &document)?;
+            most = key;
+        }
+        let next = self.entries.front().map(|(key, _)| key);
+        Ok(match (&spec.granularity, boundary, next) {
+            // A first bucket of zeros ends where the next one begins.
+            (Some(granularity), Some(boundary), Some(next)) if boundary.view().to_double() == Some(0.0) => {
+                rounded(next, |number| granularity.round_down(number))?
+            }
+            (Some(_), Some(boundary), _) => boundary,
+            (_, _, Some(next)) => next.clone(),
+            _ => most,
+        })
+    }
+}
+
+fn add(spec: &BucketAuto, accumulators: &mut [Accumulator], document: &Doc) -> Result<()> {
+    for (field, accumulator) in spec.fields.iter().zip(accumulators) {
+        accumulator.add(field.input.evaluate_document(document.view())?)?;
+    }
+    Ok(())
+}
+
+fn rounded(value: &OwnedValue, round: impl FnOnce(Number) -> Result<Number>) -> Result<OwnedValue> {
+    match value.view().as_number() {
+        Some(number) => round(number).map(OwnedValue::from),
+        None => Ok(value.clone()),
+    }
+}
+
+fn check_rounded(key: Option<&OwnedValue>) -> Result<()> {
+    let Some(number) = key.and_then(|key| key.view().as_number()) else {
+        let found = key.map_or("missing", |key| key.view().value_type().name());
+        let reason = format!(
+            "$bucketAuto can specify a 'granularity' with numeric boundaries only, but found a value with type: {found}"
+        );
+        return Err(Error::location(40258, reason));
+    };
+    if number.is_nan() {
+        let reason = "$bucketAuto can specify a 'granularity' with numeric boundaries only, but found a NaN";
+        return Err(Error::location(40259, reason));
+    }
+    if number.to_double() < 0.0 {
+        let reason =
+            "$bucketAuto can specify a 'granularity' with non-negative numbers only, but found a negative number";
+        return Err(Error::location(40260, reason));
+    }
+    Ok(())
+}
+
+impl DocumentSource for BucketAutoSource {
+    fn next(&mut self, context: &mut PipelineContext<'_>) -> Result<Pulled> {
+        loop {
+            if let Some(size) = self.size {
+                if self.made >= self.spec.buckets {
+                    return Ok(Pulled::Exhausted);
+                }
+                return Ok(self.next_bucket(size)?.map_or(Pulled::Exhausted, Pulled::Document));
+            }
+            match self.source.next(context)? {
+                Pulled::Document(document) => self.take_in(document)?,
+                Pulled::Exhausted => self.turn_around(),
+                Pulled::Yield(cause) => return Ok(Pulled::Yield(cause)),
+            }
+        }
+    }
+
+    pass_on_to_source!();
+}
+
+impl StageSpec for BucketAutoSpec {
+    fn name(&self) -> &'static str {
+        "$bucketAuto"
+    }
+
+    fn start(&self, source: Box<dyn DocumentSource>) -> Result<Box<dyn DocumentSource>> {
+        Ok(Box::new(BucketAutoSource {
+            source,
+            spec: Arc::clone(&self.0),
+            entries: VecDeque::new(),
+            memory_bytes: 0,
+            size: None,
+            made: 0,
+            last_max: None,
+        }))
+    }
+
+    fn to_doc(&self) -> Doc {
+        doc! { "$bucketAuto": &self.0.specification }
+    }
+
+    fn split(&self) -> ShardSplit {
+        ShardSplit::OnMerger
+    }
+}

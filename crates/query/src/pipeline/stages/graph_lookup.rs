@@ -1,0 +1,295 @@
+//! `$graphLookup`: to each document all documents of another collection that can be reached from it, step by step.
+
+use super::ordering;
+use crate::pipeline::source::pass_on_to_source;
+use crate::pipeline::{
+    DocumentSource, PipelineContext, PipelineParser, Pulled, SharedStage, StageSpec, parse_pipeline,
+};
+use pando_base::{Error, Namespace, Result};
+use pando_doc::{
+    ArrayBuilder, Doc, DocBuilder, DocRef, FieldPath, LeafArrays, OwnedValue, PathOptions, Value, compare_with, doc,
+    visit_path,
+};
+use pando_expr::{Expression, MatchExpression};
+use std::collections::BTreeMap;
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+struct GraphLookup {
+    from: Namespace,
+    into: FieldPath,
+    start_with: Expression,
+    connect_from: FieldPath,
+    connect_to: FieldPath,
+    depth_field: Option<FieldPath>,
+    depth_max: Option<i64>,
+    filter: Option<Doc>,
+    specification: Doc,
+    parser: PipelineParser,
+}
+
+#[derive(Clone)]
+struct GraphLookupSpec(Arc<GraphLookup>);
+
+impl std::fmt::Debug for GraphLookupSpec {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}", self.0.specification)
+    }
+}
+
+/// Reads it.
+pub(in crate::pipeline) fn parse(value: Value<'_>, parser: &PipelineParser) -> Result<SharedStage> {
+    let Value::Document(specification) = value else {
+        let found = value.value_type();
+        let reason = format!("the $graphLookup stage specification must be an object, but found {found}");
+        return Err(Error::failed_to_parse(reason));
+    };
+    if specification.get("from").is_none() {
+        let reason = format!("missing 'from' option to $graphLookup stage specification: {specification}");
+        return Err(Error::failed_to_parse(reason));
+    }
+    let (mut from, mut into, mut start_with, mut connect_from, mut connect_to) = (None, None, None, None, None);
+    let (mut depth_field, mut depth_max, mut filter) = (None, None, None);
+    for option in specification.elements() {
+        let path = || match option.value {
+            Value::String(text) => FieldPath::parse(text),
+            other => {
+                let reason = format!("expected string as argument for {}, found: {}", option.name, other.value_type());
+                Err(Error::location(40103, reason))
+            }
+        };
+        match &**option.name {
+            b"from" => from = Some(parse_from(option.value, parser)?),
+            b"as" => into = Some(path()?),
+            b"connectFromField" => connect_from = Some(path()?),
+            b"connectToField" => connect_to = Some(path()?),
+            b"depthField" => depth_field = Some(path()?),
+            b"startWith" => start_with = Some(Expression::parse(option.value, &parser.context)?.optimize()?),
+            b"maxDepth" => depth_max = Some(parse_depth(option.value)?),
+            b"restrictSearchWithMatch" => filter = Some(parse_filter(option.value, parser)?),
+            _ => return Err(Error::location(40104, format!("Unknown argument to $graphLookup: {}", option.name))),
+        }
+    }
+    let (Some(from), Some(into), Some(start_with), Some(connect_from), Some(connect_to)) =
+        (from, into, start_with, connect_from, connect_to)
+    else {
+        let reason = "$graphLookup requires 'from', 'as', 'startWith', 'connectFromField', and 'connectToField' to be specified.";
+        return Err(Error::location(40105, reason));
+    };
+    let parser = PipelineParser { is_nested: true, namespace: from.clone(), ..parser.clone() };
+    let specification = specification.to_doc();
+    Ok(Arc::new(GraphLookupSpec(Arc::new(GraphLookup {
+        from,
+        into,
+        start_with,
+        connect_from,
+        connect_to,
+        depth_field,
+        depth_max,
+        filter,
+        specification,
+        parser,
+    }))))
+}
+
+fn parse_from(value: Value<'_>, parser: &PipelineParser) -> Result<Namespace> {
+    match value {
+        Value::String(name) => parser.namespace.sibling(&name.to_string()),
+        other => {
+            let reason = format!("$graphLookup 'from' field must be a string, but found {}", other.value_type());
+            Err(Error::failed_to_parse(reason))
+        }
+    }
+}
+
+fn parse_depth(value: Value<'_>) -> Result<i64> {
+    let Some(number) = value.as_number() else {
+        let reason = format!("maxDepth must be numeric, found type: {}", value.value_type());
+        return Err(Error::location(40100, reason));
+    };
+    let whole = number.truncated_i64();
+    if whole < 0 {
+        return Err(Error::location(40101, format!("maxDepth requires a nonnegative argument, found: {whole}")));
+    }
+    number
+        .to_i64_exact()
+        .ok_or_else(|| Error::location(40102, format!("maxDepth could not be represented as a long long: {whole}")))
+}
+
+fn parse_filter(value: Value<'_>, parser: &PipelineParser) -> Result<Doc> {
+    let Value::Document(filter) = value else {
+        let reason = format!("restrictSearchWithMatch must be an object, found {}", value.value_type());
+        return Err(Error::location(40185, reason));
+    };
+    MatchExpression::parse(filter, &parser.context)
+        .map_err(|error| error.context("Failed to parse 'restrictSearchWithMatch' option to $graphLookup"))?;
+    Ok(filter.to_doc())
+}
+
+/// A value in the order of its collation, so that it is a key.
+struct Key<'g> {
+    value: OwnedValue,
+    lookup: &'g GraphLookup,
+}
+
+impl PartialEq for Key<'_> {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other).is_eq()
+    }
+}
+
+impl Eq for Key<'_> {}
+
+impl PartialOrd for Key<'_> {
+    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Key<'_> {
+    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
+        let options = ordering::options(&self.lookup.parser.context.collator);
+        compare_with(self.value.view(), other.value.view(), &options)
+    }
+}
+
+struct GraphLookupSource {
+    source: Box<dyn DocumentSource>,
+    lookup: Arc<GraphLookup>,
+    /// A document whose search has to be repeated.
+    pending: Option<Doc>,
+}
+
+impl GraphLookup {
+    /// All values at a path, those of arrays one by one.
+    fn values_at(&self, document: DocRef<'_>, path: &FieldPath, add: &mut dyn FnMut(OwnedValue)) {
+        let options = PathOptions { leaf: LeafArrays::TraverseOmitArray, ..PathOptions::default() };
+        let _: ControlFlow<()> = visit_path(document, path, options, &mut |visit| {
+            if let Some(value) = visit.value {
+                add(value.to_owned());
+            }
+            ControlFlow::Continue(())
+        });
+    }
+
+    /// The stages that find the documents next to the frontier.
+    fn stages(&self, frontier: &BTreeMap<Key<'_>, ()>) -> Result<Vec<SharedStage>> {
+        let mut wanted = ArrayBuilder::new();
+        frontier.keys().for_each(|key| wanted.push(&key.value));
+        let reached = doc! { (self.connect_to.text()): { "$in": wanted.finish() } };
+        let mut conditions = ArrayBuilder::new();
+        if let Some(filter) = &self.filter {
+            conditions.push(filter);
+        }
+        conditions.push(reached);
+        parse_pipeline(&[doc! { "$match": { "$and": conditions.finish() } }], &self.parser)
+    }
+
+    /// Everything that can be reached, by its `_id`; none if others are to run first.
+    fn search(
+        &self,
+        context: &mut PipelineContext<'_>,
+        document: &Doc,
+    ) -> Result<std::result::Result<Vec<Doc>, Pulled>> {
+        let key = |value: OwnedValue| Key { value, lookup: self };
+        let mut visited: BTreeMap<Key<'_>, Doc> = BTreeMap::new();
+        let mut frontier: BTreeMap<Key<'_>, ()> = BTreeMap::new();
+        let mut memory_bytes = 0_u64;
+        let start = self.start_with.evaluate_document(document.view())?;
+        match start.array_operands() {
+            Some(values) => values.into_iter().filter_map(|value| value.into_value()).for_each(|value| {
+                frontier.insert(key(value), ());
+            }),
+            None => {
+                if let Some(value) = start.into_value() {
+                    frontier.insert(key(value), ());
+                }
+            }
+        }
+        let mut depth = 0_i64;
+        while !frontier.is_empty() && self.depth_max.is_none_or(|most| depth <= most) {
+            let stages = self.stages(&frontier)?;
+            frontier.clear();
+            let collator = &self.parser.context.collator;
+            let mut source =
+                context.engine.patient().pipeline_source(context.operation, &self.from, &stages, collator)?;
+            loop {
+                let found = match source.next(context)? {
+                    Pulled::Document(found) => found,
+                    Pulled::Exhausted => break,
+                    Pulled::Yield(cause) => return Ok(Err(Pulled::Yield(cause))),
+                };
+                let Some(id) = found.get("_id").map(|id| id.to_owned()) else {
+                    let reason = format!(
+                        "Documents in the '{}' namespace must contain an _id for de-duplication in $graphLookup",
+                        self.from
+                    );
+                    return Err(Error::location(40271, reason));
+                };
+                if visited.contains_key(&key(id.clone())) {
+                    continue;
+                }
+                memory_bytes += found.size_bytes() as u64;
+                if memory_bytes > self.parser.memory_bytes_max {
+                    return Err(Error::location(40099, "$graphLookup reached maximum memory consumption"));
+                }
+                self.values_at(found.view(), &self.connect_from, &mut |value| {
+                    frontier.insert(key(value), ());
+                });
+                visited.insert(key(id), self.with_depth(found, depth));
+            }
+            depth += 1;
+        }
+        Ok(Ok(visited.into_values().collect()))
+    }
+
+    fn with_depth(&self, found: Doc, depth: i64) -> Doc {
+        let Some(field) = &self.depth_field else { return found };
+        let parts: Vec<&[u8]> = field.parts().map(|part| &**part).collect();
+        let mut builder = DocBuilder::with_capacity(found.size_bytes() + 32);
+        super::unwind::set(&mut builder, found.view(), &parts, Some(Value::Int64(depth)));
+        builder.finish()
+    }
+}
+
+impl DocumentSource for GraphLookupSource {
+    fn next(&mut self, context: &mut PipelineContext<'_>) -> Result<Pulled> {
+        let document = match self.pending.take() {
+            Some(document) => document,
+            None => match self.source.next(context)? {
+                Pulled::Document(document) => document,
+                other => return Ok(other),
+            },
+        };
+        let found = match self.lookup.search(context, &document)? {
+            Ok(found) => found,
+            Err(pulled) => {
+                self.pending = Some(document);
+                return Ok(pulled);
+            }
+        };
+        let mut all = ArrayBuilder::new();
+        found.iter().for_each(|found| all.push(found));
+        let all = all.finish();
+        let parts: Vec<&[u8]> = self.lookup.into.parts().map(|part| &**part).collect();
+        let mut builder = DocBuilder::with_capacity(document.size_bytes());
+        super::unwind::set(&mut builder, document.view(), &parts, Some(Value::Array(all.view())));
+        Ok(Pulled::Document(builder.finish()))
+    }
+
+    pass_on_to_source!();
+}
+
+impl StageSpec for GraphLookupSpec {
+    fn name(&self) -> &'static str {
+        "$graphLookup"
+    }
+
+    fn start(&self, source: Box<dyn DocumentSource>) -> Result<Box<dyn DocumentSource>> {
+        Ok(Box::new(GraphLookupSource { source, lookup: Arc::clone(&self.0), pending: None }))
+    }
+
+    fn to_doc(&self) -> Doc {
+        doc! { "$graphLookup": &self.0.specification }
+    }
+}

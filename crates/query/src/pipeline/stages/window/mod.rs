@@ -1,0 +1,13 @@
+//! `$setWindowFields`: fields reckoned from the documents around each document.
+//!
+//! It becomes a sort by the partition and then by `sortBy`, and a stage that takes one partition after the other: all its documents
+//! are in memory while its fields are reckoned. `bounds` says which documents a window holds, `function` reads the functions,
+//! `reckon` evaluates those that are no plain accumulators.
+
+mod bounds;
+mod function;
+mod parse;
+mod reckon;
+mod source;
+
+pub(in crate::pipeline) use parse::parse;
