@@ -21,14 +21,23 @@ pub struct Features {
     pub json_schema: bool,
     /// `$near` and `$nearSphere`.
     pub geo_near: bool,
+    /// The keywords of `$jsonSchema` about encrypted fields.
+    pub encryption: bool,
 }
 
 impl Features {
     /// Everything, as in `find`.
-    pub const ALL: Features = Features { expr: true, text: true, javascript: true, json_schema: true, geo_near: true };
+    pub const ALL: Features =
+        Features { expr: true, text: true, javascript: true, json_schema: true, geo_near: true, encryption: true };
     /// Nothing special, as in partial filters and `$pull`.
-    pub const NONE: Features =
-        Features { expr: false, text: false, javascript: false, json_schema: false, geo_near: false };
+    pub const NONE: Features = Features {
+        expr: false,
+        text: false,
+        javascript: false,
+        json_schema: false,
+        geo_near: false,
+        encryption: false,
+    };
 }
 
 /// The surroundings of an expression.

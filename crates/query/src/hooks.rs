@@ -1,12 +1,13 @@
 //! What indexes and the write path need of the query language: partial filters, validators.
 
-use pando_base::{Error, ErrorCode, Result, Uuid};
+use bstr::ByteSlice;
+use pando_base::{Component, Error, ErrorCode, Log, LogValue, Result, Severity, Uuid, log};
 use pando_catalog::{
     Catalog, Collection, CollectionOptions, Index, IndexDescriptor, MultikeyComponents, Observers, ValidationAction,
 };
 use pando_collation::{Collation, IcuCollator};
 use pando_collection::DocumentValidator;
-use pando_doc::{Doc, DocBuilder, DocRef, doc};
+use pando_doc::{Doc, DocBuilder, DocRef, JsonFormat, doc, doc_to_json};
 use pando_expr::matcher::explain_failure;
 use pando_expr::{Features, MatchExpression, ParseContext};
 use pando_index::{DocumentFilter, IndexHooks, SharedCollator};
@@ -72,6 +73,9 @@ fn failure_info(validator: DocRef<'_>, document: DocRef<'_>, context: &ParseCont
     Ok(info.finish())
 }
 
+/// Variables whose values a filter takes when it is read.
+const TIMES: [&[u8]; 2] = [b"$$NOW", b"$$CLUSTER_TIME"];
+
 /// As many validators are kept read.
 const READ_VALIDATORS_MAX: usize = 10_000;
 
@@ -82,13 +86,19 @@ struct ReadValidator {
     context: ParseContext,
 }
 
-/// Checks documents with the collection's validator. Each is read once, as long as the collection's options stay as they are.
-#[derive(Default)]
+/// Checks documents with the collection's validator. Each is read once, as long as the collection's options stay as they are
+/// and the time does not matter to it.
 pub struct MatchValidator {
     read: RwLock<HashMap<Uuid, Arc<ReadValidator>>>,
+    log: Log,
 }
 
 impl MatchValidator {
+    /// Says in this log what it would have refused.
+    pub fn new(log: Log) -> MatchValidator {
+        MatchValidator { read: RwLock::default(), log }
+    }
+
     /// The collection's validator, with the collection's collation.
     fn filter(
         &self,
@@ -106,7 +116,11 @@ impl MatchValidator {
         let collator = collation.map(|collation| collator(collation.view())).transpose()?;
         let context = ParseContext::new(now_ms).with_collator(collator);
         let filter = MatchExpression::parse(validator, &context)?;
+        let is_timeless = !TIMES.iter().any(|name| validator.bytes().contains_str(name));
         let validator = Arc::new(ReadValidator { options: Arc::clone(&collection.options), filter, context });
+        if !is_timeless {
+            return Ok(validator);
+        }
         let mut read = self.read.write();
         if read.len() >= READ_VALIDATORS_MAX {
             read.clear();
@@ -120,12 +134,24 @@ impl DocumentValidator for MatchValidator {
     fn validate(&self, operation: &Operation, collection: &Collection, document: DocRef<'_>) -> Result<()> {
         let Some(validator) = &collection.options.validator else { return Ok(()) };
         let known = self.filter(operation, collection, validator.view())?;
-        let is_fatal = collection.options.validation_action_or_default() == ValidationAction::Error;
         // What cannot be evaluated is not fulfilled.
-        if !is_fatal || known.filter.try_matches(document).unwrap_or(false) {
+        if known.filter.try_matches(document).unwrap_or(false) {
             return Ok(());
         }
         let info = failure_info(validator.view(), document, &known.context)?;
+        if collection.options.validation_action_or_default() == ValidationAction::Warn {
+            log!(
+                self.log,
+                Severity::Warning,
+                Component::Storage,
+                20294,
+                "Document would fail validation",
+                "namespace" = &collection.namespace,
+                "document" = LogValue::Json(doc_to_json(document, JsonFormat::Relaxed)),
+                "errInfo" = LogValue::Json(doc_to_json(info.view(), JsonFormat::Relaxed))
+            );
+            return Ok(());
+        }
         let error = Error::new(ErrorCode::DocumentValidationFailure, "Document failed validation");
         Err(error.with_details(doc! { "errInfo": info }.into_bytes().into()))
     }

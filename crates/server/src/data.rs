@@ -57,7 +57,7 @@ pub(crate) fn assemble(on: &Foundations<'_>, options: &ServerOptions, hostname: 
         );
     }
     let nobody: Arc<Observers> = Arc::new(ObserverRegistry::new());
-    let quiet = Arc::new(write_path(&catalog, &nobody));
+    let quiet = Arc::new(write_path(&catalog, &nobody, on.log));
     let sessions = SessionCatalog::new();
     let session_table: Arc<dyn SessionTable> = Arc::new(StoredSessions::new(Arc::clone(&catalog), Arc::clone(&quiet)));
     let writer = replication.oplog_writer(sessions.clone(), Arc::clone(&session_table));
@@ -70,7 +70,7 @@ pub(crate) fn assemble(on: &Foundations<'_>, options: &ServerOptions, hostname: 
     let collections = Arc::new(CatalogCollections(Arc::clone(&catalog)));
     let inserts = Arc::new(InsertNews::default());
     let watcher = Arc::clone(&inserts) as Arc<dyn InsertWatcher>;
-    let told = Arc::new(write_path(&catalog, &observers).with_watcher(watcher));
+    let told = Arc::new(write_path(&catalog, &observers, on.log).with_watcher(watcher));
     let query = QueryEngine::new(on.env, collections, told, Arc::clone(on.parameters));
     let replication_parts = ReplicationParts {
         services: services.clone(),
@@ -143,9 +143,10 @@ fn services(on: &Foundations<'_>, replication: &Arc<ReplicationNode>) -> Result<
     })
 }
 
-fn write_path(catalog: &Arc<Catalog>, observers: &Arc<Observers>) -> WritePath {
+fn write_path(catalog: &Arc<Catalog>, observers: &Arc<Observers>, log: &Log) -> WritePath {
     let hooks = Arc::new(QueryIndexHooks::new(catalog, observers));
-    WritePath::new(Arc::clone(observers), Arc::new(Indexing::new(hooks)), Arc::new(MatchValidator::default()))
+    let validator = Arc::new(MatchValidator::new(log.clone()));
+    WritePath::new(Arc::clone(observers), Arc::new(Indexing::new(hooks)), validator)
 }
 
 /// Where others reach this node: the first address it listens on, or the machine's name if that is everywhere.

@@ -74,7 +74,7 @@ async fn run(invocation: &Invocation, reply: &mut DocBuilder) -> Result<()> {
         "collMod on a time-series collection's underlying buckets collection is not supported."
     );
     if let Some(validator) = arguments.validator {
-        check_validator(invocation, &namespace, validator)?;
+        check_validator(invocation, &namespace, validator, true)?;
     }
     let system_views = Namespace::system_views(&namespace.database_name());
     let mut operation = invocation.operation()?;
@@ -101,6 +101,11 @@ async fn modify_collection(
         ensure!(!is_given, ErrorCode::InvalidOptions, "option only supported on a view: {name}");
     }
     let change_of = change_of(collection, arguments)?;
+    if let (Some(level), Some(action)) = (change_of.validation_level, change_of.validation_action) {
+        let is_strict = level == ValidationLevel::Strict && action == ValidationAction::Error;
+        let validator = arguments.validator.or(collection.options.validator.as_ref().map(Doc::view));
+        check_validator(invocation, &collection.namespace, validator.unwrap_or(DocRef::EMPTY), is_strict)?;
+    }
     if arguments.dry_run.0 {
         return check_dry_run(&change_of);
     }

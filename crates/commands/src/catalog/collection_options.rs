@@ -4,7 +4,7 @@ use super::collation;
 use crate::Invocation;
 use crate::arguments::is_generic;
 use pando_base::{Error, ErrorCode, Namespace, Result, ensure};
-use pando_catalog::CollectionOptions;
+use pando_catalog::{CollectionOptions, ValidationAction, ValidationLevel};
 use pando_doc::{DocBuilder, DocRef};
 use pando_expr::{Features, MatchExpression, ParseContext};
 
@@ -53,13 +53,25 @@ pub(super) fn check_for_client(
         "Clustered capped collection only available with 'enableTestCommands' server parameter"
     );
     match &options.validator {
-        Some(validator) => check_validator(invocation, namespace, validator.view()),
+        Some(validator) => check_validator(invocation, namespace, validator.view(), is_strict(options)),
         None => Ok(()),
     }
 }
 
-/// Refuses a validator where there may be none, and one that cannot be used.
-pub(super) fn check_validator(invocation: &Invocation, namespace: &Namespace, validator: DocRef<'_>) -> Result<()> {
+/// Whether no document can be there that the validator refuses.
+fn is_strict(options: &CollectionOptions) -> bool {
+    options.validation_level_or_default() == ValidationLevel::Strict
+        && options.validation_action_or_default() == ValidationAction::Error
+}
+
+/// Refuses a validator where there may be none, and one that cannot be used. Fields that must be encrypted are for strict
+/// validators only.
+pub(super) fn check_validator(
+    invocation: &Invocation,
+    namespace: &Namespace,
+    validator: DocRef<'_>,
+    is_strict: bool,
+) -> Result<()> {
     if validator.is_empty() {
         return Ok(());
     }
@@ -74,7 +86,7 @@ pub(super) fn check_validator(invocation: &Invocation, namespace: &Namespace, va
         "Document validators are not allowed on collection {namespace} in the {} internal database",
         namespace.database()
     );
-    let features = Features { expr: true, json_schema: true, ..Features::NONE };
+    let features = Features { expr: true, json_schema: true, encryption: is_strict, ..Features::NONE };
     let context = ParseContext::new(invocation.node.now_ms()).with_features(features);
     let with_context = |error: Error| error.context("Parsing of collection validator failed");
     MatchExpression::parse(validator, &context).map(|_| ()).map_err(with_context)

@@ -2,7 +2,7 @@
 
 use super::tree::{Branch, Child};
 use super::{Projection, ProjectionKind, ProjectionPolicies, Slice};
-use crate::{Expression, MatchExpression, ParseContext};
+use crate::{Expression, Features, MatchExpression, ParseContext};
 use bstr::{BStr, ByteSlice};
 use pando_base::{Error, ErrorCode, Result};
 use pando_doc::{DocRef, Element, FieldPath, Value, doc};
@@ -162,7 +162,8 @@ impl Parser<'_> {
             return Err(Error::location(31275, "Cannot use $elemMatch projection on a nested field."));
         }
         let filter = doc! { "x": { "$elemMatch": condition } };
-        let expression = MatchExpression::parse(filter.view(), self.context)?;
+        let context = self.context.clone().with_features(Features::NONE);
+        let expression = MatchExpression::parse(filter.view(), &context)?;
         self.has_elem_match = true;
         self.has_computed = true;
         self.root.insert(&path, 0, Child::ElemMatch(Box::new(expression)))

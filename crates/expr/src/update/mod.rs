@@ -133,7 +133,12 @@ impl Update {
             Form::Operators(operators) => apply::apply(operators, doc, context)?,
             Form::Pipeline(steps) => (pipeline::apply(steps, doc)?, Vec::new()),
         };
-        if updated.bytes() == doc.bytes() {
+        // A replacement that leaves the `_id` out is written even if nothing changes by it.
+        let is_noop = match &self.form {
+            Form::Replacement(replacement) => replacement.bytes() == doc.bytes(),
+            _ => updated.bytes() == doc.bytes(),
+        };
+        if is_noop {
             return Ok(UpdateOutcome { doc: updated, is_noop: true, changed_paths: Vec::new() });
         }
         replacement::check_immutable(doc, updated.view(), context.immutable_paths, self.is_replacement())?;

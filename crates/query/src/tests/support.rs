@@ -4,7 +4,7 @@ use crate::executor::{CatalogCollections, drive};
 use crate::request::FindRequest;
 use crate::write::InsertDocument;
 use crate::{FindPlan, MatchValidator, QueryEngine, QueryIndexHooks};
-use pando_base::{Namespace, Result};
+use pando_base::{Log, Namespace, Result};
 use pando_catalog::{Catalog, Collection, CollectionOptions, Observers, PreparedIndex};
 use pando_collection::{InsertOptions, WritePath, check_indexes};
 use pando_doc::{Doc, doc};
@@ -55,7 +55,7 @@ impl Fixture {
         let hooks = Arc::new(QueryIndexHooks::new(&catalog, &observers));
         let indexing = Arc::new(Indexing::new(hooks));
         let write_path =
-            Arc::new(WritePath::new(Arc::clone(&observers), indexing, Arc::new(MatchValidator::default())));
+            Arc::new(WritePath::new(Arc::clone(&observers), indexing, Arc::new(MatchValidator::new(Log::silent()))));
         let collections = Arc::new(CatalogCollections(Arc::clone(&catalog)));
         let parameters = Arc::clone(&services.parameters);
         let engine = QueryEngine::new(&env, collections, write_path, parameters);

@@ -241,6 +241,11 @@ impl<'s> Reader<'s, '_> {
     /// Who encrypts and how is the client's business; here an encrypted field is a value of its own kind.
     fn encryption(&mut self) -> Result<()> {
         let (encrypt, metadata) = (self.get("encrypt"), self.get("encryptMetadata"));
+        ensure!(
+            self.context.features.encryption || (encrypt.is_none() && metadata.is_none()),
+            ErrorCode::QueryFeatureNotAllowed,
+            "Encryption-related validator keywords are not allowed in this context"
+        );
         if encrypt.is_some() && metadata.is_some() {
             bail!(ErrorCode::FailedToParse, "Cannot specify both $jsonSchema keywords 'encrypt' and 'encryptMetadata'");
         }
@@ -450,6 +455,11 @@ fn required(element: Element<'_>) -> Result<Vec<BString>> {
             let what = format!("must be an array of strings, but found an element of type: {}", found(value));
             return Err(mismatch("required", what));
         };
+        ensure!(
+            !name.contains(&0),
+            ErrorCode::location(9867600),
+            "$jsonSchema keyword 'required' cannot name fields with embedded null bytes"
+        );
         if names.iter().any(|known| BStr::new(known) == name) {
             return Err(malformed("required", "array cannot contain duplicate values"));
         }
