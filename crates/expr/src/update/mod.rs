@@ -121,6 +121,11 @@ impl Update {
         matches!(self.form, Form::Pipeline(_))
     }
 
+    /// True for a replacement that leaves the `_id` to the document. It is written even if nothing changes by it.
+    pub fn is_replacement_without_id(&self) -> bool {
+        matches!(&self.form, Form::Replacement(replacement) if !replacement.view().contains("_id"))
+    }
+
     /// True if it has a positional `$`, so that the place the filter matched must be known.
     pub fn needs_match_details(&self) -> bool {
         matches!(&self.form, Form::Operators(operators) if operators.needs_match_details)
@@ -133,12 +138,7 @@ impl Update {
             Form::Operators(operators) => apply::apply(operators, doc, context)?,
             Form::Pipeline(steps) => (pipeline::apply(steps, doc)?, Vec::new()),
         };
-        // A replacement that leaves the `_id` out is written even if nothing changes by it.
-        let is_noop = match &self.form {
-            Form::Replacement(replacement) => replacement.bytes() == doc.bytes(),
-            _ => updated.bytes() == doc.bytes(),
-        };
-        if is_noop {
+        if updated.bytes() == doc.bytes() && !self.is_replacement_without_id() {
             return Ok(UpdateOutcome { doc: updated, is_noop: true, changed_paths: Vec::new() });
         }
         replacement::check_immutable(doc, updated.view(), context.immutable_paths, self.is_replacement())?;
