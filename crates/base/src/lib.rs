@@ -33,8 +33,8 @@ pub use namespace::{
     TenantId,
 };
 pub use operation::{
-    Client, DeadlineScope, FAIL_POINTS, IgnoreInterruptsScope, MonotonicClock, OperationContext, OperationDescription,
-    OperationKind, OperationRegistry, OperationStatistics, Tally,
+    Client, ClientUser, DeadlineScope, FAIL_POINTS, IgnoreInterruptsScope, MonotonicClock, OperationContext,
+    OperationDescription, OperationKind, OperationRegistry, OperationStatistics, Tally,
 };
 pub use parameter::{AnyParameter, Document, Kind, Number, Parameter, ParameterSet, ParameterValue, Settable};
 pub use record_id::{RecordId, RecordIdKind};

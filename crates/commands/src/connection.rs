@@ -1,8 +1,10 @@
 //! What is remembered of a client between its requests.
 //!
-//! Locks: two small ones, never held together.
+//! Locks: a few small ones, never held together.
 
-use pando_base::{Client, ErrorCode, OperationContext};
+use crate::security::{Conversation, Identity};
+use arc_swap::ArcSwapOption;
+use pando_base::{Client, ClientUser, ErrorCode, OperationContext};
 use pando_wire::Compressor;
 use parking_lot::Mutex;
 use std::net::SocketAddr;
@@ -25,6 +27,12 @@ pub struct ConnectionState {
     /// The client is a server of ours.
     is_internal: AtomicBool,
     compressors: Mutex<Vec<Compressor>>,
+    /// Whom the client has proved to be.
+    identity: ArcSwapOption<Identity>,
+    /// A proof that has begun.
+    conversation: Mutex<Option<Conversation>>,
+    /// The subject of the certificate that the client has shown, which was checked.
+    certificate_subject: Option<String>,
     /// The operation that is stopped if the client goes away.
     stopped_when_abandoned: Mutex<Option<OperationContext>>,
 }
@@ -40,8 +48,45 @@ impl ConnectionState {
             supports_hello: AtomicBool::new(false),
             is_internal: AtomicBool::new(false),
             compressors: Mutex::default(),
+            identity: ArcSwapOption::empty(),
+            conversation: Mutex::default(),
+            certificate_subject: None,
             stopped_when_abandoned: Mutex::default(),
         }
+    }
+
+    /// The same, of a client that has shown a certificate.
+    #[must_use]
+    pub fn with_certificate(self, subject: Option<String>) -> ConnectionState {
+        ConnectionState { certificate_subject: subject, ..self }
+    }
+
+    /// The subject of the client's certificate.
+    pub fn certificate_subject(&self) -> Option<&str> {
+        self.certificate_subject.as_deref()
+    }
+
+    /// Whom the client has proved to be.
+    pub fn identity(&self) -> Option<Arc<Identity>> {
+        self.identity.load_full()
+    }
+
+    /// Notes whom the client has proved to be; none for nobody.
+    pub fn set_identity(&self, identity: Option<Identity>) {
+        let user = identity.as_ref().map(|identity| identity.user.name());
+        let user = user.map(|name| ClientUser { user: name.user.clone(), database: name.database.clone() });
+        self.client.set_user(user);
+        self.identity.store(identity.map(Arc::new));
+    }
+
+    /// Keeps a proof that has begun; one before it is given up.
+    pub(crate) fn begin_conversation(&self, conversation: Conversation) {
+        *self.conversation.lock() = Some(conversation);
+    }
+
+    /// The proof that has begun; it is over unless it is kept again.
+    pub(crate) fn take_conversation(&self) -> Option<Conversation> {
+        self.conversation.lock().take()
     }
 
     /// Notes a hello; true for the first.

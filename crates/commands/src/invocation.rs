@@ -4,7 +4,7 @@ use crate::arguments::GenericArguments;
 use crate::{CommandRow, ConnectionState, NamespaceOf, Node};
 use bstr::{BStr, ByteSlice};
 use pando_base::{DatabaseName, Error, ErrorCode, Namespace, OperationContext, Result};
-use pando_doc::{Array, Doc, DocRef, Value};
+use pando_doc::{Array, Doc, DocBuilder, DocRef, Value};
 use pando_operation::Operation;
 use pando_repl::write_concern::WriteConcern;
 use pando_storage::LogPosition;
@@ -87,6 +87,21 @@ impl Invocation {
     #[inline]
     pub fn body(&self) -> DocRef<'_> {
         self.request.body()
+    }
+
+    /// The command document as it may be shown: without secrets.
+    pub fn shown_body(&self) -> Doc {
+        if self.row.secret_fields.is_empty() {
+            return Doc::trusted(self.request.body_bytes());
+        }
+        let mut shown = DocBuilder::with_capacity(self.body().size_bytes());
+        for element in self.body().raw_elements() {
+            match self.row.secret_fields.iter().any(|field| element.name == *field) {
+                true => shown.append(element.name, "xxx"),
+                false => shown.append_raw(element),
+            }
+        }
+        shown.finish()
     }
 
     /// The value of the command's own field.
@@ -194,7 +209,7 @@ impl Invocation {
 }
 
 /// The namespace as far as the row says where it is; the database if it is not there or makes no sense.
-fn namespace(row: &CommandRow, body: DocRef<'_>, database: &DatabaseName) -> Namespace {
+pub(crate) fn namespace(row: &CommandRow, body: DocRef<'_>, database: &DatabaseName) -> Namespace {
     fn text(value: Option<Value<'_>>) -> Option<Cow<'_, str>> {
         value.and_then(|value| value.as_bytes()).map(|text| text.to_str_lossy())
     }

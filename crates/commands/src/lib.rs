@@ -14,6 +14,7 @@
 //!
 //! [`OperationContext::interruptible`]: pando_base::OperationContext::interruptible
 
+mod access;
 pub mod administration;
 pub mod arguments;
 pub mod catalog;
@@ -31,13 +32,16 @@ mod node;
 mod parameters;
 pub mod replication;
 pub mod reply;
+pub mod security;
 pub mod session;
 mod stages;
 pub mod status;
+mod stored;
 mod table;
 pub mod testing;
 mod version;
 
+pub use access::{Access, AccessRequest, Check};
 pub use arguments::{ApiParameters, GenericArguments};
 pub use connection::ConnectionState;
 pub use counters::{AssertCounters, Counters, HelloCounters, OpCounters, OpLatencies};
@@ -46,6 +50,7 @@ pub use fail_command::{FAIL_COMMAND, FailCommand};
 pub use invocation::{Invocation, NextInvocation};
 pub use labels::error_labels;
 pub use node::{Control, Node, NodeOptions};
+pub use pando_security::Action;
 pub use parameters::{ACCEPT_API_VERSION_2, ENABLE_TEST_COMMANDS, LOG_LEVEL, PARAMETERS, REQUIRE_API_VERSION, SLOW_MS};
 pub use replication::{
     NotInitiated, OneMember, ReplicationView, StandAlone, TopologyVersion, append_cluster_time, check_as_secondary,
@@ -63,6 +68,7 @@ pub static FAIL_POINTS: &[&dyn pando_base::AnyFailPoint] =
 /// The rows of this crate, by area.
 pub static ROWS: &[&[CommandRow]] = &[
     handshake::ROWS,
+    security::ROWS,
     diagnostic::ROWS,
     administration::ROWS,
     replication::ROWS,

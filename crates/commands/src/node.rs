@@ -1,6 +1,7 @@
 //! The handles that commands work with. The server makes one and shares it; later layers add theirs.
 
 use crate::counters::Counters;
+use crate::security::Security;
 use crate::{CommandTable, Data, ReplicationView, StatusSection};
 use pando_base::{FailPointSet, Log, MetricTree, OperationRegistry, ParameterSet, Result};
 use pando_doc::Doc;
@@ -34,6 +35,8 @@ pub struct Node {
     pub replication: Arc<dyn ReplicationView>,
     /// The data; none only where there is no storage.
     pub data: Option<Arc<Data>>,
+    /// Who may do what.
+    pub security: Arc<Security>,
     /// What only the process can do.
     pub control: Arc<dyn Control>,
     /// How it was started.
@@ -57,8 +60,6 @@ pub struct NodeOptions {
     pub started_ns: u64,
     /// Are there commands for tests?
     pub test_commands_enabled: bool,
-    /// Must clients prove who they are?
-    pub authentication_enabled: bool,
     /// The compressors that clients may use.
     pub compressors: Compressors,
     /// Is nothing to be written?

@@ -3,7 +3,7 @@
 //! A row is a constant beside the command it describes; areas list their rows, and the server puts the lists together.
 //! Looking a command up is one hash.
 
-use crate::Invocation;
+use crate::{Access, Invocation};
 use pando_base::{Counter, ErrorCode, OperationKind, Result, ensure};
 use pando_doc::DocBuilder;
 use std::collections::HashMap;
@@ -131,8 +131,10 @@ pub struct CommandRow {
     pub op_counter: OpCounter,
     /// Where its namespace is.
     pub namespace: NamespaceOf,
-    /// The actions that its privileges must allow; the place for them until there is authorization.
-    pub privileges: &'static [&'static str],
+    /// What a client must be allowed to do. Every row has to say it.
+    pub privileges: Access,
+    /// Fields with secrets in them: they are shown nowhere.
+    pub secret_fields: &'static [&'static str],
     /// There only with enableTestCommands.
     pub is_for_tests: bool,
 }
@@ -167,7 +169,8 @@ impl CommandRow {
         kind: OperationKind::Command,
         op_counter: OpCounter::Command,
         namespace: NamespaceOf::Database,
-        privileges: &[],
+        privileges: Access::Unsaid,
+        secret_fields: &[],
         is_for_tests: false,
     };
 
@@ -210,6 +213,8 @@ impl CommandTable {
             if row.is_for_tests && !test_commands_enabled {
                 continue;
             }
+            let is_said = !matches!(row.privileges, Access::Unsaid);
+            ensure!(is_said, ErrorCode::InternalError, "the command {} does not say who may run it", row.name);
             for name in std::iter::once(&row.name).chain(row.aliases) {
                 let before = table.by_name.insert(name.as_bytes(), table.entries.len());
                 ensure!(before.is_none(), ErrorCode::InternalError, "two commands are called {name}");

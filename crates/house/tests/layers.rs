@@ -50,6 +50,10 @@ const LAYERS: &[(&str, &[&str])] = &[
         "pando-repl",
         &["pando-wire", "pando-expr", "pando-query", "pando-engine-log", "pando-engine-runs", "pando-engine"],
     ),
+    (
+        "pando-security",
+        &["pando-env", "pando-wire", "pando-oplog", "pando-storage", "pando-operation", "pando-catalog", "pando-query"],
+    ),
     ("pando-commands", &["pando-engine-log", "pando-engine-runs", "pando-engine", "pando-engine-model"]),
     ("pando-net", &["pando-commands", "pando-storage", "pando-engine-log", "pando-engine-runs", "pando-engine"]),
     ("pando-server", &["pando-engine-log", "pando-engine-runs", "pando-engine-model"]),

@@ -6,6 +6,7 @@
 
 use crate::compatibility;
 use crate::options::{ReplicationMode, ServerOptions};
+use crate::user_observer::UserObserver;
 use pando_base::{Component, Log, OperationRegistry, ParameterSet, Result, Severity, log};
 use pando_catalog::{Catalog, Observers};
 use pando_collection::{InsertWatcher, WritePath};
@@ -23,6 +24,7 @@ use pando_repl::apply::Applier;
 use pando_repl::config::HostAndPort;
 use pando_repl::topology::Mode;
 use pando_repl::{LocalStore, ReplicationNode, ReplicationParts};
+use pando_security::UserCache;
 use pando_session::{History, SessionCache, SessionCatalog, SessionTable, StoredSessions};
 use pando_storage::{Engine, ReadTimestamps};
 use std::sync::Arc;
@@ -33,6 +35,7 @@ pub(crate) struct Foundations<'a> {
     pub(crate) engine: &'a Arc<dyn Engine>,
     pub(crate) parameters: &'a Arc<ParameterSet>,
     pub(crate) operations: &'a OperationRegistry,
+    pub(crate) users: &'a Arc<UserCache>,
     pub(crate) log: &'a Log,
 }
 
@@ -65,6 +68,7 @@ pub(crate) fn assemble(on: &Foundations<'_>, options: &ServerOptions, hostname: 
     if is_replicated {
         registry.add(Arc::clone(&writer) as Arc<Observers>);
     }
+    registry.add(Arc::new(UserObserver::new(on.users)));
     let observers: Arc<Observers> = Arc::new(registry);
     let history = History::new(Arc::clone(on.engine));
     let collections = Arc::new(CatalogCollections(Arc::clone(&catalog)));

@@ -23,11 +23,12 @@ mod replication;
 mod sections;
 mod start;
 mod startup_log;
+mod user_observer;
 
 pub use control::ProcessControl;
 pub use dispatch::{Dispatcher, Entered, Hold, Stage};
 pub use logging::{FileSink, LogTarget, StreamSink};
-pub use options::{ReplicationMode, ServerOptions};
+pub use options::{ReplicationMode, SecurityOptions, ServerOptions};
 pub use start::Server;
 
 #[cfg(test)]

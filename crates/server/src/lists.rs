@@ -7,6 +7,7 @@ use pando_commands::CommandRow;
 /// The parameters.
 pub(crate) const PARAMETERS: &[&[&dyn AnyParameter]] = &[
     pando_commands::PARAMETERS,
+    pando_commands::security::PARAMETERS,
     pando_locks::PARAMETERS,
     pando_operation::PARAMETERS,
     pando_query::cursor::PARAMETERS,

@@ -2,6 +2,7 @@
 
 use pando_doc::Doc;
 use pando_net::NetOptions;
+use pando_security::KeyFile;
 
 /// Whether the node is a member of a set.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -12,6 +13,15 @@ pub enum ReplicationMode {
     OneMember(String),
     /// Of a set that somebody will initiate.
     ReplicaSet(String),
+}
+
+/// Who has to prove who they are.
+#[derive(Clone, Debug, Default)]
+pub struct SecurityOptions {
+    /// Clients have to.
+    pub is_enabled: bool,
+    /// The key that the members of the deployment share.
+    pub key_file: Option<KeyFile>,
 }
 
 /// How a node is started.
@@ -29,6 +39,8 @@ pub struct ServerOptions {
     pub parsed: Doc,
     /// The program's name: "mongod", "mongos".
     pub process_name: String,
+    /// Who has to prove who they are, and how members do.
+    pub security: SecurityOptions,
     /// Nothing is to be written.
     pub is_read_only: bool,
     /// The node does its periodic work by itself. Not on a simulated clock, whose sleeps end at once.
@@ -44,6 +56,7 @@ impl Default for ServerOptions {
             arguments: Vec::new(),
             parsed: Doc::new(),
             process_name: "mongod".to_owned(),
+            security: SecurityOptions::default(),
             is_read_only: false,
             runs_tasks: true,
         }

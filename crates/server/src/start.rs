@@ -6,7 +6,7 @@ use crate::data::{self, Foundations};
 use crate::dispatch::Dispatcher;
 use crate::lists;
 use crate::logging::LogTarget;
-use crate::options::{ReplicationMode, ServerOptions};
+use crate::options::{ReplicationMode, SecurityOptions, ServerOptions};
 use crate::replication::NodeInSet;
 use crate::sections;
 use crate::startup_log;
@@ -16,14 +16,14 @@ use pando_base::{
 };
 use pando_commands::{
     CommandTable, Control, Counters, Data, LOG_LEVEL, Node, NodeOptions, NotInitiated, OneMember, ReplicationView,
-    StandAlone, StatusSection, VERSION, status,
+    StandAlone, StatusSection, VERSION, security::Security, status,
 };
 use pando_doc::ObjectId;
 use pando_env::{Env, Machine, Signal, Signals};
 use pando_net::{ConnectionCounters, Net, NetworkCounters};
 use pando_storage::Engine;
 use parking_lot::Mutex;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -72,6 +72,7 @@ impl Server {
         grounds.start_data(env, &*machine, &options, &log)?;
         let node = Arc::new(node(env, machine, &options, &log, &control, extra, grounds)?);
         log_start(&node, &options, &log);
+        warn_if_open(&node, &options, &log);
         let served = node.data.as_ref().filter(|_| options.runs_tasks);
         let background = served.map(|data| Background::start(env, data, &log)).transpose()?;
         let dispatcher = Dispatcher::new(Arc::clone(&node), lists::stages());
@@ -179,7 +180,7 @@ fn node(
     let mut sections = status::sections();
     sections.extend(extra);
     sections.sort_by_key(|section| section.name());
-    let Grounds { settings: Settings { parameters, fail_points }, operations, data } = grounds;
+    let Grounds { settings: Settings { parameters, fail_points }, operations, data, security } = grounds;
     if let Some(data) = &data {
         data.services.add_metrics(&mut metrics)?;
     }
@@ -197,6 +198,7 @@ fn node(
         table,
         sections,
         data,
+        security,
         control: Arc::clone(control) as Arc<dyn Control>,
         options: NodeOptions {
             arguments: options.arguments.clone(),
@@ -206,7 +208,6 @@ fn node(
             started_wall_ms: env.clock().wall_ms(),
             started_ns: env.clock().monotonic_ns(),
             test_commands_enabled,
-            authentication_enabled: false,
             compressors: options.net.compressors.clone(),
             is_read_only: options.is_read_only,
         },
@@ -253,6 +254,7 @@ struct Grounds {
     settings: Settings,
     operations: OperationRegistry,
     data: Option<Arc<Data>>,
+    security: Arc<Security>,
 }
 
 impl Grounds {
@@ -277,13 +279,16 @@ impl Grounds {
         let settings = Settings::new(env, options, log)?;
         let monotonic = env.clone();
         let operations = OperationRegistry::new(Arc::new(move || monotonic.clock().monotonic_ns()));
+        let SecurityOptions { is_enabled, key_file } = &options.security;
+        let security = Arc::new(Security::new(*is_enabled, key_file.as_ref(), env.random()));
+        let users = &security.cache;
         let open = |engine| {
             let parameters = &settings.parameters;
-            let foundations = Foundations { env, engine, parameters, operations: &operations, log };
+            let foundations = Foundations { env, engine, parameters, operations: &operations, users, log };
             data::assemble(&foundations, options, &machine.facts().hostname)
         };
         let data = engine.map(open).transpose()?;
-        Ok(Grounds { settings, operations, data })
+        Ok(Grounds { settings, operations, data, security })
     }
 }
 
@@ -322,6 +327,19 @@ impl Settings {
         };
         let data = setting.get("data").and_then(|data| data.as_document()).map(|data| data.to_doc().into_bytes());
         self.fail_points.set(point, mode, data.unwrap_or_default(), env.random().next_u64()).map(|_| ())
+    }
+}
+
+/// Whoever listens to others without authentication is told so.
+fn warn_if_open(node: &Node, options: &ServerOptions, log: &Log) {
+    let is_loopback = |address: &String| {
+        let host = address.rsplit_once(':').map_or(address.as_str(), |(host, _)| host);
+        host == "localhost" || host.trim_matches(['[', ']']).parse().is_ok_and(|host: IpAddr| host.is_loopback())
+    };
+    if !node.security.is_enabled && !options.net.addresses.iter().all(is_loopback) {
+        let message = "Access control is not enabled for the database. Read and write access to data and configuration is \
+                       unrestricted";
+        log.startup_warning(Component::Control, 22120, message, Vec::new());
     }
 }
 

@@ -1,8 +1,9 @@
 //! Who asks for operations: a connection, or a task of the server's own.
 
 use bytes::Bytes;
-use std::sync::OnceLock;
+use parking_lot::RwLock;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 
 /// A connection or an internal task, as logs and currentOp name it.
 #[derive(Debug, Default)]
@@ -13,6 +14,16 @@ pub struct Client {
     application: OnceLock<String>,
     metadata: OnceLock<Bytes>,
     is_ending: AtomicBool,
+    user: RwLock<Option<Arc<ClientUser>>>,
+}
+
+/// Whom a client has proved to be.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ClientUser {
+    /// The user's name.
+    pub user: String,
+    /// The database that defines the user.
+    pub database: String,
 }
 
 impl Client {
@@ -71,6 +82,16 @@ impl Client {
     /// The application's name; empty if it gave none.
     pub fn application(&self) -> &str {
         self.application.get().map_or("", String::as_str)
+    }
+
+    /// Whom the client has proved to be; none for nobody.
+    pub fn user(&self) -> Option<Arc<ClientUser>> {
+        self.user.read().clone()
+    }
+
+    /// Notes whom the client has proved to be.
+    pub fn set_user(&self, user: Option<ClientUser>) {
+        *self.user.write() = user.map(Arc::new);
     }
 
     /// The client document of the first hello.

@@ -26,7 +26,7 @@ mod time_points;
 #[cfg(test)]
 mod tests;
 
-pub use client::Client;
+pub use client::{Client, ClientUser};
 pub use context::{DeadlineScope, IgnoreInterruptsScope, OperationContext};
 pub use description::{OperationDescription, OperationKind};
 pub use registry::{MonotonicClock, OperationRegistry};

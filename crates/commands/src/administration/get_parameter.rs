@@ -1,7 +1,7 @@
 //! `getParameter`: one, several or all, with or without details. Fail points show as parameters called `failpoint.NAME`.
 
 use super::append_parameter;
-use crate::{CommandRow, Invocation, run_boxed};
+use crate::{Access, Action, CommandRow, Invocation, run_boxed};
 use pando_base::{ErrorCode, FailPointStatus, ParameterValue, Result, ensure};
 use pando_doc::{Doc, DocBuilder, DocRef, Value};
 
@@ -10,7 +10,7 @@ pub(super) const ROW: CommandRow = CommandRow {
     help: "get administrative option(s)\nexample:\n{ getParameter:1, notablescan:1 }",
     run: |invocation, reply| run_boxed(std::future::ready(run(invocation, reply))),
     is_admin_only: true,
-    privileges: &["getParameter"],
+    privileges: Access::Cluster(&[Action::GetParameter]),
     ..CommandRow::DEFAULT
 };
 

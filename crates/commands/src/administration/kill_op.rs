@@ -1,6 +1,6 @@
 //! `killOp`: tells an operation to stop.
 
-use crate::{CommandRow, Invocation, run_boxed};
+use crate::{Access, CommandRow, Invocation, run_boxed};
 use pando_base::{Component, Error, ErrorCode, Result, Severity, ensure, log};
 use pando_doc::{DocBuilder, Element};
 
@@ -9,7 +9,7 @@ pub(super) const ROW: CommandRow = CommandRow {
     help: "{ killOp: 1, op: <op id> }",
     run: |invocation, reply| run_boxed(std::future::ready(run(invocation, reply))),
     is_admin_only: true,
-    privileges: &["killop"],
+    privileges: Access::Checked(crate::access::may_kill),
     ..CommandRow::DEFAULT
 };
 

@@ -1,6 +1,6 @@
 //! `logRotate`: begins a new log file.
 
-use crate::{CommandRow, Invocation, run_boxed};
+use crate::{Access, Action, CommandRow, Invocation, run_boxed};
 use pando_base::Result;
 use pando_doc::Value;
 
@@ -9,7 +9,7 @@ pub(super) const ROW: CommandRow = CommandRow {
     help: "rotate the process's logs",
     run: |invocation, _| run_boxed(std::future::ready(run(invocation))),
     is_admin_only: true,
-    privileges: &["logRotate"],
+    privileges: Access::Cluster(&[Action::LogRotate]),
     ..CommandRow::DEFAULT
 };
 

@@ -1,7 +1,7 @@
 //! `setParameter`: one or several. All are checked for being settable before the first is set.
 
 use super::append_parameter;
-use crate::{CommandRow, Invocation, run_boxed};
+use crate::{Access, Action, CommandRow, Invocation, run_boxed};
 use pando_base::{Component, Error, ErrorCode, ParameterValue, Result, Severity, bail, ensure, log};
 use pando_doc::{DocBuilder, Element, Number, Value};
 use std::collections::BTreeMap;
@@ -11,7 +11,7 @@ pub(super) const ROW: CommandRow = CommandRow {
     help: "set administrative option(s)\n{ setParameter:1, <param>:<value> }",
     run: |invocation, reply| run_boxed(std::future::ready(run(invocation, reply))),
     is_admin_only: true,
-    privileges: &["setParameter"],
+    privileges: Access::Cluster(&[Action::SetParameter]),
     ..CommandRow::DEFAULT
 };
 

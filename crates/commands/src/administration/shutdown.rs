@@ -1,7 +1,7 @@
 //! `shutdown`: ends the process in good order. There is no reply: the connection closes.
 
 use crate::arguments::SafeLong;
-use crate::{CommandRow, Invocation, NextInvocation, run_boxed};
+use crate::{Access, Action, CommandRow, Invocation, NextInvocation, run_boxed};
 use pando_base::{Component, Result, Severity, log};
 
 pub(super) const ROW: CommandRow = CommandRow {
@@ -10,7 +10,7 @@ pub(super) const ROW: CommandRow = CommandRow {
     run: |invocation, _| run_boxed(std::future::ready(run(invocation))),
     is_admin_only: true,
     is_local_without_authentication: true,
-    privileges: &["shutdown"],
+    privileges: Access::Cluster(&[Action::Shutdown]),
     ..CommandRow::DEFAULT
 };
 

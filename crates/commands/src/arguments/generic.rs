@@ -5,7 +5,7 @@
 use super::field::{Place, at_least};
 use bstr::BStr;
 use pando_base::{Error, ErrorCode, Result, Timestamp, Uuid, bail, ensure};
-use pando_doc::{Doc, OwnedValue, RawElement, Value, ValueType};
+use pando_doc::{Doc, DocBuilder, OwnedValue, RawElement, Value, ValueType};
 use pando_wire::Command;
 
 /// Names that every command takes.
@@ -159,6 +159,17 @@ impl GenericArguments {
             _ => {}
         }
         Ok(())
+    }
+
+    /// The session belongs to this user, whom the connection is known to be.
+    pub fn set_session_user(&mut self, user: [u8; 32]) {
+        if let Some(session) = self.session.as_mut().filter(|session| session.user.is_none()) {
+            session.user = Some(user);
+            let mut document = DocBuilder::new();
+            document.append_all(session.document.view());
+            document.append("uid", Value::Binary { subtype: 0, bytes: &user });
+            session.document = document.finish();
+        }
     }
 
     /// Does the client allow a node to answer that is not primary?

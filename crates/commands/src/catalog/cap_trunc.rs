@@ -3,7 +3,7 @@
 use super::change::lock_exclusively;
 use super::empty_capped::find_capped;
 use crate::arguments::{SafeBool, SafeLong};
-use crate::{Class, CommandRow, Invocation, NamespaceOf, SecondaryOk, arguments, run_boxed};
+use crate::{Access, Class, CommandRow, Invocation, NamespaceOf, SecondaryOk, arguments, run_boxed};
 use pando_base::{ErrorCode, RecordId, Result, ensure};
 use pando_catalog::Collection;
 use pando_collection::DeleteArguments;
@@ -19,6 +19,7 @@ pub(super) const ROW: CommandRow = CommandRow {
     secondary_ok: SecondaryOk::Never,
     namespace: NamespaceOf::FirstField,
     is_for_tests: true,
+    privileges: Access::Nothing,
     ..CommandRow::DEFAULT
 };
 

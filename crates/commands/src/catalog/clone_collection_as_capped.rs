@@ -3,7 +3,7 @@
 use super::change::lock_exclusively;
 use super::copy::{CopyTarget, copy_collection, discard_copy};
 use crate::arguments::{SafeBool, SafeLong};
-use crate::{Class, CommandRow, Data, Invocation, NamespaceOf, SecondaryOk, arguments, run_boxed};
+use crate::{Access, Class, CommandRow, Data, Invocation, NamespaceOf, SecondaryOk, arguments, run_boxed};
 use pando_base::{ErrorCode, Namespace, Result, bail, ensure};
 use pando_catalog::{Collection, CollectionOptions};
 use pando_doc::DocBuilder;
@@ -18,7 +18,7 @@ pub(super) const ROW: CommandRow = CommandRow {
     secondary_ok: SecondaryOk::Never,
     takes_write_concern: true,
     namespace: NamespaceOf::FirstField,
-    privileges: &["find", "createIndex", "convertToCapped"],
+    privileges: Access::Checked(crate::access::may_clone),
     ..CommandRow::DEFAULT
 };
 

@@ -6,7 +6,7 @@ use super::names::check_uuid;
 use super::system_views::ViewDocuments;
 use super::view_pipeline::check_view_pipeline;
 use crate::arguments::{SafeBool, SafeLong, is_generic};
-use crate::{Class, CommandRow, Data, Invocation, NamespaceOf, SecondaryOk, arguments, run_boxed};
+use crate::{Access, Class, CommandRow, Data, Invocation, NamespaceOf, SecondaryOk, arguments, run_boxed};
 use pando_base::{Error, ErrorCode, Namespace, Result, Uuid, bail, ensure};
 use pando_catalog::{CollModChange, Collection, Index, IndexChange, ValidationAction, ValidationLevel, ViewDefinition};
 use pando_doc::{Array, Doc, DocBuilder, DocRef, Value, compare_docs};
@@ -23,7 +23,7 @@ pub(super) const ROW: CommandRow = CommandRow {
     is_in_api_version_1: true,
     takes_write_concern: true,
     namespace: NamespaceOf::FirstField,
-    privileges: &["collMod"],
+    privileges: Access::Checked(crate::access::may_change),
     ..CommandRow::DEFAULT
 };
 

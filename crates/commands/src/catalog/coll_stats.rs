@@ -4,7 +4,7 @@ use super::change::is_a_view;
 use super::storage_stats::append_storage_stats;
 use crate::arguments::{SafeBool, SafeInt};
 use crate::locking::lock_for_read;
-use crate::{Admission, Class, CommandRow, Invocation, NamespaceOf, SecondaryOk, arguments, run_boxed};
+use crate::{Access, Action, Admission, Class, CommandRow, Invocation, NamespaceOf, SecondaryOk, arguments, run_boxed};
 use pando_base::{ErrorCode, Result, ensure};
 use pando_doc::DocBuilder;
 
@@ -18,7 +18,7 @@ pub(super) const ROW: CommandRow = CommandRow {
     is_stopped_when_abandoned: true,
     admission: Admission::Read,
     namespace: NamespaceOf::FirstField,
-    privileges: &["collStats"],
+    privileges: Access::Collection(&[Action::CollStats]),
     ..CommandRow::DEFAULT
 };
 

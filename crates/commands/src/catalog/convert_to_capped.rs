@@ -4,7 +4,7 @@ use super::change::{change, lock_exclusively};
 use super::clone_collection_as_capped::{check_size, clone_as_capped, source};
 use super::copy::{discard_copy, temporary_name};
 use crate::arguments::SafeLong;
-use crate::{Class, CommandRow, Invocation, NamespaceOf, SecondaryOk, arguments, run_boxed};
+use crate::{Access, Action, Class, CommandRow, Invocation, NamespaceOf, SecondaryOk, arguments, run_boxed};
 use pando_base::Result;
 use pando_catalog::RenameOptions;
 use pando_doc::DocBuilder;
@@ -17,7 +17,7 @@ pub(super) const ROW: CommandRow = CommandRow {
     secondary_ok: SecondaryOk::Never,
     takes_write_concern: true,
     namespace: NamespaceOf::FirstField,
-    privileges: &["convertToCapped"],
+    privileges: Access::Collection(&[Action::ConvertToCapped]),
     ..CommandRow::DEFAULT
 };
 

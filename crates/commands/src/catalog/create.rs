@@ -6,7 +6,7 @@ use super::same_options::check_same;
 use super::system_views::ViewDocuments;
 use super::view_pipeline::check_view_pipeline;
 use crate::arguments::{SafeBool, SafeLong};
-use crate::{Class, CommandRow, Data, Invocation, NamespaceOf, SecondaryOk, arguments, run_boxed};
+use crate::{Access, Class, CommandRow, Data, Invocation, NamespaceOf, SecondaryOk, arguments, run_boxed};
 use pando_base::{ErrorCode, Namespace, Result, bail};
 use pando_catalog::{CollectionOptions, ViewDefinition};
 use pando_doc::{Array, DocBuilder, DocRef, Value};
@@ -24,7 +24,7 @@ pub(super) const ROW: CommandRow = CommandRow {
     is_in_api_version_1: true,
     takes_write_concern: true,
     namespace: NamespaceOf::FirstField,
-    privileges: &["createCollection"],
+    privileges: Access::Checked(crate::access::may_create),
     ..CommandRow::DEFAULT
 };
 

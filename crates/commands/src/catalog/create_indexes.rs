@@ -6,7 +6,7 @@ use super::index_build::build_indexes;
 use super::names::{check_uuid, index_count};
 use super::partial_filter::check_partial_filter;
 use crate::arguments::SafeBool;
-use crate::{Class, CommandRow, Data, Invocation, NamespaceOf, SecondaryOk, arguments, run_boxed};
+use crate::{Access, Action, Class, CommandRow, Data, Invocation, NamespaceOf, SecondaryOk, arguments, run_boxed};
 use pando_base::{ErrorCode, Namespace, Result, Uuid, ensure};
 use pando_catalog::{Collection, CollectionOptions, IndexDescriptor, PreparedIndex};
 use pando_doc::{Doc, DocBuilder, DocRef, Value};
@@ -25,7 +25,7 @@ pub(super) const ROW: CommandRow = CommandRow {
     is_in_api_version_1: true,
     takes_write_concern: true,
     namespace: NamespaceOf::FirstField,
-    privileges: &["createIndex"],
+    privileges: Access::Collection(&[Action::CreateIndex]),
     ..CommandRow::DEFAULT
 };
 

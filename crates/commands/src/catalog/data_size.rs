@@ -4,7 +4,9 @@ use super::copy::next_documents;
 use super::names::full_name;
 use crate::arguments::{SafeBool, SafeLong};
 use crate::locking::lock_for_read;
-use crate::{Admission, Class, CommandRow, Data, Invocation, NamespaceOf, SecondaryOk, arguments, run_boxed};
+use crate::{
+    Access, Action, Admission, Class, CommandRow, Data, Invocation, NamespaceOf, SecondaryOk, arguments, run_boxed,
+};
 use pando_base::{ErrorCode, Namespace, RecordId, Result, bail, ensure};
 use pando_catalog::Collection;
 use pando_doc::{Doc, DocBuilder, DocRef};
@@ -23,7 +25,7 @@ pub(super) const ROW: CommandRow = CommandRow {
     is_stopped_when_abandoned: true,
     admission: Admission::Read,
     namespace: NamespaceOf::FullName,
-    privileges: &["find"],
+    privileges: Access::Collection(&[Action::Find]),
     ..CommandRow::DEFAULT
 };
 

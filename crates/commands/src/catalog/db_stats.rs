@@ -3,7 +3,7 @@
 use super::storage_stats::Sizes;
 use crate::arguments::{SafeBool, SafeLong};
 use crate::locking::lock_for_read;
-use crate::{Admission, Class, CommandRow, Invocation, SecondaryOk, arguments, run_boxed};
+use crate::{Access, Action, Admission, Class, CommandRow, Invocation, SecondaryOk, arguments, run_boxed};
 use pando_base::{ErrorCode, Result, ensure};
 use pando_doc::DocBuilder;
 
@@ -16,7 +16,7 @@ pub(super) const ROW: CommandRow = CommandRow {
     secondary_ok: SecondaryOk::Always,
     is_stopped_when_abandoned: true,
     admission: Admission::Read,
-    privileges: &["dbStats"],
+    privileges: Access::Database(&[Action::DbStats]),
     ..CommandRow::DEFAULT
 };
 

@@ -3,7 +3,7 @@
 use super::change::{change, lock_exclusively};
 use super::names::check_uuid;
 use super::system_views::ViewDocuments;
-use crate::{Class, CommandRow, Data, Invocation, NamespaceOf, SecondaryOk, arguments, run_boxed};
+use crate::{Access, Action, Class, CommandRow, Data, Invocation, NamespaceOf, SecondaryOk, arguments, run_boxed};
 use pando_base::{ErrorCode, Namespace, Result, Uuid, bail, ensure};
 use pando_doc::DocBuilder;
 
@@ -16,7 +16,7 @@ pub(super) const ROW: CommandRow = CommandRow {
     is_in_api_version_1: true,
     takes_write_concern: true,
     namespace: NamespaceOf::FirstField,
-    privileges: &["dropCollection"],
+    privileges: Access::Collection(&[Action::DropCollection]),
     ..CommandRow::DEFAULT
 };
 

@@ -2,7 +2,7 @@
 
 use super::change::change;
 use crate::locking::lock_database;
-use crate::{Class, CommandRow, Data, Invocation, SecondaryOk, arguments, run_boxed};
+use crate::{Access, Action, Class, CommandRow, Data, Invocation, SecondaryOk, arguments, run_boxed};
 use pando_base::{DatabaseName, ErrorCode, Namespace, Result, ensure};
 use pando_doc::DocBuilder;
 use pando_locks::Mode;
@@ -17,7 +17,7 @@ pub(super) const ROW: CommandRow = CommandRow {
     secondary_ok: SecondaryOk::Never,
     is_in_api_version_1: true,
     takes_write_concern: true,
-    privileges: &["dropDatabase"],
+    privileges: Access::Database(&[Action::DropDatabase]),
     ..CommandRow::DEFAULT
 };
 

@@ -3,7 +3,7 @@
 use super::change::{change, lock_exclusively};
 use super::names::{check_uuid, index_count};
 use crate::arguments::SafeBool;
-use crate::{Class, CommandRow, Data, Invocation, NamespaceOf, SecondaryOk, arguments, run_boxed};
+use crate::{Access, Action, Class, CommandRow, Data, Invocation, NamespaceOf, SecondaryOk, arguments, run_boxed};
 use pando_base::{ErrorCode, Namespace, Result, Uuid, bail, ensure};
 use pando_catalog::{Collection, Index};
 use pando_doc::{ArrayRef, DocBuilder, DocRef, Value, compare_docs};
@@ -21,7 +21,7 @@ pub(super) const ROW: CommandRow = CommandRow {
     is_in_api_version_1: true,
     takes_write_concern: true,
     namespace: NamespaceOf::FirstField,
-    privileges: &["dropIndex"],
+    privileges: Access::Collection(&[Action::DropIndex]),
     ..CommandRow::DEFAULT
 };
 

@@ -1,7 +1,7 @@
 //! `emptycapped`: all documents of a capped collection go at once. For tests.
 
 use super::change::lock_exclusively;
-use crate::{Class, CommandRow, Data, Invocation, NamespaceOf, SecondaryOk, arguments, run_boxed};
+use crate::{Access, Action, Class, CommandRow, Data, Invocation, NamespaceOf, SecondaryOk, arguments, run_boxed};
 use pando_base::{ErrorCode, Namespace, Result, bail, ensure};
 use pando_catalog::Collection;
 use pando_doc::DocBuilder;
@@ -17,6 +17,7 @@ pub(super) const ROW: CommandRow = CommandRow {
     takes_write_concern: true,
     namespace: NamespaceOf::FirstField,
     is_for_tests: true,
+    privileges: Access::Collection(&[Action::Emptycapped]),
     ..CommandRow::DEFAULT
 };
 

@@ -2,7 +2,7 @@
 //! copies of the files by other means, is refused until backups are built.
 
 use crate::arguments::SafeBool;
-use crate::{CommandRow, Invocation, arguments, run_boxed};
+use crate::{Access, Action, CommandRow, Invocation, arguments, run_boxed};
 use pando_base::{Error, ErrorCode, Result, ensure};
 use pando_doc::DocBuilder;
 use pando_storage::CheckpointKind;
@@ -12,7 +12,7 @@ pub(super) const ROW: CommandRow = CommandRow {
     help: "flush everything to disk",
     run: |invocation, reply| run_boxed(std::future::ready(run(invocation, reply))),
     is_admin_only: true,
-    privileges: &["fsync"],
+    privileges: Access::Cluster(&[Action::Fsync]),
     ..CommandRow::DEFAULT
 };
 
@@ -21,7 +21,7 @@ pub(super) const UNLOCK_ROW: CommandRow = CommandRow {
     help: "let writers in again after fsync with lock",
     run: |invocation, _| run_boxed(std::future::ready(unlock(invocation))),
     is_admin_only: true,
-    privileges: &["unlock"],
+    privileges: Access::Cluster(&[Action::Unlock]),
     ..CommandRow::DEFAULT
 };
 

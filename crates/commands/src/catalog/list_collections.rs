@@ -5,12 +5,13 @@
 use super::cursor_reply::{CursorArguments, append_cursor};
 use crate::arguments::SafeBool;
 use crate::locking::lock_for_read;
-use crate::{Admission, Class, CommandRow, Data, Invocation, SecondaryOk, arguments, run_boxed};
+use crate::{Access, Admission, Class, CommandRow, Data, Invocation, SecondaryOk, arguments, run_boxed};
 use pando_base::{Namespace, Result};
 use pando_catalog::{Collection, ViewDefinition};
 use pando_doc::{Doc, DocBuilder, DocRef, Value, doc};
 use pando_expr::{MatchExpression, ParseContext};
 use pando_operation::Operation;
+use pando_security::Target;
 
 pub(super) const ROW: CommandRow = CommandRow {
     name: "listCollections",
@@ -21,7 +22,7 @@ pub(super) const ROW: CommandRow = CommandRow {
     is_in_api_version_1: true,
     is_stopped_when_abandoned: true,
     admission: Admission::Read,
-    privileges: &["listCollections"],
+    privileges: Access::Checked(crate::access::may_list_collections),
     ..CommandRow::DEFAULT
 };
 
@@ -48,10 +49,15 @@ async fn run(invocation: &Invocation, reply: &mut DocBuilder) -> Result<()> {
         is_read_only: invocation.node.options.is_read_only,
         filter: filter.as_ref(),
     };
-    let rows = match arguments.filter.and_then(exact_name) {
+    let mut rows = match arguments.filter.and_then(exact_name) {
         Some(name) => list.one(invocation, data, &mut operation, name)?,
         None => list.all(invocation, data, &mut operation)?,
     };
+    if arguments.authorized_collections.0 {
+        let database = invocation.database.as_str();
+        let name = |row: &Doc| row.get("name").and_then(|name| name.as_str().map(str::to_owned)).unwrap_or_default();
+        rows.retain(|row| invocation.may_anything_on(Target::Collection(database, &name(row))));
+    }
     let namespace = Namespace::list_collections_cursor(&invocation.database);
     append_cursor(invocation, data, &mut operation, &namespace, rows, limits, reply)
 }

@@ -2,11 +2,12 @@
 
 use crate::arguments::SafeBool;
 use crate::locking::lock_for_read;
-use crate::{Admission, Class, CommandRow, Data, Invocation, SecondaryOk, arguments, run_boxed};
-use pando_base::{DatabaseName, Result};
+use crate::{Access, Admission, Class, CommandRow, Data, Invocation, SecondaryOk, arguments, run_boxed};
+use pando_base::{DatabaseName, ErrorCode, Result, ensure};
 use pando_doc::{Doc, DocBuilder, DocRef};
 use pando_expr::{MatchExpression, ParseContext};
 use pando_operation::Operation;
+use pando_security::{Action, Target};
 
 pub(super) const ROW: CommandRow = CommandRow {
     name: "listDatabases",
@@ -18,7 +19,7 @@ pub(super) const ROW: CommandRow = CommandRow {
     is_in_api_version_1: true,
     is_stopped_when_abandoned: true,
     admission: Admission::Read,
-    privileges: &["listDatabases"],
+    privileges: Access::Nothing,
     ..CommandRow::DEFAULT
 };
 
@@ -35,6 +36,9 @@ async fn run(invocation: &Invocation, reply: &mut DocBuilder) -> Result<()> {
     let arguments = ListDatabasesArguments::parse(&invocation.request)?;
     let context = ParseContext::new(invocation.node.now_ms());
     let filter = arguments.filter.map(|filter| MatchExpression::parse(filter, &context)).transpose()?;
+    let may_list_all = invocation.may(Target::Cluster, Action::ListDatabases);
+    let wants_own = arguments.authorized_databases.map_or(!may_list_all, |wants_own| wants_own.0);
+    ensure!(wants_own || may_list_all, ErrorCode::Unauthorized, "Insufficient permissions to list all databases");
     let mut operation = invocation.operation()?;
     lock_for_read(&mut operation).await?;
     let mut view = data.catalog.establish(&mut operation)?;
@@ -42,6 +46,9 @@ async fn run(invocation: &Invocation, reply: &mut DocBuilder) -> Result<()> {
     let (mut rows, mut total_bytes) = (Vec::with_capacity(databases.len()), 0_i64);
     for database in databases {
         operation.context.check()?;
+        if wants_own && !invocation.may_anything_in(database.as_str()) {
+            continue;
+        }
         let size_bytes = match arguments.name_only.0 {
             true => None,
             false => Some(disk_bytes(data, &mut view, &mut operation, &database)?),

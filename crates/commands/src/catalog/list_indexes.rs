@@ -4,7 +4,7 @@ use super::change::{does_not_exist, is_a_view};
 use super::cursor_reply::{CursorArguments, append_cursor};
 use crate::arguments::SafeBool;
 use crate::locking::lock_for_read;
-use crate::{Admission, Class, CommandRow, Data, Invocation, NamespaceOf, SecondaryOk, arguments, run_boxed};
+use crate::{Access, Admission, Class, CommandRow, Data, Invocation, NamespaceOf, SecondaryOk, arguments, run_boxed};
 use pando_base::{ErrorCode, Result, Uuid, ensure};
 use pando_catalog::{Collection, Index};
 use pando_doc::{Doc, DocBuilder, Value};
@@ -21,7 +21,7 @@ pub(super) const ROW: CommandRow = CommandRow {
     is_stopped_when_abandoned: true,
     admission: Admission::Read,
     namespace: NamespaceOf::FirstField,
-    privileges: &["listIndexes"],
+    privileges: Access::Checked(crate::access::may_list_indexes),
     ..CommandRow::DEFAULT
 };
 

@@ -3,7 +3,7 @@
 use super::change::{change, lock_exclusively};
 use super::index_build::build_indexes;
 use super::names::index_count;
-use crate::{Class, CommandRow, Invocation, NamespaceOf, SecondaryOk, arguments, run_boxed};
+use crate::{Access, Action, Class, CommandRow, Invocation, NamespaceOf, SecondaryOk, arguments, run_boxed};
 use pando_base::{ErrorCode, Result, bail, ensure};
 use pando_doc::{Doc, DocBuilder};
 use std::sync::Arc;
@@ -15,7 +15,7 @@ pub(super) const ROW: CommandRow = CommandRow {
     class: Class::Write,
     secondary_ok: SecondaryOk::Always,
     namespace: NamespaceOf::FirstField,
-    privileges: &["reIndex"],
+    privileges: Access::Collection(&[Action::ReIndex]),
     ..CommandRow::DEFAULT
 };
 

@@ -4,7 +4,7 @@ use super::change::{change, lock_exclusively};
 use super::copy::{CopyTarget, copy_collection, discard_copy, temporary_name};
 use super::names::{check_uuid, full_name};
 use crate::arguments::SafeBool;
-use crate::{Class, CommandRow, Data, Invocation, NamespaceOf, SecondaryOk, arguments, run_boxed};
+use crate::{Access, Class, CommandRow, Data, Invocation, NamespaceOf, SecondaryOk, arguments, run_boxed};
 use pando_base::{ErrorCode, Namespace, Result, Uuid, bail, ensure};
 use pando_catalog::{CollectionOptions, RenameOptions};
 use pando_doc::{DocBuilder, Value};
@@ -19,7 +19,7 @@ pub(super) const ROW: CommandRow = CommandRow {
     secondary_ok: SecondaryOk::Never,
     takes_write_concern: true,
     namespace: NamespaceOf::FullName,
-    privileges: &["renameCollectionSameDB"],
+    privileges: Access::Checked(crate::access::may_rename),
     ..CommandRow::DEFAULT
 };
 

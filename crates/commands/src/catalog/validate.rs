@@ -2,7 +2,7 @@
 
 use crate::arguments::SafeBool;
 use crate::locking::{lock_collection, lock_for_read};
-use crate::{Class, CommandRow, Data, Invocation, NamespaceOf, SecondaryOk, arguments, run_boxed};
+use crate::{Access, Action, Class, CommandRow, Data, Invocation, NamespaceOf, SecondaryOk, arguments, run_boxed};
 use pando_base::{ErrorCode, Namespace, Result, bail, ensure};
 use pando_catalog::{Collection, Index};
 use pando_collection::check_indexes;
@@ -20,7 +20,7 @@ pub(super) const ROW: CommandRow = CommandRow {
     secondary_ok: SecondaryOk::Always,
     is_stopped_when_abandoned: true,
     namespace: NamespaceOf::FirstField,
-    privileges: &["validate"],
+    privileges: Access::Collection(&[Action::Validate]),
     ..CommandRow::DEFAULT
 };
 

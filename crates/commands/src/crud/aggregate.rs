@@ -6,7 +6,7 @@ use super::reading::{
 use crate::arguments::{SafeBool, SafeLong};
 use crate::stages::NodeStages;
 use crate::table::run_boxed;
-use crate::{Admission, Class, CommandRow, Data, Invocation, NamespaceOf, SecondaryOk, arguments};
+use crate::{Access, Admission, Class, CommandRow, Data, Invocation, NamespaceOf, SecondaryOk, arguments};
 use pando_base::{Error, ErrorCode, Namespace, OperationKind, Result, Uuid, bail, ensure};
 use pando_doc::{ArrayRef, Doc, DocBuilder, DocRef, Value};
 use pando_operation::Operation;
@@ -38,7 +38,7 @@ pub(super) const ROW: CommandRow = CommandRow {
     admission: Admission::Read,
     kind: OperationKind::Command,
     namespace: NamespaceOf::FirstFieldOrPipeline,
-    privileges: &["find"],
+    privileges: Access::Checked(crate::access::may_aggregate),
     ..CommandRow::DEFAULT
 };
 
@@ -191,7 +191,7 @@ async fn run(invocation: &Invocation, reply: &mut DocBuilder) -> Result<()> {
     check_collectionless(&request)?;
     check_read_concern(invocation, &request)?;
     check_api_strict(invocation, &request)?;
-    crate::session::replace_stage(data, &mut request)?;
+    crate::session::replace_stage(data, invocation.user_digest(), &mut request)?;
     let mut operation = invocation.operation()?;
     begin_whole_read(invocation, data, &mut operation).await?;
     if arguments.explain.0 {

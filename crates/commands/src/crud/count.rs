@@ -4,7 +4,7 @@ use super::find::namespace_or_uuid;
 use super::reading::{begin_whole_read, hint, shared_or_empty};
 use crate::arguments::SafeLong;
 use crate::table::run_boxed;
-use crate::{Admission, Class, CommandRow, Invocation, NamespaceOf, SecondaryOk, arguments};
+use crate::{Access, Admission, Class, CommandRow, Invocation, NamespaceOf, SecondaryOk, arguments};
 use pando_base::{Namespace, OperationKind, Result};
 use pando_doc::{DocBuilder, DocRef, Value};
 use pando_query::request::CountRequest;
@@ -22,7 +22,7 @@ pub(super) const ROW: CommandRow = CommandRow {
     admission: Admission::Read,
     kind: OperationKind::Command,
     namespace: NamespaceOf::FirstField,
-    privileges: &["find"],
+    privileges: Access::Checked(crate::access::may_read),
     ..CommandRow::DEFAULT
 };
 

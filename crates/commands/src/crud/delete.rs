@@ -7,7 +7,9 @@ use super::retryable::{RetryableWrite, statement, with_entry};
 use crate::arguments::{Place, SafeBool, SafeLong};
 use crate::locking::unlock;
 use crate::table::run_boxed;
-use crate::{Admission, Class, CommandRow, Data, Invocation, NamespaceOf, OpCounter, SecondaryOk, arguments};
+use crate::{
+    Access, Action, Admission, Class, CommandRow, Data, Invocation, NamespaceOf, OpCounter, SecondaryOk, arguments,
+};
 use pando_base::{ErrorCode, Namespace, OperationKind, Result, Uuid, ensure};
 use pando_doc::{ArrayRef, DocBuilder, DocRef, Value};
 use pando_operation::Operation;
@@ -29,7 +31,7 @@ pub(super) const ROW: CommandRow = CommandRow {
     kind: OperationKind::Remove,
     op_counter: OpCounter::Own,
     namespace: NamespaceOf::FirstField,
-    privileges: &["remove"],
+    privileges: Access::Collection(&[Action::Remove]),
     ..CommandRow::DEFAULT
 };
 

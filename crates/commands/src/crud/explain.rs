@@ -14,7 +14,7 @@ use super::views::{count_as_pipeline, distinct_as_pipeline, is_view};
 use crate::stages::NodeStages;
 use crate::table::run_boxed;
 use crate::{
-    Admission, Class, CommandRow, Data, GIT_VERSION, Invocation, NamespaceOf, SecondaryOk, VERSION, arguments,
+    Access, Admission, Class, CommandRow, Data, GIT_VERSION, Invocation, NamespaceOf, SecondaryOk, VERSION, arguments,
 };
 use pando_base::{Error, ErrorCode, Namespace, OperationKind, ParameterValue, Result, bail, ensure};
 use pando_doc::{Doc, DocBuilder, DocRef, Value};
@@ -34,7 +34,7 @@ pub(super) const ROW: CommandRow = CommandRow {
     admission: Admission::Read,
     kind: OperationKind::Command,
     namespace: NamespaceOf::Database,
-    privileges: &["find"],
+    privileges: Access::Checked(crate::access::may_explain),
     ..CommandRow::DEFAULT
 };
 

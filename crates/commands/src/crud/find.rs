@@ -6,7 +6,7 @@ use super::reading::{
 };
 use crate::arguments::{SafeBool, SafeLong};
 use crate::table::run_boxed;
-use crate::{Admission, Class, CommandRow, Data, Invocation, NamespaceOf, OpCounter, SecondaryOk, arguments};
+use crate::{Access, Admission, Class, CommandRow, Data, Invocation, NamespaceOf, OpCounter, SecondaryOk, arguments};
 use pando_base::{Error, ErrorCode, Namespace, OperationKind, Result, Uuid, ensure};
 use pando_doc::{DocBuilder, DocRef, Value};
 use pando_query::FindPlan;
@@ -28,7 +28,7 @@ pub(super) const ROW: CommandRow = CommandRow {
     kind: OperationKind::Query,
     op_counter: OpCounter::Query,
     namespace: NamespaceOf::FirstField,
-    privileges: &["find"],
+    privileges: Access::Checked(crate::access::may_read),
     ..CommandRow::DEFAULT
 };
 

@@ -7,7 +7,7 @@ use super::retryable::{RetryableWrite, statement, with_entry};
 use super::update::update_value;
 use crate::arguments::SafeBool;
 use crate::table::run_boxed;
-use crate::{Admission, Class, CommandRow, Data, Invocation, NamespaceOf, OpCounter, SecondaryOk, arguments};
+use crate::{Access, Admission, Class, CommandRow, Data, Invocation, NamespaceOf, OpCounter, SecondaryOk, arguments};
 use pando_base::{Error, ErrorCode, Namespace, OperationKind, Result, Uuid, ensure};
 use pando_doc::{Doc, DocBuilder, DocRef, OwnedValue, Value};
 use pando_operation::Operation;
@@ -29,7 +29,7 @@ pub(super) const ROW: CommandRow = CommandRow {
     kind: OperationKind::Command,
     op_counter: OpCounter::Command,
     namespace: NamespaceOf::FirstField,
-    privileges: &["find", "update", "insert", "remove"],
+    privileges: Access::Checked(crate::access::may_modify),
     ..CommandRow::DEFAULT
 };
 

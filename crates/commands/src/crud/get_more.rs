@@ -9,7 +9,9 @@ use super::reading::{append_snapshot_time, begin_read_with};
 use super::tailing::News;
 use crate::arguments::SafeLong;
 use crate::table::run_boxed;
-use crate::{Class, CommandRow, Data, Invocation, NamespaceOf, NextInvocation, OpCounter, SecondaryOk, arguments};
+use crate::{
+    Access, Class, CommandRow, Data, Invocation, NamespaceOf, NextInvocation, OpCounter, SecondaryOk, arguments,
+};
 use pando_base::{Error, ErrorCode, Namespace, OperationKind, Result, ensure};
 use pando_doc::{DocBuilder, DocRef, Value};
 use pando_operation::Operation;
@@ -34,7 +36,7 @@ pub(super) const ROW: CommandRow = CommandRow {
     kind: OperationKind::GetMore,
     op_counter: OpCounter::GetMore,
     namespace: NamespaceOf::Field("collection"),
-    privileges: &["find"],
+    privileges: Access::Nothing,
     ..CommandRow::DEFAULT
 };
 
@@ -59,6 +61,14 @@ async fn run(invocation: &Invocation, reply: &mut DocBuilder) -> Result<()> {
     let namespace = Namespace::new(&invocation.database, arguments.collection)?;
     ensure!(namespace.is_valid(), ErrorCode::InvalidNamespace, "Invalid namespace specified '{namespace}'");
     let session = invocation.generic.session.as_ref().map(|session| &session.document);
+    // Nobody goes on with what somebody else has asked for.
+    if let Some(options) = data.cursors.options_of(id).filter(|_| invocation.node.security.is_enabled) {
+        ensure!(
+            invocation.are_own(&options.users),
+            ErrorCode::Unauthorized,
+            "cursor id {id} was not created by the authenticated user"
+        );
+    }
     let mut cursor = data.cursors.pin(id, &invocation.context, &namespace, session, None)?;
     let max_time_ms = invocation.generic.max_time_ms;
     if max_time_ms > 0 && !cursor.options.await_data {

@@ -9,7 +9,7 @@ use super::retryable::{RetryableWrite, statement};
 use crate::arguments::SafeBool;
 use crate::locking::unlock;
 use crate::table::run_boxed;
-use crate::{Admission, Class, CommandRow, Data, Invocation, NamespaceOf, OpCounter, SecondaryOk, arguments};
+use crate::{Access, Admission, Class, CommandRow, Data, Invocation, NamespaceOf, OpCounter, SecondaryOk, arguments};
 use pando_base::{Namespace, OperationKind, Result};
 use pando_collection::InsertOptions;
 use pando_doc::{ArrayRef, Doc, DocBuilder, DocRef};
@@ -38,7 +38,7 @@ pub(super) const ROW: CommandRow = CommandRow {
     kind: OperationKind::Insert,
     op_counter: OpCounter::Own,
     namespace: NamespaceOf::FirstField,
-    privileges: &["insert"],
+    privileges: Access::Checked(crate::access::may_insert),
     ..CommandRow::DEFAULT
 };
 

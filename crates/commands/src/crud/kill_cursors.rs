@@ -1,9 +1,11 @@
 //! `killCursors`.
 
 use crate::table::run_boxed;
-use crate::{Class, CommandRow, Invocation, NamespaceOf, arguments};
-use pando_base::{Error, Result};
+use crate::{Access, Class, CommandRow, Invocation, NamespaceOf, arguments};
+use pando_base::{Error, ErrorCode, Result, ensure};
 use pando_doc::{ArrayRef, DocBuilder, Value};
+use pando_query::cursor::CursorOptions;
+use pando_security::{Action, Target};
 
 pub(super) const ROW: CommandRow = CommandRow {
     name: "killCursors",
@@ -13,7 +15,7 @@ pub(super) const ROW: CommandRow = CommandRow {
     is_allowed_in_transaction: true,
     is_in_api_version_1: true,
     namespace: NamespaceOf::FirstField,
-    privileges: &["killCursors"],
+    privileges: Access::Nothing,
     ..CommandRow::DEFAULT
 };
 
@@ -28,6 +30,14 @@ async fn run(invocation: &Invocation, reply: &mut DocBuilder) -> Result<()> {
     let arguments = KillCursorsArguments::parse(&invocation.request)?;
     let namespace = invocation.collection()?;
     let ids: Vec<i64> = arguments.cursors.values().enumerate().map(id).collect::<Result<_>>()?;
+    for options in ids.iter().filter_map(|id| data.cursors.options_of(*id)) {
+        ensure!(
+            may_kill(invocation, &options),
+            ErrorCode::Unauthorized,
+            "not authorized to kill cursor on {}",
+            options.namespace
+        );
+    }
     // A cursor of another collection is not this request's business.
     let kill = |id: &i64| data.cursors.namespace_of(*id).is_some_and(|of| of == namespace) && data.cursors.kill(*id);
     let (killed, unknown): (Vec<i64>, Vec<i64>) = ids.into_iter().partition(kill);
@@ -37,6 +47,17 @@ async fn run(invocation: &Invocation, reply: &mut DocBuilder) -> Result<()> {
         reply.array(name, |array| ids.iter().for_each(|id| array.push(*id)));
     }
     Ok(())
+}
+
+/// One's own; those of others with the right to kill any.
+fn may_kill(invocation: &Invocation, options: &CursorOptions) -> bool {
+    let target = match options.namespace.is_list_collections_cursor() {
+        true => Target::Database(options.namespace.database()),
+        false => Target::of(&options.namespace),
+    };
+    invocation.are_own(&options.users)
+        || invocation.may(Target::Cluster, Action::KillAnyCursor)
+        || invocation.may(target, Action::KillAnyCursor)
 }
 
 fn id((place, value): (usize, Value<'_>)) -> Result<i64> {

@@ -88,6 +88,7 @@ pub(super) fn cursor_options(invocation: &Invocation, namespace: &pando_base::Na
     let generic = &invocation.generic;
     CursorOptions {
         session: generic.session.as_ref().map(|session| session.document.clone()),
+        users: invocation.users(),
         originating_command: Doc::trusted(invocation.request.body_bytes()),
         read_concern: generic.read_concern.clone().unwrap_or_default(),
         ..CursorOptions::new(namespace.clone())

@@ -8,7 +8,7 @@ use pando_base::Result;
 use pando_doc::Doc;
 use pando_operation::Operation;
 use pando_oplog::{OplogEntry, StatementIds};
-use pando_session::{CheckedOutSession, LogicalSessionId, NO_USER, StatementNumbers};
+use pando_session::{CheckedOutSession, LogicalSessionId, StatementNumbers};
 
 /// The session of a retryable write, checked out.
 pub(super) struct RetryableWrite {
@@ -26,7 +26,7 @@ impl RetryableWrite {
     ) -> Result<Option<RetryableWrite>> {
         let generic = &invocation.generic;
         let (Some(session), Some(number)) = (&generic.session, generic.transaction_number) else { return Ok(None) };
-        let session = LogicalSessionId::from_client(session.document.view(), NO_USER)?;
+        let session = LogicalSessionId::from_client(session.document.view(), invocation.user_digest())?;
         let numbers = StatementNumbers::parse(invocation.body(), statement_count)?;
         let session = data.sessions.check_out(&invocation.context, session, invocation.node.now_ms()).await?;
         session.begin_or_continue(operation, &*data.session_table, &data.history, number)?;

@@ -7,7 +7,7 @@ use super::retryable::{RetryableWrite, statement, with_entry};
 use crate::arguments::{Place, SafeBool};
 use crate::locking::unlock;
 use crate::table::run_boxed;
-use crate::{Admission, Class, CommandRow, Data, Invocation, NamespaceOf, OpCounter, SecondaryOk, arguments};
+use crate::{Access, Admission, Class, CommandRow, Data, Invocation, NamespaceOf, OpCounter, SecondaryOk, arguments};
 use pando_base::{Error, ErrorCode, Namespace, OperationKind, Result, Uuid, ensure};
 use pando_doc::{ArrayRef, Doc, DocBuilder, DocRef, OwnedValue, Value};
 use pando_operation::Operation;
@@ -30,7 +30,7 @@ pub(super) const ROW: CommandRow = CommandRow {
     kind: OperationKind::Update,
     op_counter: OpCounter::Own,
     namespace: NamespaceOf::FirstField,
-    privileges: &["update"],
+    privileges: Access::Checked(crate::access::may_update),
     ..CommandRow::DEFAULT
 };
 

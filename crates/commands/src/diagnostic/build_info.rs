@@ -1,6 +1,6 @@
 //! `buildInfo`: which version this is, and how it was built.
 
-use crate::{CommandRow, GIT_VERSION, Invocation, VERSION, VERSION_PARTS, run_boxed};
+use crate::{Access, CommandRow, GIT_VERSION, Invocation, VERSION, VERSION_PARTS, run_boxed};
 use pando_base::Result;
 use pando_doc::DocBuilder;
 use pando_wire::limits::DOCUMENT_SIZE_BYTES_MAX;
@@ -12,6 +12,7 @@ pub(super) const ROW: CommandRow = CommandRow {
     run: |invocation, reply| run_boxed(std::future::ready(run(invocation, reply))),
     is_allowed_before_authentication: true,
     is_in_api_version_1: true,
+    privileges: Access::Nothing,
     ..CommandRow::DEFAULT
 };
 

@@ -1,9 +1,10 @@
 //! `connectionStatus`: who the client is taken for.
 
 use crate::arguments::SafeBool;
-use crate::{CommandRow, Invocation, run_boxed};
+use crate::{Access, CommandRow, Invocation, run_boxed};
 use pando_base::Result;
 use pando_doc::DocBuilder;
+use pando_security::roles::append_roles;
 
 pub(super) const ROW: CommandRow = CommandRow {
     name: "connectionStatus",
@@ -11,6 +12,7 @@ pub(super) const ROW: CommandRow = CommandRow {
     run: |invocation, reply| run_boxed(std::future::ready(run(invocation, reply))),
     is_allowed_before_authentication: true,
     is_in_api_version_1: true,
+    privileges: Access::Nothing,
     ..CommandRow::DEFAULT
 };
 
@@ -24,11 +26,19 @@ crate::arguments! {
 
 fn run(invocation: &Invocation, reply: &mut DocBuilder) -> Result<()> {
     let arguments = Arguments::parse(&invocation.request)?;
+    let identity = invocation.connection.identity();
+    let user = identity.as_ref().map(|identity| &identity.user);
     reply.document("authInfo", |info| {
-        info.array("authenticatedUsers", |_| {});
-        info.array("authenticatedUserRoles", |_| {});
+        info.array("authenticatedUsers", |array| {
+            user.iter().for_each(|user| array.document(|document| user.name().append_to(document)));
+        });
+        info.array("authenticatedUserRoles", |array| {
+            user.iter().for_each(|user| append_roles(array, &user.resolved.roles));
+        });
         if arguments.show_privileges.0 {
-            info.array("authenticatedUserPrivileges", |_| {});
+            info.array("authenticatedUserPrivileges", |array| {
+                user.iter().for_each(|user| user.privileges().append_to(array));
+            });
         }
     });
     Ok(())

@@ -1,6 +1,6 @@
 //! `currentOp`: the operations in progress. Every field that is no option is part of a filter, as for a find.
 
-use crate::{CommandRow, Invocation, Node, run_boxed};
+use crate::{Access, CommandRow, Invocation, Node, run_boxed};
 use pando_base::{OperationContext, Result};
 use pando_doc::{Doc, DocBuilder, DocRef, iso_8601};
 use pando_expr::{MatchExpression, ParseContext};
@@ -10,7 +10,7 @@ pub(super) const ROW: CommandRow = CommandRow {
     help: "get currently running operations",
     run: |invocation, reply| run_boxed(std::future::ready(run(invocation, reply))),
     is_admin_only: true,
-    privileges: &["inprog"],
+    privileges: Access::Checked(crate::access::may_look),
     ..CommandRow::DEFAULT
 };
 
@@ -26,9 +26,7 @@ fn run(invocation: &Invocation, reply: &mut DocBuilder) -> Result<()> {
         }
     }
     let filter = MatchExpression::parse(filter.finish().view(), &ParseContext::new(invocation.node.now_ms()))?;
-    let is_ours = |context: &OperationContext| {
-        !is_own_only || context.client().connection_id() == invocation.connection.client.connection_id()
-    };
+    let is_ours = |context: &OperationContext| !is_own_only || invocation.is_own_client(context.client());
     reply.array("inprog", |array| {
         for context in invocation.node.operations.list().iter().filter(|context| is_ours(context)) {
             let described = describe_operation(&invocation.node, context);
@@ -55,6 +53,14 @@ pub(crate) fn describe_operation(node: &Node, context: &OperationContext) -> Doc
             operation.append("appName", client.application());
         }
         operation.append_some("clientMetadata", client.metadata().map(|bytes| DocRef::trusted(bytes)));
+    }
+    if let Some(user) = client.user() {
+        operation.array("effectiveUsers", |users| {
+            users.document(|shown| {
+                shown.append("user", &user.user);
+                shown.append("db", &user.database);
+            });
+        });
     }
     operation.append("active", true);
     operation.append("currentOpTime", iso_8601(node.now_ms()));

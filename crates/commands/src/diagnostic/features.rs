@@ -1,6 +1,6 @@
 //! `features`: a relic that shells of some age ask for.
 
-use crate::{CommandRow, Invocation, run_boxed};
+use crate::{Access, CommandRow, Invocation, run_boxed};
 use pando_base::Result;
 use pando_doc::DocBuilder;
 
@@ -8,6 +8,7 @@ pub(super) const ROW: CommandRow = CommandRow {
     name: "features",
     help: "return build level feature settings",
     run: |invocation, reply| run_boxed(std::future::ready(run(invocation, reply))),
+    privileges: Access::Nothing,
     ..CommandRow::DEFAULT
 };
 

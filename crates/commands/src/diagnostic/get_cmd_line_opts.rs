@@ -1,6 +1,6 @@
 //! `getCmdLineOpts`: how the node was started.
 
-use crate::{CommandRow, Invocation, run_boxed};
+use crate::{Access, Action, CommandRow, Invocation, run_boxed};
 use pando_base::Result;
 use pando_doc::DocBuilder;
 
@@ -9,7 +9,7 @@ pub(super) const ROW: CommandRow = CommandRow {
     help: "get argv",
     run: |invocation, reply| run_boxed(std::future::ready(run(invocation, reply))),
     is_admin_only: true,
-    privileges: &["getCmdLineOpts"],
+    privileges: Access::Cluster(&[Action::GetCmdLineOpts]),
     ..CommandRow::DEFAULT
 };
 

@@ -1,6 +1,6 @@
 //! `getLog`: the last lines of the log.
 
-use crate::{CommandRow, Invocation, run_boxed};
+use crate::{Access, Action, CommandRow, Invocation, run_boxed};
 use pando_base::{ErrorCode, Result, bail};
 use pando_doc::DocBuilder;
 
@@ -9,7 +9,7 @@ pub(super) const ROW: CommandRow = CommandRow {
     help: "{ getLog : '*' }  OR { getLog : 'global' }",
     run: |invocation, reply| run_boxed(std::future::ready(run(invocation, reply))),
     is_admin_only: true,
-    privileges: &["getLog"],
+    privileges: Access::Cluster(&[Action::GetLog]),
     ..CommandRow::DEFAULT
 };
 

@@ -1,6 +1,6 @@
 //! `hostInfo`: the machine.
 
-use crate::{CommandRow, Invocation, run_boxed};
+use crate::{Access, Action, CommandRow, Invocation, run_boxed};
 use pando_base::Result;
 use pando_doc::{DocBuilder, Value};
 
@@ -8,7 +8,7 @@ pub(super) const ROW: CommandRow = CommandRow {
     name: "hostInfo",
     help: "returns information about the daemon's host",
     run: |invocation, reply| run_boxed(std::future::ready(run(invocation, reply))),
-    privileges: &["hostInfo"],
+    privileges: Access::Cluster(&[Action::HostInfo]),
     ..CommandRow::DEFAULT
 };
 

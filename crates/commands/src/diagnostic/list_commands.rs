@@ -1,6 +1,6 @@
 //! `listCommands`: the table, as clients see it.
 
-use crate::{CommandRow, Invocation, SecondaryOk, run_boxed};
+use crate::{Access, CommandRow, Invocation, SecondaryOk, run_boxed};
 use pando_base::Result;
 use pando_doc::DocBuilder;
 
@@ -8,6 +8,7 @@ pub(super) const ROW: CommandRow = CommandRow {
     name: "listCommands",
     help: "get a list of all db commands",
     run: |invocation, reply| run_boxed(std::future::ready(run(invocation, reply))),
+    privileges: Access::Nothing,
     ..CommandRow::DEFAULT
 };
 

@@ -4,7 +4,7 @@
 //! leaves all out that were not asked for, `all: 1` leaves none out.
 
 use crate::status::append_metrics;
-use crate::{CommandRow, Invocation, StatusSection, VERSION, run_boxed};
+use crate::{Access, Action, CommandRow, Invocation, StatusSection, VERSION, run_boxed};
 use pando_base::Result;
 use pando_doc::{DocBuilder, DocRef, Value};
 
@@ -12,7 +12,7 @@ pub(super) const ROW: CommandRow = CommandRow {
     name: "serverStatus",
     help: "returns lots of administrative server statistics",
     run: |invocation, reply| run_boxed(std::future::ready(run(invocation, reply))),
-    privileges: &["serverStatus"],
+    privileges: Access::Cluster(&[Action::ServerStatus]),
     ..CommandRow::DEFAULT
 };
 

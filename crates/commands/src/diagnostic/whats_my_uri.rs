@@ -1,6 +1,6 @@
 //! `whatsmyuri`: the address by which the node knows the client.
 
-use crate::{CommandRow, Invocation, run_boxed};
+use crate::{Access, CommandRow, Invocation, run_boxed};
 use pando_base::Result;
 use pando_doc::DocBuilder;
 
@@ -9,6 +9,7 @@ pub(super) const ROW: CommandRow = CommandRow {
     help: "{whatsmyuri:1}",
     run: |invocation, reply| run_boxed(std::future::ready(run(invocation, reply))),
     is_allowed_before_authentication: true,
+    privileges: Access::Nothing,
     ..CommandRow::DEFAULT
 };
 

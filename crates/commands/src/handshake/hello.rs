@@ -6,7 +6,10 @@
 
 use super::metadata::application_name;
 use crate::arguments::{SafeBool, SafeInt, SafeLong, at_least};
-use crate::{CommandRow, Invocation, MAX_WIRE_VERSION, MIN_WIRE_VERSION, NextInvocation, TopologyVersion, run_boxed};
+use crate::security::{append_mechanisms_of, speculate};
+use crate::{
+    Access, CommandRow, Invocation, MAX_WIRE_VERSION, MIN_WIRE_VERSION, NextInvocation, TopologyVersion, run_boxed,
+};
 use pando_base::{Component, ErrorCode, FailPoint, Gauge, Log, LogValue, Result, Severity, ensure, log};
 use pando_doc::{Doc, DocBuilder, DocRef, JsonFormat, ObjectId, Value, doc_to_json};
 use pando_session::LOCAL_LOGICAL_SESSION_TIMEOUT_MINUTES;
@@ -26,6 +29,8 @@ pub(super) const HELLO: CommandRow = CommandRow {
     is_allowed_before_authentication: true,
     is_in_api_version_1: true,
     is_stopped_when_abandoned: true,
+    secret_fields: &["speculativeAuthenticate"],
+    privileges: Access::Nothing,
     ..CommandRow::DEFAULT
 };
 
@@ -107,7 +112,12 @@ async fn run(invocation: &Invocation, reply: &mut DocBuilder, is_legacy: bool) -
     reply.append("minWireVersion", minimum);
     reply.append("maxWireVersion", MAX_WIRE_VERSION);
     reply.append("readOnly", node.options.is_read_only);
-    append_mechanisms(&arguments, reply);
+    if let Some(user) = arguments.mechanisms_of {
+        append_mechanisms_of(invocation, user, reply).await?;
+    }
+    if let Some(request) = arguments.speculative {
+        speculate(invocation, request, reply).await;
+    }
     if invocation.is_exhaust() {
         ensure!(
             known.is_some(),
@@ -235,14 +245,6 @@ impl Drop for Raised<'_> {
         if let Some(gauge) = self.0 {
             gauge.add(-1);
         }
-    }
-}
-
-/// The place where authentication answers; until then there are no users and so no mechanisms to offer.
-fn append_mechanisms(arguments: &HelloArguments<'_>, reply: &mut DocBuilder) {
-    let _ = arguments.speculative;
-    if arguments.mechanisms_of.is_some() {
-        reply.array("saslSupportedMechs", |_| {});
     }
 }
 

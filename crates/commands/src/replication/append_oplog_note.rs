@@ -2,7 +2,7 @@
 
 use super::SET_COMMAND;
 use crate::locking::lock_for_note;
-use crate::{CommandRow, Invocation, SecondaryOk, run_boxed};
+use crate::{Access, Action, CommandRow, Invocation, SecondaryOk, run_boxed};
 use pando_base::{ErrorCode, Namespace, Result, ensure};
 use pando_operation::write_conflict_retry;
 use pando_session::extract;
@@ -13,7 +13,7 @@ pub(super) const ROW: CommandRow = CommandRow {
     run: |invocation, _| run_boxed(run(invocation)),
     secondary_ok: SecondaryOk::Never,
     takes_write_concern: true,
-    privileges: &["appendOplogNote"],
+    privileges: Access::Cluster(&[Action::AppendOplogNote]),
     ..SET_COMMAND
 };
 

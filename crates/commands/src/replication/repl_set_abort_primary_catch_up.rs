@@ -1,7 +1,7 @@
 //! `replSetAbortPrimaryCatchUp`: a new primary does not wait for writes of the one before it. The only member never does.
 
 use super::{SET_COMMAND, require_set};
-use crate::{CommandRow, Invocation, run_boxed};
+use crate::{Access, Action, CommandRow, Invocation, run_boxed};
 use pando_base::{ErrorCode, Result, bail};
 
 pub(super) const ROW: CommandRow = CommandRow {
@@ -9,7 +9,7 @@ pub(super) const ROW: CommandRow = CommandRow {
     help: "{ CmdReplSetAbortPrimaryCatchUp : 1 }\nAbort primary catch-up mode; immediately finish the transition to \
            primary without fetching any further unreplicated writes from any other online nodes",
     run: |invocation, _| run_boxed(std::future::ready(run(invocation))),
-    privileges: &["replSetStateChange"],
+    privileges: Access::Cluster(&[Action::ReplSetStateChange]),
     ..SET_COMMAND
 };
 

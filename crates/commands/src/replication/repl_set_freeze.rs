@@ -1,7 +1,7 @@
 //! `replSetFreeze`: the member does not stand for election for a while.
 
 use super::{SET_COMMAND, blocking, require_set};
-use crate::{CommandRow, Invocation, run_boxed};
+use crate::{Access, Action, CommandRow, Invocation, run_boxed};
 use pando_base::Result;
 use pando_doc::{DocBuilder, Number};
 
@@ -10,7 +10,7 @@ pub(super) const ROW: CommandRow = CommandRow {
     help: "{ replSetFreeze : <seconds> }\nThis node will not attempt to become primary until the time period specified \
            expires.\nYou can call again with {replSetFreeze:0} to unfreeze sooner.",
     run: |invocation, reply| run_boxed(std::future::ready(run(invocation, reply))),
-    privileges: &["replSetStateChange"],
+    privileges: Access::Cluster(&[Action::ReplSetStateChange]),
     ..SET_COMMAND
 };
 

@@ -1,7 +1,7 @@
 //! `replSetGetConfig`: the configuration of the set.
 
 use super::{SET_COMMAND, require_set};
-use crate::{CommandRow, Invocation, run_boxed};
+use crate::{Access, Action, CommandRow, Invocation, run_boxed};
 use pando_base::{ErrorCode, Result, ensure};
 use pando_doc::DocBuilder;
 use pando_session::extract;
@@ -13,7 +13,7 @@ pub(super) const ROW: CommandRow = CommandRow {
     name: "replSetGetConfig",
     help: "Returns the current replica set configuration{ replSetGetConfig : 1 }",
     run: |invocation, reply| run_boxed(std::future::ready(run(invocation, reply))),
-    privileges: &["replSetGetConfig"],
+    privileges: Access::Cluster(&[Action::ReplSetGetConfig]),
     ..SET_COMMAND
 };
 

@@ -1,7 +1,7 @@
 //! `replSetGetRBID`: changes whenever the node has undone something, so that others notice.
 
 use super::{SET_COMMAND, blocking, require_set};
-use crate::{CommandRow, Invocation, run_boxed};
+use crate::{Access, Action, CommandRow, Invocation, run_boxed};
 use pando_base::Result;
 use pando_doc::DocBuilder;
 
@@ -9,7 +9,7 @@ pub(super) const ROW: CommandRow = CommandRow {
     name: "replSetGetRBID",
     help: "internal",
     run: |invocation, reply| run_boxed(std::future::ready(run(invocation, reply))),
-    privileges: &["internal"],
+    privileges: Access::Cluster(&[Action::Internal]),
     ..SET_COMMAND
 };
 

@@ -1,7 +1,7 @@
 //! `replSetGetStatus`: the set as this node sees it.
 
 use super::{SET_COMMAND, require_set};
-use crate::{CommandRow, Invocation, run_boxed};
+use crate::{Access, Action, CommandRow, Invocation, run_boxed};
 use pando_base::Result;
 use pando_doc::DocBuilder;
 use pando_session::extract;
@@ -10,7 +10,7 @@ pub(super) const ROW: CommandRow = CommandRow {
     name: "replSetGetStatus",
     help: "Report status of a replica set from the POV of this server\n{ replSetGetStatus : 1 }",
     run: |invocation, reply| run_boxed(std::future::ready(run(invocation, reply))),
-    privileges: &["replSetGetStatus"],
+    privileges: Access::Cluster(&[Action::ReplSetGetStatus]),
     ..SET_COMMAND
 };
 

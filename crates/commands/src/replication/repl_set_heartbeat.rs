@@ -1,7 +1,7 @@
 //! `replSetHeartbeat`: another member asks how this one is.
 
 use super::SET_COMMAND;
-use crate::{CommandRow, Invocation, run_boxed};
+use crate::{Access, Action, CommandRow, Invocation, run_boxed};
 use pando_base::{ErrorCode, Result, ensure};
 use pando_doc::DocBuilder;
 use pando_repl::topology::{HeartbeatContext, HeartbeatRequest};
@@ -10,7 +10,7 @@ pub(super) const ROW: CommandRow = CommandRow {
     name: "replSetHeartbeat",
     help: "internal",
     run: |invocation, reply| run_boxed(std::future::ready(run(invocation, reply))),
-    privileges: &["internal"],
+    privileges: Access::Cluster(&[Action::Internal]),
     ..SET_COMMAND
 };
 

@@ -1,7 +1,7 @@
 //! `replSetInitiate`: the set begins with this configuration, or with one of this node alone.
 
 use super::{SET_COMMAND, blocking};
-use crate::{CommandRow, Invocation, run_boxed};
+use crate::{Access, Action, CommandRow, Invocation, run_boxed};
 use pando_base::{Component, ErrorCode, Result, Severity, ensure, log};
 use pando_doc::{Doc, DocBuilder, DocRef, Value};
 
@@ -9,7 +9,7 @@ pub(super) const ROW: CommandRow = CommandRow {
     name: "replSetInitiate",
     help: "Initiate/christen a replica set.",
     run: |invocation, reply| run_boxed(std::future::ready(run(invocation, reply))),
-    privileges: &["replSetConfigure"],
+    privileges: Access::Cluster(&[Action::ReplSetConfigure]),
     ..SET_COMMAND
 };
 

@@ -1,7 +1,7 @@
 //! `replSetMaintenance`: a secondary hides its data, or shows it again.
 
 use super::{SET_COMMAND, require_set};
-use crate::{CommandRow, Invocation, run_boxed};
+use crate::{Access, Action, CommandRow, Invocation, run_boxed};
 use pando_base::Result;
 use pando_locks::{LockRequest, Mode, ResourceId, Wait};
 
@@ -9,7 +9,7 @@ pub(super) const ROW: CommandRow = CommandRow {
     name: "replSetMaintenance",
     help: "{ replSetMaintenance : bool }\nEnable or disable maintenance mode.",
     run: |invocation, _| run_boxed(run(invocation)),
-    privileges: &["replSetStateChange"],
+    privileges: Access::Cluster(&[Action::ReplSetStateChange]),
     ..SET_COMMAND
 };
 

@@ -1,14 +1,14 @@
 //! `replSetReconfig`: another configuration takes the place of the present one.
 
 use super::{SET_COMMAND, blocking, require_set};
-use crate::{CommandRow, Invocation, run_boxed};
+use crate::{Access, Action, CommandRow, Invocation, run_boxed};
 use pando_base::{Component, Error, ErrorCode, Result, Severity, log};
 
 pub(super) const ROW: CommandRow = CommandRow {
     name: "replSetReconfig",
     help: "Adjust configuration of a replica set\n{ replSetReconfig : config_object }",
     run: |invocation, _| run_boxed(std::future::ready(run(invocation))),
-    privileges: &["replSetConfigure"],
+    privileges: Access::Cluster(&[Action::ReplSetConfigure]),
     ..SET_COMMAND
 };
 

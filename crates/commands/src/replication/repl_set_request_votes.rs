@@ -1,7 +1,7 @@
 //! `replSetRequestVotes`: another member wants to become primary.
 
 use super::{SET_COMMAND, blocking, require_set};
-use crate::{CommandRow, Invocation, run_boxed};
+use crate::{Access, Action, CommandRow, Invocation, run_boxed};
 use pando_base::Result;
 use pando_doc::DocBuilder;
 use pando_repl::topology::VoteRequest;
@@ -10,7 +10,7 @@ pub(super) const ROW: CommandRow = CommandRow {
     name: "replSetRequestVotes",
     help: "internal",
     run: |invocation, reply| run_boxed(std::future::ready(run(invocation, reply))),
-    privileges: &["internal"],
+    privileges: Access::Cluster(&[Action::Internal]),
     ..SET_COMMAND
 };
 

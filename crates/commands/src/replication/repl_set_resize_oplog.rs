@@ -3,7 +3,7 @@
 use super::SET_COMMAND;
 use crate::arguments::SafeDouble;
 use crate::locking::lock_collection;
-use crate::{CommandRow, Invocation, arguments, run_boxed};
+use crate::{Access, Action, CommandRow, Invocation, arguments, run_boxed};
 use pando_base::{Component, Error, ErrorCode, Namespace, Result, Severity, log};
 use pando_catalog::CollModChange;
 use pando_doc::DocRef;
@@ -19,7 +19,7 @@ pub(super) const ROW: CommandRow = CommandRow {
     name: "replSetResizeOplog",
     help: "Resize oplog using size (in MBs) and optionally, retention (in terms of hours)",
     run: |invocation, _| run_boxed(run(invocation)),
-    privileges: &["replSetResizeOplog"],
+    privileges: Access::Cluster(&[Action::ReplSetResizeOplog]),
     ..SET_COMMAND
 };
 

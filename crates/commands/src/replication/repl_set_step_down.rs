@@ -4,7 +4,7 @@
 //! Whoever comes then is refused.
 
 use super::{SET_COMMAND, require_set};
-use crate::{Class, CommandRow, Invocation, run_boxed};
+use crate::{Access, Action, Class, CommandRow, Invocation, run_boxed};
 use pando_base::{Component, ErrorCode, OperationContext, Result, Severity, log};
 use pando_locks::{LockRequest, Mode, ResourceId, Wait};
 use pando_repl::topology::StepDownRequest;
@@ -14,7 +14,7 @@ pub(super) const ROW: CommandRow = CommandRow {
     help: "{ replSetStepDown : <seconds> }\nStep down as primary.  Will not try to reelect self for the specified time \
            period (1 minute if no numeric secs value specified, or secs is 0).",
     run: |invocation, _| run_boxed(run(invocation)),
-    privileges: &["replSetStateChange"],
+    privileges: Access::Cluster(&[Action::ReplSetStateChange]),
     ..SET_COMMAND
 };
 

@@ -1,14 +1,14 @@
 //! `replSetStepUp`: the member stands for election at once.
 
 use super::{SET_COMMAND, blocking, require_set};
-use crate::{CommandRow, Invocation, run_boxed};
+use crate::{Access, Action, CommandRow, Invocation, run_boxed};
 use pando_base::{ErrorCode, Result, ensure};
 
 pub(super) const ROW: CommandRow = CommandRow {
     name: "replSetStepUp",
     help: "internal",
     run: |invocation, _| run_boxed(std::future::ready(run(invocation))),
-    privileges: &["replSetStateChange"],
+    privileges: Access::Cluster(&[Action::ReplSetStateChange]),
     ..SET_COMMAND
 };
 

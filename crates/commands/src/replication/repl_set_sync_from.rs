@@ -1,7 +1,7 @@
 //! `replSetSyncFrom`: whom the member should follow.
 
 use super::{SET_COMMAND, require_set};
-use crate::{CommandRow, Invocation, run_boxed};
+use crate::{Access, Action, CommandRow, Invocation, run_boxed};
 use pando_base::Result;
 use pando_doc::DocBuilder;
 use pando_repl::config::HostAndPort;
@@ -10,7 +10,7 @@ pub(super) const ROW: CommandRow = CommandRow {
     name: "replSetSyncFrom",
     help: "{ replSetSyncFrom : \"host:port\" }\nChange who this member is syncing from.",
     run: |invocation, reply| run_boxed(std::future::ready(run(invocation, reply))),
-    privileges: &["replSetStateChange"],
+    privileges: Access::Cluster(&[Action::ReplSetStateChange]),
     ..SET_COMMAND
 };
 

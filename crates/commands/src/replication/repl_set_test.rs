@@ -1,7 +1,7 @@
 //! `replSetTest`: waits for a state of the member, for tests.
 
 use super::{SET_COMMAND, require_set};
-use crate::{CommandRow, Invocation, run_boxed};
+use crate::{Access, Action, CommandRow, Invocation, run_boxed};
 use pando_base::{Error, ErrorCode, Result, bail, ensure};
 use pando_doc::DocBuilder;
 use pando_repl::MemberState;
@@ -13,6 +13,7 @@ pub(super) const ROW: CommandRow = CommandRow {
     help: "Just for tests.\n",
     run: |invocation, reply| run_boxed(run(invocation, reply)),
     is_for_tests: true,
+    privileges: Access::Cluster(&[Action::Internal]),
     ..SET_COMMAND
 };
 

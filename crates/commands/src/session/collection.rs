@@ -3,12 +3,13 @@
 use crate::Data;
 use crate::crud::collection_for_insert;
 use crate::locking::{lock_collection, lock_for_read, unlock};
+use crate::stored::delete;
 use pando_base::{Error, ErrorCode, Namespace, Result};
 use pando_catalog::{CollectionOptions, PreparedIndex};
 use pando_doc::{Value, doc};
 use pando_locks::Mode;
 use pando_operation::{Operation, write_conflict_retry};
-use pando_query::request::{DeleteRequest, UpdateRequest};
+use pando_query::request::UpdateRequest;
 use pando_repl::ReplGate;
 use pando_session::{CachedSession, LOCAL_LOGICAL_SESSION_TIMEOUT_MINUTES, LogicalSessionId};
 
@@ -76,23 +77,6 @@ pub(super) async fn remove_expired(data: &Data, operation: &mut Operation, now_m
     let limit_ms = now_ms.saturating_sub(timeout_minutes(data).saturating_mul(60_000));
     let expired = doc! { "lastUse": { "$lt": (Value::DateTime(limit_ms)) } };
     delete(data, operation, Namespace::sessions(), expired).await
-}
-
-/// Deletes what matches from a collection that is there.
-pub(super) async fn delete(
-    data: &Data,
-    operation: &mut Operation,
-    namespace: &Namespace,
-    filter: pando_doc::Doc,
-) -> Result<u64> {
-    lock_collection(operation, namespace, Mode::IX).await?;
-    let request = DeleteRequest::new(namespace.clone(), filter, true);
-    let outcome = match data.replication.check_can_write(namespace) {
-        Ok(()) => data.query.delete(operation, &request).await,
-        Err(error) => Err(error),
-    };
-    unlock(operation);
-    outcome.map(|deleted| deleted.n)
 }
 
 /// Is the session written down?

@@ -2,7 +2,7 @@
 
 use super::ids::sessions;
 use super::killing::close_cursors;
-use crate::{CommandRow, Invocation, run_boxed};
+use crate::{Access, CommandRow, Invocation, run_boxed};
 use pando_base::Result;
 
 pub(super) const ROW: CommandRow = CommandRow {
@@ -11,6 +11,7 @@ pub(super) const ROW: CommandRow = CommandRow {
     run: |invocation, _| run_boxed(std::future::ready(run(invocation))),
     is_allowed_before_authentication: true,
     is_in_api_version_1: true,
+    privileges: Access::Nothing,
     ..CommandRow::DEFAULT
 };
 

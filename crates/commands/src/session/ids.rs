@@ -4,7 +4,7 @@ use crate::Invocation;
 use crate::arguments::Place;
 use pando_base::{Error, ErrorCode, Result, Uuid};
 use pando_doc::{Value, ValueType};
-use pando_session::{LogicalSessionId, NO_USER};
+use pando_session::{LogicalSessionId, UserDigest};
 
 crate::arguments! {
     /// A session of a list.
@@ -30,20 +30,24 @@ pub(super) fn list<'a>(invocation: &'a Invocation) -> Result<impl Iterator<Item 
 /// The sessions that the command's own field lists.
 pub(super) fn sessions(invocation: &Invocation) -> Result<Vec<LogicalSessionId>> {
     let place = Place::of_command(invocation.row.name);
-    list(invocation)?.map(|value| session(value, &place)).collect()
+    list(invocation)?.map(|value| session(invocation, value, &place)).collect()
 }
 
-fn session(value: Value<'_>, place: &Place<'_>) -> Result<LogicalSessionId> {
+fn session(invocation: &Invocation, value: Value<'_>, place: &Place<'_>) -> Result<LogicalSessionId> {
     let document = value.as_document().ok_or_else(|| place.wrong_type(value.value_type(), &[ValueType::Document]))?;
     let given = Session::parse_fields(document, place, false)?;
-    // Until there are users, everybody is nobody.
-    match given.user {
-        None => {}
-        Some(Value::Binary { bytes, .. }) if bytes == NO_USER => {}
+    let own = invocation.user_digest();
+    let user: UserDigest = match given.user {
+        None => own,
+        Some(Value::Binary { bytes, .. }) if bytes == own => own,
+        // One who acts for others may speak of their sessions.
+        Some(Value::Binary { bytes, .. }) if invocation.acts_for_others() => {
+            bytes.try_into().map_err(|_| Error::new(ErrorCode::UnsupportedFormat, "Unsupported SHA256Block size"))?
+        }
         Some(_) => {
             let reason = "Unauthorized to set user digest in LogicalSessionId";
             return Err(Error::new(ErrorCode::Unauthorized, reason));
         }
-    }
-    Ok(LogicalSessionId::new(given.id, NO_USER))
+    };
+    Ok(LogicalSessionId::new(given.id, user))
 }

@@ -3,7 +3,7 @@
 use super::ids::list;
 use super::killing::{Pattern, kill};
 use crate::arguments::Place;
-use crate::{CommandRow, Invocation, run_boxed};
+use crate::{Access, Action, CommandRow, Invocation, run_boxed};
 use pando_base::Result;
 use pando_doc::ValueType;
 use pando_session::user_digest;
@@ -12,7 +12,7 @@ pub(super) const ROW: CommandRow = CommandRow {
     name: "killAllSessions",
     help: "kill all logical sessions, for a user, and their operations",
     run: |invocation, _| run_boxed(run(invocation)),
-    privileges: &["killAnySession"],
+    privileges: Access::Cluster(&[Action::KillAnySession]),
     ..CommandRow::DEFAULT
 };
 

@@ -3,7 +3,7 @@
 use super::ids::list;
 use super::killing::{Pattern, kill};
 use crate::arguments::Place;
-use crate::{CommandRow, Invocation, run_boxed};
+use crate::{Access, Action, CommandRow, Invocation, run_boxed};
 use pando_base::{Error, ErrorCode, Result};
 use pando_doc::{ArrayRef, DocRef, Value, ValueType};
 use pando_session::LogicalSessionId;
@@ -12,7 +12,7 @@ pub(super) const ROW: CommandRow = CommandRow {
     name: "killAllSessionsByPattern",
     help: "kill logical sessions by pattern",
     run: |invocation, _| run_boxed(run(invocation)),
-    privileges: &["killAnySession"],
+    privileges: Access::Cluster(&[Action::KillAnySession]),
     ..CommandRow::DEFAULT
 };
 

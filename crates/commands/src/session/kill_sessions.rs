@@ -2,19 +2,21 @@
 
 use super::ids::sessions;
 use super::killing::{Pattern, kill};
-use crate::{CommandRow, Invocation, run_boxed};
+use crate::{Access, CommandRow, Invocation, run_boxed};
 use pando_base::Result;
 
 pub(super) const ROW: CommandRow = CommandRow {
     name: "killSessions",
     help: "kill a logical session and its operations",
     run: |invocation, _| run_boxed(run(invocation)),
+    privileges: Access::Nothing,
     ..CommandRow::DEFAULT
 };
 
 async fn run(invocation: &Invocation) -> Result<()> {
     let sessions = sessions(invocation)?;
     let patterns: Vec<Pattern> = match sessions.is_empty() {
+        true if invocation.node.security.is_enabled => vec![Pattern::User(invocation.user_digest())],
         true => vec![Pattern::Everything],
         false => sessions.into_iter().map(Pattern::Session).collect(),
     };

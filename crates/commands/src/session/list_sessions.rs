@@ -9,7 +9,7 @@ use crate::arguments::Place;
 use pando_base::{Error, ErrorCode, Namespace, Result, ensure};
 use pando_doc::{ArrayBuilder, Doc, DocRef, Value, doc};
 use pando_query::request::AggregateRequest;
-use pando_session::{NO_USER, UserDigest, user_digest};
+use pando_session::{UserDigest, user_digest};
 
 crate::arguments! {
     /// Whose sessions are wanted.
@@ -24,11 +24,11 @@ crate::arguments! {
 }
 
 /// Puts what they stand for in the place of these stages.
-pub(crate) fn replace_stage(data: &Data, request: &mut AggregateRequest) -> Result<()> {
+pub(crate) fn replace_stage(data: &Data, own: UserDigest, request: &mut AggregateRequest) -> Result<()> {
     for (place, stage) in request.pipeline.iter_mut().enumerate() {
         let replaced = match stage.view().first() {
-            Some(first) if first.name == "$listSessions" => stored(first.value, &request.namespace)?,
-            Some(first) if first.name == "$listLocalSessions" => local(data, first.value, &request.namespace)?,
+            Some(first) if first.name == "$listSessions" => stored(first.value, own, &request.namespace)?,
+            Some(first) if first.name == "$listLocalSessions" => local(data, first.value, own, &request.namespace)?,
             _ => continue,
         };
         let name = stage.view().first().map(|first| first.name.to_string()).unwrap_or_default();
@@ -38,26 +38,26 @@ pub(crate) fn replace_stage(data: &Data, request: &mut AggregateRequest) -> Resu
     Ok(())
 }
 
-fn stored(value: Value<'_>, namespace: &Namespace) -> Result<Doc> {
+fn stored(value: Value<'_>, own: UserDigest, namespace: &Namespace) -> Result<Doc> {
     ensure!(
         namespace == Namespace::sessions(),
         ErrorCode::InvalidNamespace,
         "$listSessions may only be run against {}",
         Namespace::sessions()
     );
-    let Some(users) = wanted("$listSessions", value)? else { return Ok(doc! { "$match": {} }) };
+    let Some(users) = wanted("$listSessions", value, own)? else { return Ok(doc! { "$match": {} }) };
     let mut digests = ArrayBuilder::new();
     users.iter().for_each(|user| digests.push(Value::Binary { subtype: 0, bytes: user }));
     Ok(doc! { "$match": { "_id.uid": { "$in": (digests.finish()) } } })
 }
 
-fn local(data: &Data, value: Value<'_>, namespace: &Namespace) -> Result<Doc> {
+fn local(data: &Data, value: Value<'_>, own: UserDigest, namespace: &Namespace) -> Result<Doc> {
     ensure!(
         namespace.is_collectionless_aggregate(),
         ErrorCode::InvalidNamespace,
         "$listLocalSessions must be run against the database with {{aggregate: 1}}, not a collection"
     );
-    let users = wanted("$listLocalSessions", value)?;
+    let users = wanted("$listLocalSessions", value, own)?;
     let is_wanted = |user: &UserDigest| users.as_ref().is_none_or(|users| users.contains(user));
     let mut documents = ArrayBuilder::new();
     for session in data.session_cache.list().iter().filter(|session| is_wanted(&session.session.user)) {
@@ -67,7 +67,7 @@ fn local(data: &Data, value: Value<'_>, namespace: &Namespace) -> Result<Doc> {
 }
 
 /// The users whose sessions are wanted; none for everybody.
-fn wanted(stage: &str, value: Value<'_>) -> Result<Option<Vec<UserDigest>>> {
+fn wanted(stage: &str, value: Value<'_>, own: UserDigest) -> Result<Option<Vec<UserDigest>>> {
     let Value::Document(options) = value else {
         let found = value.value_type().name();
         return Err(Error::type_mismatch(format!(
@@ -86,7 +86,7 @@ fn wanted(stage: &str, value: Value<'_>) -> Result<Option<Vec<UserDigest>>> {
         return Ok(None);
     }
     if users.is_empty() {
-        return Ok(Some(vec![NO_USER]));
+        return Ok(Some(vec![own]));
     }
     let digest = |user: &DocRef<'_>| {
         let user = User::parse_fields(*user, &place, false)?;

@@ -1,12 +1,13 @@
 //! `refreshLogicalSessionCacheNow`: writes the sessions in use down, as happens now and then by itself.
 
 use super::upkeep;
-use crate::{CommandRow, Invocation, run_boxed};
+use crate::{Access, CommandRow, Invocation, run_boxed};
 
 pub(super) const ROW: CommandRow = CommandRow {
     name: "refreshLogicalSessionCacheNow",
     help: "force the logical session cache to refresh. Test command only.",
     run: |invocation, _| run_boxed(run(invocation)),
+    privileges: Access::Nothing,
     ..CommandRow::DEFAULT
 };
 

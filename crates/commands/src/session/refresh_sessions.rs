@@ -1,7 +1,7 @@
 //! `refreshSessions`: the client still wants these sessions.
 
 use super::ids::sessions;
-use crate::{CommandRow, Invocation, run_boxed};
+use crate::{Access, CommandRow, Invocation, run_boxed};
 use pando_base::Result;
 use pando_session::MAX_SESSIONS;
 
@@ -10,6 +10,7 @@ pub(super) const ROW: CommandRow = CommandRow {
     help: "renew a set of logical sessions",
     run: |invocation, _| run_boxed(std::future::ready(run(invocation))),
     is_in_api_version_1: true,
+    privileges: Access::Nothing,
     ..CommandRow::DEFAULT
 };
 

@@ -8,13 +8,10 @@
 use super::collection;
 use super::killing::{close_cursors, session_of};
 use crate::Data;
-use crate::locking::{lock_for_read, unlock};
+use crate::stored::{delete, find};
 use pando_base::{Namespace, OperationRegistry, Result};
-use pando_doc::{Doc, DocRef, Value, doc};
+use pando_doc::{DocRef, Value, doc};
 use pando_operation::Operation;
-use pando_query::FindPlan;
-use pando_query::executor::drive;
-use pando_query::request::FindRequest;
 use pando_repl::ReplGate;
 use pando_session::{CachedSession, LogicalSessionId, TRANSACTION_RECORD_MINIMUM_LIFETIME_MINUTES, TakenSessions};
 use std::collections::HashSet;
@@ -127,7 +124,7 @@ async fn reap_before(data: &Data, operation: &mut Operation, before_ms: i64) -> 
     for session in sessions.into_iter().filter(|session| known.contains(&session.parent())) {
         let id = session.to_doc();
         for namespace in [Namespace::config_images(), Namespace::session_transactions()] {
-            collection::delete(data, operation, namespace, doc! { "_id": &id }).await?;
+            delete(data, operation, namespace, doc! { "_id": &id }).await?;
         }
         reaped += 1;
     }
@@ -147,16 +144,4 @@ async fn without_record(
         }
     }
     Ok(gone)
-}
-
-async fn find(data: &Data, operation: &mut Operation, namespace: &Namespace, filter: Doc) -> Result<Vec<Doc>> {
-    let request = FindRequest { filter, ..FindRequest::new(namespace.clone()) };
-    lock_for_read(operation).await?;
-    let mut found: Vec<Doc> = Vec::new();
-    if let FindPlan::Executor(mut executor) = data.query.find(operation, &request)? {
-        drive(&mut *executor, operation, data.collections(), &mut found).await?;
-    }
-    operation.recovery_unit.abandon_snapshot()?;
-    unlock(operation);
-    Ok(found)
 }

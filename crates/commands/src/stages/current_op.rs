@@ -3,7 +3,7 @@
 use super::{Asked, Make, options};
 use crate::arguments::Place;
 use crate::diagnostic::describe_operation;
-use pando_base::{ErrorCode, Namespace, Result, ensure};
+use pando_base::{ErrorCode, Namespace, OperationContext, Result, ensure};
 use pando_doc::{Doc, DocBuilder, Value};
 use std::sync::Arc;
 
@@ -28,16 +28,24 @@ pub(super) fn parse(value: Value<'_>, namespace: &Namespace) -> Result<Make> {
         ErrorCode::InvalidNamespace,
         "$currentOp must be run against the 'admin' database with {{aggregate: 1}}"
     );
-    let with_cursors = arguments.idle_cursors;
-    Ok(Arc::new(move |asked: &Asked, _: &mut pando_operation::Operation| make(asked, with_cursors)))
+    let (with_cursors, with_others) = (arguments.idle_cursors, arguments.all_users);
+    Ok(Arc::new(move |asked: &Asked, _: &mut pando_operation::Operation| make(asked, with_cursors, with_others)))
 }
 
-fn make(asked: &Asked, with_cursors: bool) -> Result<Vec<Doc>> {
-    let mut documents: Vec<Doc> =
-        asked.node.operations.list().iter().map(|context| describe_operation(&asked.node, context)).collect();
+fn make(asked: &Asked, with_cursors: bool, with_others: bool) -> Result<Vec<Doc>> {
+    // Without the word for everybody, one sees one's own.
+    let user = asked.user().filter(|_| !with_others);
+    let is_shown = |context: &OperationContext| user.is_none() || context.client().user() == user;
+    let operations = asked.node.operations.list();
+    let shown = operations.iter().filter(|context| is_shown(context));
+    let mut documents: Vec<Doc> = shown.map(|context| describe_operation(&asked.node, context)).collect();
     if with_cursors {
         let cursors = &asked.data()?.cursors;
+        let own = user.as_ref().map(|user| vec![format!("{}@{}", user.user, user.database)]);
         for (id, options) in cursors.idle_ids().into_iter().filter_map(|id| Some((id, cursors.options_of(id)?))) {
+            if own.as_ref().is_some_and(|own| *own != options.users) {
+                continue;
+            }
             let mut cursor = DocBuilder::new();
             cursor.append("type", "idleCursor");
             cursor.append("host", &asked.node.options.host);

@@ -10,7 +10,7 @@ mod index_stats;
 mod list_catalog;
 
 use crate::{Data, Invocation, Node};
-use pando_base::{Error, ErrorCode, Namespace, Result};
+use pando_base::{Client, ClientUser, Error, ErrorCode, Namespace, Result};
 use pando_doc::{Doc, DocBuilder, Element, Value};
 use pando_operation::Operation;
 use pando_query::executor::Collections;
@@ -26,11 +26,18 @@ type Make = Arc<dyn Fn(&Asked, &mut Operation) -> Result<Vec<Doc>> + Send + Sync
 #[derive(Clone)]
 pub(crate) struct Asked {
     node: Arc<Node>,
+    /// Who asks.
+    client: Arc<Client>,
 }
 
 impl Asked {
     fn data(&self) -> Result<&Arc<Data>> {
         self.node.data.as_ref().ok_or_else(|| Error::internal("a pipeline ran on a node without storage"))
+    }
+
+    /// The user who asks, where users matter.
+    fn user(&self) -> Option<Arc<ClientUser>> {
+        self.client.user().filter(|_| self.node.security.is_enabled)
     }
 }
 
@@ -40,7 +47,10 @@ pub(crate) struct NodeStages(Asked);
 impl NodeStages {
     /// For the pipelines of this command.
     pub(crate) fn of(invocation: &Invocation) -> Arc<dyn StageProvider> {
-        Arc::new(NodeStages(Asked { node: Arc::clone(&invocation.node) }))
+        Arc::new(NodeStages(Asked {
+            node: Arc::clone(&invocation.node),
+            client: Arc::clone(&invocation.connection.client),
+        }))
     }
 }
 

@@ -3,6 +3,7 @@
 use super::{StatusSection, latencies, locks, storage};
 use crate::Invocation;
 use crate::counters::OpCounters;
+use pando_base::Counter;
 use pando_doc::{DocBuilder, Value};
 
 /// Fills a section in.
@@ -122,8 +123,23 @@ fn replication(invocation: &Invocation, section: &mut DocBuilder) {
     }
 }
 
-fn security(_: &Invocation, section: &mut DocBuilder) {
+fn security(invocation: &Invocation, section: &mut DocBuilder) {
+    fn pair(section: &mut DocBuilder, name: &str, received: &Counter, successful: &Counter) {
+        section.document(name, |section| {
+            section.append("received", i64::try_from(received.get()).unwrap_or(i64::MAX));
+            section.append("successful", i64::try_from(successful.get()).unwrap_or(i64::MAX));
+        });
+    }
     section.document("authentication", |authentication| {
-        authentication.document("mechanisms", |_| {});
+        authentication.document("mechanisms", |mechanisms| {
+            for (name, counters) in invocation.node.security.counters() {
+                mechanisms.document(name, |section| {
+                    let (received, successful) = (&counters.speculative_received, &counters.speculative_successful);
+                    pair(section, "speculativeAuthenticate", received, successful);
+                    pair(section, "clusterAuthenticate", &counters.cluster_received, &counters.cluster_successful);
+                    pair(section, "authenticate", &counters.received, &counters.successful);
+                });
+            }
+        });
     });
 }

@@ -1,7 +1,7 @@
 //! Commands that tell with which API parameters they were called. They differ in the versions that have them: `testVersion2`,
 //! `testVersions1And2`, `testDeprecation`, `testDeprecationInVersion2`, `testRemoval`.
 
-use crate::{CommandRow, Invocation, run_boxed};
+use crate::{Access, CommandRow, Invocation, run_boxed};
 use pando_base::Result;
 use pando_doc::DocBuilder;
 
@@ -10,6 +10,7 @@ const ROW: CommandRow = CommandRow {
     run: |invocation, reply| run_boxed(std::future::ready(run(invocation, reply))),
     is_allowed_before_authentication: true,
     is_for_tests: true,
+    privileges: Access::Nothing,
     ..CommandRow::DEFAULT
 };
 

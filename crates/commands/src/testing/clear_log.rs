@@ -1,6 +1,6 @@
 //! `clearLog`: forgets the last lines of the log.
 
-use crate::{CommandRow, Invocation, run_boxed};
+use crate::{Access, CommandRow, Invocation, run_boxed};
 use pando_base::{ErrorCode, Result, ensure};
 
 pub(super) const ROW: CommandRow = CommandRow {
@@ -9,6 +9,7 @@ pub(super) const ROW: CommandRow = CommandRow {
     run: |invocation, _| run_boxed(std::future::ready(run(invocation))),
     is_admin_only: true,
     is_for_tests: true,
+    privileges: Access::Nothing,
     ..CommandRow::DEFAULT
 };
 

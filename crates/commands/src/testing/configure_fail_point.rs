@@ -1,6 +1,6 @@
 //! `configureFailPoint`: turns a fail point on or off.
 
-use crate::{CommandRow, Invocation, run_boxed};
+use crate::{Access, CommandRow, Invocation, run_boxed};
 use bytes::Bytes;
 use pando_base::{Component, Error, ErrorCode, FailPointMode, Result, Severity, bail, ensure, log};
 use pando_doc::{DocBuilder, DocRef, Value};
@@ -12,6 +12,7 @@ pub(super) const ROW: CommandRow = CommandRow {
     is_admin_only: true,
     is_allowed_before_authentication: true,
     is_for_tests: true,
+    privileges: Access::Nothing,
     ..CommandRow::DEFAULT
 };
 

@@ -1,7 +1,7 @@
 //! `waitForFailPoint`: ends when a fail point was entered often enough.
 
 use crate::arguments::SafeLong;
-use crate::{CommandRow, Invocation, run_boxed};
+use crate::{Access, CommandRow, Invocation, run_boxed};
 use pando_base::Result;
 
 pub(super) const ROW: CommandRow = CommandRow {
@@ -12,6 +12,7 @@ pub(super) const ROW: CommandRow = CommandRow {
     is_allowed_before_authentication: true,
     is_stopped_when_abandoned: true,
     is_for_tests: true,
+    privileges: Access::Nothing,
     ..CommandRow::DEFAULT
 };
 

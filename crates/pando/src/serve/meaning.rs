@@ -5,7 +5,7 @@ use super::settings::Settings;
 use crate::error::{PandoError, Result};
 use pando_engine::{EngineOptions, Mode};
 use pando_net::NetOptions;
-use pando_server::{ReplicationMode, ServerOptions};
+use pando_server::{ReplicationMode, SecurityOptions, ServerOptions};
 use pando_wire::Compressors;
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -27,6 +27,8 @@ pub struct Plan {
     /// How much memory the user wants for data, if they said so.
     pub memory_bytes: Option<u64>,
     pub data_directory: PathBuf,
+    /// Where the key of the deployment is.
+    pub key_file: Option<PathBuf>,
     pub log: LogPlan,
     pub runs_in_background: bool,
     pub process_id_file: Option<PathBuf>,
@@ -60,6 +62,7 @@ pub fn plan(name: ProgramName, settings: &Settings, words: &[OsString]) -> Resul
         arguments: words.iter().map(|word| word.to_string_lossy().into_owned()).collect(),
         parsed: settings.parsed(),
         process_name: if name == ProgramName::Mongos { "mongos" } else { "mongod" }.to_owned(),
+        security: SecurityOptions { is_enabled: has_authentication(settings)?, key_file: None },
         is_read_only,
         runs_tasks: true,
     };
@@ -69,6 +72,7 @@ pub fn plan(name: ProgramName, settings: &Settings, words: &[OsString]) -> Resul
         engine: engine(settings, mode, is_read_only)?,
         memory_bytes: memory_bytes(settings)?,
         data_directory: data_directory.into(),
+        key_file: settings.text("security.keyFile").map(PathBuf::from),
         log: log(settings)?,
         runs_in_background: settings.is_on("processManagement.fork"),
         process_id_file: settings.text("processManagement.pidFilePath").map(PathBuf::from),
@@ -89,11 +93,8 @@ fn refuse_what_is_not_done(name: ProgramName, settings: &Settings) -> Result<()>
     if tls.into_iter().flatten().any(|mode| mode != "disabled" && mode != "allowTLS" && mode != "allowSSL") {
         return Err(argument("TLS is not there yet"));
     }
-    let wants_users = settings.is_on("security.auth")
-        || settings.text("security.keyFile").is_some()
-        || settings.text("security.authorization") == Some("enabled");
-    if wants_users {
-        return Err(argument("users and passwords are not there yet"));
+    if let Some(mode) = settings.text("security.clusterAuthMode").filter(|mode| *mode != "keyFile") {
+        return Err(argument(format!("members authenticate with a key only; clusterAuthMode {mode} is not there yet")));
     }
     if settings.is_on("systemLog.syslog") || settings.text("systemLog.destination") == Some("syslog") {
         return Err(argument("logging to syslog is not there yet"));
@@ -108,6 +109,21 @@ fn refuse_what_is_not_done(name: ProgramName, settings: &Settings) -> Result<()>
         None | Some("wiredTiger") => Ok(()),
         Some(other) => Err(argument(format!("Cannot start server with an unknown storage engine: {other}"))),
     }
+}
+
+/// Have clients to log in? A key that members share says so as well.
+fn has_authentication(settings: &Settings) -> Result<bool> {
+    let by_word = match settings.text("security.authorization") {
+        None => None,
+        Some("enabled") => Some(true),
+        Some("disabled") => Some(false),
+        Some(_) => return Err(argument("security.authorization expects enabled or disabled")),
+    };
+    let (on, off) = (settings.is_on("security.auth"), settings.is_on("security.noauth"));
+    if off && (on || by_word == Some(true)) {
+        return Err(argument("--auth and --noauth exclude each other"));
+    }
+    Ok(on || by_word == Some(true) || (settings.text("security.keyFile").is_some() && !off && by_word.is_none()))
 }
 
 fn replication(name: ProgramName, settings: &Settings) -> Result<ReplicationMode> {
@@ -274,10 +290,25 @@ mod tests {
     }
 
     #[test]
+    fn u10_who_wants_clients_to_log_in_says_so() {
+        for (line, is_enabled) in [
+            ("mongod", false),
+            ("mongod --auth", true),
+            ("mongod --noauth", false),
+            ("mongod --keyFile k", true),
+            ("mongod --keyFile k --noauth", false),
+            ("pando --auth --bind_ip_all", true),
+        ] {
+            assert_eq!(planned(line).unwrap().server.security.is_enabled, is_enabled, "{line}");
+        }
+    }
+
+    #[test]
     fn u12_what_is_not_done_is_refused() {
         for line in [
             "mongod --port 70000",
-            "mongod --auth",
+            "mongod --auth --noauth",
+            "mongod --keyFile k --clusterAuthMode x509",
             "mongod --tlsMode requireTLS",
             "mongod --storageEngine mmapv1",
             "mongos",

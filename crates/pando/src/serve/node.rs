@@ -8,6 +8,7 @@ use pando_base::Log;
 use pando_engine::{EngineOptions, Mode};
 use pando_env::real::{RealMachine, RealSignals};
 use pando_env::{Env, Machine, OpenMode};
+use pando_security::KeyFile;
 use pando_server::{FileSink, LogTarget, ProcessControl, Server, StreamSink};
 use pando_storage::{Engine, StorageError};
 use std::path::Path;
@@ -40,6 +41,9 @@ async fn serve(env: &Env, mut plan: Plan) -> Result<ExitCode> {
     plan.server.net.connections_max = plan.server.net.connections_max.min(files_max.max(5));
     plan.engine.memory_bytes =
         plan.memory_bytes.unwrap_or_else(|| usual_memory_bytes(machine.facts().memory_limit_bytes));
+    if let Some(path) = &plan.key_file {
+        plan.server.security.key_file = Some(read_key(env, path)?);
+    }
     let mut signals = RealSignals::new().map_err(PandoError::Output)?;
     let engine = open(env, &*machine, &plan, &log)?;
     let welcome = plan.is_friendly.then(|| welcome::text(&plan));
@@ -61,6 +65,14 @@ async fn serve(env: &Env, mut plan: Plan) -> Result<ExitCode> {
     }
     outcome.map_err(PandoError::Server)?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// The key of the deployment.
+fn read_key(env: &Env, path: &Path) -> Result<KeyFile> {
+    let bytes = env.disk().read_all(path).map_err(|error| PandoError::Directory(path.to_owned(), error))?;
+    let wrong = |reason: &str| PandoError::Argument(format!("{}: {reason}", path.display()));
+    let text = std::str::from_utf8(&bytes).map_err(|_| wrong("the key file is not text"))?;
+    KeyFile::read(text).map_err(|error| wrong(error.reason()))
 }
 
 /// Opens the store. One that was a member's and is to stand alone has first to take over what only its oplog has.

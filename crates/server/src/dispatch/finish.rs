@@ -12,7 +12,7 @@ pub(super) fn describe(invocation: &Invocation) {
         description.kind = invocation.row.kind;
         description.namespace = Some(invocation.namespace.clone());
         description.command_name = invocation.row.name;
-        description.command = Some(invocation.request.body_bytes());
+        description.command = Some(invocation.shown_body().into_bytes());
         description.session = session.take();
         description.transaction_number = invocation.generic.transaction_number;
     });
@@ -80,7 +80,7 @@ fn note_duration(invocation: &Invocation, outcome: &Result<()>, reply_bytes: usi
 #[cold]
 fn log_operation(invocation: &Invocation, outcome: &Result<()>, reply_bytes: usize, elapsed_ms: u64) {
     let client = &invocation.connection.client;
-    let command = doc_to_json(invocation.body(), JsonFormat::Relaxed);
+    let command = doc_to_json(invocation.shown_body().view(), JsonFormat::Relaxed);
     let mut attributes: Vec<(&'static str, LogValue)> =
         vec![("type", LogValue::fixed("command")), ("ns", (&invocation.namespace).into())];
     if !client.application().is_empty() {

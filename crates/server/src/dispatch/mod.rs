@@ -89,7 +89,12 @@ impl Dispatcher {
             error
         };
         let database = stages::database_name(&request).map_err(count_failure)?;
-        let generic = GenericArguments::parse(&request, connection.is_internal()).map_err(count_failure)?;
+        let mut generic = GenericArguments::parse(&request, connection.is_internal()).map_err(count_failure)?;
+        if self.node.security.is_enabled
+            && let Some(identity) = connection.identity()
+        {
+            generic.set_session_user(identity.digest);
+        }
         let (node, connection) = (Arc::clone(&self.node), Arc::clone(connection));
         Ok(Invocation::new(node, connection, context.clone(), entry.row, request, database, generic))
     }

@@ -5,11 +5,11 @@ use super::stage::{Entered, Stage};
 use pando_base::{Component, DatabaseName, Error, ErrorCode, Result, Severity, bail, ensure, log};
 use pando_commands::{
     ACCEPT_API_VERSION_2, Class, FAIL_COMMAND, FailCommand, Invocation, NextInvocation, OpCounter, REQUIRE_API_VERSION,
-    error_labels, reply as replies,
+    error_labels, reply as replies, security,
 };
 use pando_doc::{DocBuilder, Value};
 use pando_env::BoxedFuture;
-use pando_session::{LogicalSessionId, MAX_SESSIONS, NO_USER};
+use pando_session::{LogicalSessionId, MAX_SESSIONS};
 use pando_wire::{Command, Protocol};
 use std::time::Duration;
 
@@ -112,7 +112,7 @@ fn check_api(invocation: &Invocation) -> Result<()> {
     Ok(())
 }
 
-/// May the client do this? So far: where, not who.
+/// May the client do this? Without authentication: where, not who.
 pub(crate) struct Authorization;
 
 impl Stage for Authorization {
@@ -121,18 +121,36 @@ impl Stage for Authorization {
     }
 
     fn enter<'a>(&'a self, invocation: &'a Invocation) -> Entered<'a> {
-        authorize(invocation).into()
+        if let Err(error) = check_admin_only(invocation) {
+            return Entered::Refuse(error);
+        }
+        let (node, connection) = (&invocation.node, &invocation.connection);
+        if !node.security.is_enabled {
+            return check_local_only(invocation).into();
+        }
+        // Users or roles have changed since the client's was read.
+        if security::is_outdated(node, connection) {
+            return Entered::Wait(Box::pin(async move {
+                security::refresh(node, connection).await;
+                security::authorize(invocation).map(|()| None)
+            }));
+        }
+        security::authorize(invocation).into()
     }
 }
 
-fn authorize(invocation: &Invocation) -> Result<()> {
-    let row = invocation.row;
+fn check_admin_only(invocation: &Invocation) -> Result<()> {
     ensure!(
-        !row.is_admin_only || invocation.database.is_admin(),
+        !invocation.row.is_admin_only || invocation.database.is_admin(),
         ErrorCode::Unauthorized,
         "{} may only be run against the admin database.",
-        row.name
+        invocation.row.name
     );
+    Ok(())
+}
+
+fn check_local_only(invocation: &Invocation) -> Result<()> {
+    let row = invocation.row;
     ensure!(
         !row.is_local_without_authentication || invocation.connection.is_local(),
         ErrorCode::Unauthorized,
@@ -226,9 +244,19 @@ impl Stage for SessionOptions {
 
 /// A session that is named is in use.
 fn note_session(invocation: &Invocation) -> Result<()> {
+    // The sessions of nobody are not kept where everybody is somebody.
+    if invocation.node.security.is_enabled && invocation.connection.identity().is_none() {
+        return Ok(());
+    }
     let (Some(session), Some(data)) = (&invocation.generic.session, &invocation.node.data) else { return Ok(()) };
     let count_max = usize::try_from(invocation.node.parameters.get(&MAX_SESSIONS)).unwrap_or(usize::MAX);
-    let session = LogicalSessionId::new(session.id, session.user.unwrap_or(NO_USER));
+    let is_own = session.user.is_none_or(|user| user == invocation.user_digest());
+    ensure!(
+        is_own || invocation.acts_for_others(),
+        ErrorCode::Unauthorized,
+        "Unauthorized to set user digest in LogicalSessionId"
+    );
+    let session = LogicalSessionId::new(session.id, session.user.unwrap_or_else(|| invocation.user_digest()));
     data.session_cache.vivify(session, invocation.node.now_ms(), count_max)
 }
 

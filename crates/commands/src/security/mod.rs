@@ -1,0 +1,55 @@
+//! Who may do what on this node: proving who one is, users and roles, and whether a request may run.
+//!
+//! - [`Security`]: what the node knows; [`Identity`]: whom a connection has proved to be. [`authorize`] is asked by dispatch
+//!   before each command, if the node has authentication; what each command needs is in its row (`access`).
+//! - `conversation`: proofs by password, step by step; `authenticate`: by certificate.
+//! - `users`, `roles`: the commands that change and show them. They are documents of `admin.system.users` and
+//!   `admin.system.roles`. One such command runs at a time; whoever writes there, the cache of users hears of it.
+
+mod authenticate;
+mod conversation;
+mod identity;
+mod invalidate_user_cache;
+mod logout;
+mod parameters;
+mod roles;
+mod sasl;
+mod state;
+mod storage;
+mod users;
+mod writing;
+
+pub use conversation::Conversation;
+pub use identity::{Identity, authorize, is_outdated, refresh};
+pub use parameters::{AUTHENTICATION_MECHANISMS, ENABLE_LOCALHOST_AUTH_BYPASS, PARAMETERS};
+pub use state::{MechanismCounters, Security, X509};
+
+pub(crate) use conversation::append_mechanisms_of;
+pub(crate) use sasl::speculate;
+
+use crate::CommandRow;
+
+/// The commands of this area.
+pub static ROWS: &[CommandRow] = &[
+    sasl::START,
+    sasl::CONTINUE,
+    authenticate::ROW,
+    logout::ROW,
+    invalidate_user_cache::ROW,
+    users::CREATE_USER,
+    users::UPDATE_USER,
+    users::DROP_USER,
+    users::DROP_ALL_USERS_FROM_DATABASE,
+    users::GRANT_ROLES_TO_USER,
+    users::REVOKE_ROLES_FROM_USER,
+    users::USERS_INFO,
+    roles::CREATE_ROLE,
+    roles::UPDATE_ROLE,
+    roles::DROP_ROLE,
+    roles::DROP_ALL_ROLES_FROM_DATABASE,
+    roles::GRANT_PRIVILEGES_TO_ROLE,
+    roles::REVOKE_PRIVILEGES_FROM_ROLE,
+    roles::GRANT_ROLES_TO_ROLE,
+    roles::REVOKE_ROLES_FROM_ROLE,
+    roles::ROLES_INFO,
+];

@@ -1,0 +1,54 @@
+//! The parameters of authentication.
+
+use pando_base::{AnyParameter, Parameter, Settable};
+use pando_security::scram::Mechanism;
+
+/// The first user can be made from this machine without authentication.
+pub static ENABLE_LOCALHOST_AUTH_BYPASS: Parameter<bool> = Parameter::new(
+    "enableLocalhostAuthBypass",
+    true,
+    "Lets clients on this machine create the first user without authentication.",
+)
+.settable(Settable::AtStartup);
+
+/// How clients may prove who they are.
+pub static AUTHENTICATION_MECHANISMS: Parameter<str> = Parameter::new(
+    "authenticationMechanisms",
+    "MONGODB-X509,SCRAM-SHA-1,SCRAM-SHA-256",
+    "The mechanisms by which clients may prove who they are, with commas between.",
+)
+.settable(Settable::AtStartup);
+
+/// How often new passwords are hashed for SCRAM-SHA-1.
+pub static SCRAM_ITERATION_COUNT: Parameter<i32> =
+    Parameter::new("scramIterationCount", 10_000, "How often new passwords are hashed for SCRAM-SHA-1.").at_least(5000);
+
+/// How often new passwords are hashed for SCRAM-SHA-256.
+pub static SCRAM_SHA_256_ITERATION_COUNT: Parameter<i32> =
+    Parameter::new("scramSHA256IterationCount", 15_000, "How often new passwords are hashed for SCRAM-SHA-256.")
+        .at_least(5000);
+
+/// How long a client waits for the answer to a failed attempt.
+pub static AUTH_FAILED_DELAY_MS: Parameter<i32> =
+    Parameter::new("authFailedDelayMs", 0, "Milliseconds before a failed authentication is answered.")
+        .at_least(0)
+        .at_most(5000)
+        .settable(Settable::AtStartup);
+
+/// The parameters of this area.
+pub static PARAMETERS: &[&dyn AnyParameter] = &[
+    &AUTHENTICATION_MECHANISMS,
+    &AUTH_FAILED_DELAY_MS,
+    &ENABLE_LOCALHOST_AUTH_BYPASS,
+    &SCRAM_ITERATION_COUNT,
+    &SCRAM_SHA_256_ITERATION_COUNT,
+];
+
+/// Which parameter counts a mechanism's iterations.
+pub(super) fn iterations(parameters: &pando_base::ParameterSet, mechanism: Mechanism) -> u32 {
+    let count = match mechanism {
+        Mechanism::ScramSha1 => parameters.get(&SCRAM_ITERATION_COUNT),
+        Mechanism::ScramSha256 => parameters.get(&SCRAM_SHA_256_ITERATION_COUNT),
+    };
+    u32::try_from(count).unwrap_or(u32::MAX)
+}

@@ -1,0 +1,143 @@
+//! Changing users and roles: one command at a time, and each change is a whole document.
+
+use super::state::{roles, users};
+use super::storage::read_roles;
+use crate::stored::{delete, find, save};
+use crate::{Class, CommandOperation, CommandRow, Data, Invocation, SecondaryOk};
+use pando_base::{DatabaseName, Error, ErrorCode, Namespace, Result, ensure};
+use pando_doc::{Doc, DocBuilder, Value, doc};
+use pando_security::roles::{KnownRoles, RoleDocument, check_found, is_built_in, resolve};
+use pando_security::{Restrictions, RoleName, UserDocument};
+use std::sync::Arc;
+
+/// What the commands that change users and roles have in common.
+pub(super) const CHANGE: CommandRow = CommandRow {
+    class: Class::Write,
+    secondary_ok: SecondaryOk::Never,
+    takes_write_concern: true,
+    ..CommandRow::DEFAULT
+};
+
+/// A command that changes users or roles; the others wait while it lives.
+pub(super) struct Change<'a> {
+    pub(super) invocation: &'a Invocation,
+    data: &'a Arc<Data>,
+    operation: CommandOperation<'a>,
+    _alone: tokio::sync::MutexGuard<'a, ()>,
+}
+
+impl<'a> Change<'a> {
+    /// Waits for its turn.
+    pub(super) async fn begin(invocation: &'a Invocation) -> Result<Change<'a>> {
+        let data = invocation.data()?;
+        let alone = invocation.context.interruptible(invocation.node.security.changing.lock()).await?;
+        let mut change = Change { invocation, data, operation: invocation.operation()?, _alone: alone };
+        change.note_schema().await?;
+        Ok(change)
+    }
+
+    /// Tools look at the version of the documents' form.
+    async fn note_schema(&mut self) -> Result<()> {
+        let schema = doc! { "_id": "authSchema", "currentVersion": 5 };
+        let namespace = Namespace::server_configuration();
+        let found = find(self.data, &mut self.operation, namespace, doc! { "_id": "authSchema" }).await?;
+        match found.is_empty() {
+            true => save(self.data, &mut self.operation, namespace, &schema).await,
+            false => Ok(()),
+        }
+    }
+
+    pub(super) async fn user(&mut self, name: &pando_security::UserName) -> Result<Option<UserDocument>> {
+        let found = crate::stored::find_one(self.data, &mut self.operation, users(), &name.id()).await?;
+        found.map(|document| UserDocument::read(document.view())).transpose()
+    }
+
+    pub(super) async fn save_user(&mut self, user: &UserDocument) -> Result<()> {
+        let outcome = save(self.data, &mut self.operation, users(), &user.to_doc()).await;
+        self.after(outcome)
+    }
+
+    pub(super) async fn delete_users(&mut self, filter: Doc) -> Result<u64> {
+        let outcome = delete(self.data, &mut self.operation, users(), filter).await;
+        self.after(outcome)
+    }
+
+    pub(super) async fn role(&mut self, name: &RoleName) -> Result<Option<RoleDocument>> {
+        super::storage::read_role(self.data, &mut self.operation, name).await
+    }
+
+    pub(super) async fn save_role(&mut self, role: &RoleDocument) -> Result<()> {
+        let outcome = save(self.data, &mut self.operation, roles(), &role.to_doc()).await;
+        self.after(outcome)
+    }
+
+    pub(super) async fn delete_roles(&mut self, filter: Doc) -> Result<u64> {
+        let outcome = delete(self.data, &mut self.operation, roles(), filter).await;
+        self.after(outcome)
+    }
+
+    /// The roles with all that are part of them. Each has to be there.
+    pub(super) async fn known_roles(&mut self, names: &[RoleName]) -> Result<KnownRoles> {
+        let known = read_roles(self.data, &mut self.operation, names).await?;
+        check_found(&resolve(names, &known))?;
+        Ok(known)
+    }
+
+    /// Takes roles away from all users and roles that have them, before they go themselves.
+    pub(super) async fn forget_roles(&mut self, filter: Doc, is_meant: impl Fn(&RoleName) -> bool) -> Result<()> {
+        for document in find(self.data, &mut self.operation, users(), filter.clone()).await? {
+            let mut user = UserDocument::read(document.view())?;
+            user.roles.retain(|role| !is_meant(role));
+            self.save_user(&user).await?;
+        }
+        for document in find(self.data, &mut self.operation, roles(), filter).await? {
+            let mut role = RoleDocument::read(document.view())?;
+            role.roles.retain(|other| !is_meant(other));
+            self.save_role(&role).await?;
+        }
+        Ok(())
+    }
+
+    /// Whatever came of a change, users are read again.
+    fn after<T>(&self, outcome: Result<T>) -> Result<T> {
+        self.invocation.node.security.cache.invalidate();
+        outcome
+    }
+}
+
+/// The restrictions that a command gives.
+pub(super) fn restrictions(value: Option<Value<'_>>) -> Result<Restrictions> {
+    value.map(Restrictions::read).transpose().map(Option::unwrap_or_default)
+}
+
+/// A built-in role is as it is.
+pub(super) fn check_not_built_in(role: &RoleName) -> Result<()> {
+    ensure!(!is_built_in(role), ErrorCode::BadValue, "{role} is a built-in role and cannot be modified");
+    Ok(())
+}
+
+/// What is said of a role that is not there.
+pub(super) fn role_not_found(role: &RoleName) -> Error {
+    Error::new(ErrorCode::RoleNotFound, format!("Role {role} not found"))
+}
+
+/// Names whose database is this one.
+pub(super) fn of_database(database: &DatabaseName) -> Doc {
+    doc! { "db": (database.as_str()) }
+}
+
+/// Documents that have the role.
+pub(super) fn with_role(role: &RoleName) -> Doc {
+    let mut name = DocBuilder::new();
+    role.append_to(&mut name);
+    doc! { "roles": { "$elemMatch": (name.finish()) } }
+}
+
+/// Adds those that are not there yet.
+pub(super) fn add_roles(roles: &mut Vec<RoleName>, added: Vec<RoleName>) {
+    for role in added {
+        if !roles.contains(&role) {
+            roles.push(role);
+        }
+    }
+}
