@@ -77,7 +77,7 @@ impl UserDocument {
             document.append("userId", Value::Binary { subtype: 4, bytes: id.as_bytes() });
         }
         self.name.append_to(&mut document);
-        document.append("credentials", &self.credentials_document());
+        document.append("credentials", self.credentials_document());
         document.append_some("customData", self.custom_data.as_ref());
         document.array("roles", |array| append_roles(array, &self.roles));
         if !self.restrictions.is_empty() {
@@ -93,7 +93,7 @@ impl UserDocument {
             document.append("external", true);
         }
         for credentials in &self.credentials {
-            document.append(credentials.mechanism.name(), &credentials.to_doc());
+            document.append(credentials.mechanism.name(), credentials.to_doc());
         }
         document.finish()
     }

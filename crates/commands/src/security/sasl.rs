@@ -76,7 +76,7 @@ pub(crate) async fn speculate(invocation: &Invocation, request: DocRef<'_>, repl
         _ => return,
     };
     if matches!(outcome, Ok(true)) {
-        reply.append("speculativeAuthenticate", &answer.finish());
+        reply.append("speculativeAuthenticate", answer.finish());
     }
 }
 

@@ -113,7 +113,7 @@ async fn describe(data: &Data, operation: &mut Operation, user: &UserDocument, s
     }
     user.name.append_to(&mut row);
     if show.show_credentials.0 {
-        row.append("credentials", &user.credentials_document());
+        row.append("credentials", user.credentials_document());
     }
     if show.show_custom_data.0 {
         row.append_some("customData", user.custom_data.as_ref());
