@@ -6,6 +6,7 @@
 
 mod of_operands;
 mod parse;
+mod percentile;
 mod ranked;
 mod state;
 mod sum;
@@ -17,6 +18,7 @@ pub(crate) use of_operands::{
     avg_of_operands, max_of_operands, min_of_operands, std_dev_pop_of_operands, std_dev_samp_of_operands,
     sum_of_operands,
 };
+pub(crate) use percentile::{of_operand as percentile_of_operand, parse_percentile};
 pub(crate) use ranked::parse_count;
 
 #[cfg(test)]

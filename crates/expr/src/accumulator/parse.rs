@@ -1,6 +1,7 @@
 //! Accumulators as `$group` writes them: `{$sum: "$a"}`.
 
 use super::AccumulatorKind;
+use super::percentile::parse_percentile;
 use crate::{Expression, ParseContext};
 use pando_base::{Error, ErrorCode, Result};
 use pando_doc::{Array, Doc, DocRef, Element, OwnedValue, Value, doc};
@@ -24,6 +25,13 @@ pub fn parse_accumulator(
                 return Err(Error::new(ErrorCode::TypeMismatch, reason));
             }
             Ok((AccumulatorKind::Count, Expression::constant(OwnedValue::Int32(1)), None))
+        }
+        b"$percentile" | b"$median" => {
+            let is_median = element.name == "$median";
+            let not_object = if is_median { 7436100 } else { 7429703 };
+            let (shares, input) = parse_percentile(element, not_object, context)?;
+            let input = Expression::parse(input, context)?.optimize()?;
+            Ok((AccumulatorKind::Percentile { shares, is_median }, input, None))
         }
         b"$firstN" => with_count(AccumulatorKind::FirstN, element, context),
         b"$lastN" => with_count(AccumulatorKind::LastN, element, context),

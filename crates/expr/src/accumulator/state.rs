@@ -1,5 +1,6 @@
 //! What an accumulator remembers, and its result.
 
+use super::percentile::Percentile;
 use super::ranked::Ranked;
 use super::sum::{Deviation, Sum};
 use crate::context::{SharedCollator, strings};
@@ -29,6 +30,13 @@ pub enum AccumulatorKind {
     LastN,
     MinN,
     MaxN,
+    /// `$percentile` and `$median`.
+    Percentile {
+        /// From 0 to 1.
+        shares: Vec<f64>,
+        /// One value, not an array.
+        is_median: bool,
+    },
     /// `$topN` and its kin: pairs of key and output, by a pattern.
     Top {
         pattern: Doc,
@@ -59,6 +67,8 @@ impl AccumulatorKind {
             AccumulatorKind::LastN => "$lastN",
             AccumulatorKind::MinN => "$minN",
             AccumulatorKind::MaxN => "$maxN",
+            AccumulatorKind::Percentile { is_median: true, .. } => "$median",
+            AccumulatorKind::Percentile { is_median: false, .. } => "$percentile",
             AccumulatorKind::Top { from_end: false, is_single: true, .. } => "$top",
             AccumulatorKind::Top { from_end: true, is_single: true, .. } => "$bottom",
             AccumulatorKind::Top { from_end: false, is_single: false, .. } => "$topN",
@@ -82,6 +92,7 @@ enum State {
     Deviation(Deviation, bool),
     Count(i64),
     Ranked(Ranked),
+    Percentile(Percentile, Vec<f64>, bool),
 }
 
 /// One reckoning.
@@ -112,6 +123,9 @@ impl Accumulator {
             AccumulatorKind::StdDevPop => State::Deviation(Deviation::default(), false),
             AccumulatorKind::StdDevSamp => State::Deviation(Deviation::default(), true),
             AccumulatorKind::Count => State::Count(0),
+            AccumulatorKind::Percentile { shares, is_median } => {
+                State::Percentile(Percentile::default(), shares.clone(), *is_median)
+            }
             AccumulatorKind::FirstN
             | AccumulatorKind::LastN
             | AccumulatorKind::MinN
@@ -186,6 +200,10 @@ impl Accumulator {
             }
             State::Count(count) => *count += 1,
             State::Ranked(ranked) => ranked.add(value, &options)?,
+            State::Percentile(percentile, ..) => {
+                percentile.add(&value);
+                self.memory_bytes = percentile.memory_bytes();
+            }
         }
         if self.memory_bytes > MEMORY_BYTES_MAX {
             let reason = format!(
@@ -220,6 +238,7 @@ impl Accumulator {
             }
             State::Count(count) => OwnedValue::from(Number::narrowest(*count)),
             State::Ranked(ranked) => return ranked.result(),
+            State::Percentile(percentile, shares, is_median) => percentile.result(shares, *is_median),
         })
     }
 }

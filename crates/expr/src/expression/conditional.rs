@@ -251,3 +251,10 @@ pub(super) fn conversion_to(parser: &mut Parser<'_>, element: Element<'_>, to: &
     let to = Box::new(Node::Constant(Some(OwnedValue::from(to))));
     Ok(Node::Convert { input: Box::new(input), to, on_error: None, on_null: None })
 }
+
+pub(super) fn parse_percentile_expression(parser: &mut Parser<'_>, element: Element<'_>) -> Result<Node> {
+    let is_median = element.name == "$median";
+    let not_object = if is_median { 7436201 } else { 7436200 };
+    let (shares, input) = crate::accumulator::parse_percentile(element, not_object, parser.context())?;
+    Ok(Node::Percentile { input: Box::new(parser.operand(input)?), shares, is_median })
+}

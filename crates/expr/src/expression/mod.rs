@@ -145,6 +145,11 @@ impl Expression {
         serialize::to_value(&self.root)
     }
 
+    /// True if each evaluation may give another value, as with `$rand`.
+    pub fn is_random(&self) -> bool {
+        self.root.is_random()
+    }
+
     /// The paths of the document that the expression looks at; none if it may look at all of it.
     pub fn paths(&self) -> Option<Vec<FieldPath>> {
         let mut found = Vec::new();

@@ -207,6 +207,8 @@ pub(super) fn find(name: &str) -> Option<Entry> {
         "$max" => call("$max", Any, accumulator::max_of_operands),
         "$stdDevPop" => call("$stdDevPop", Any, accumulator::std_dev_pop_of_operands),
         "$stdDevSamp" => call("$stdDevSamp", Any, accumulator::std_dev_samp_of_operands),
+        "$percentile" => Entry::Special(special::parse_percentile_expression),
+        "$median" => Entry::Special(special::parse_percentile_expression),
         _ => return find_date(name),
     })
 }

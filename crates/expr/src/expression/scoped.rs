@@ -3,6 +3,7 @@
 use super::evaluate::{Scope, evaluate as evaluate_node};
 use super::tree::Node;
 use super::{Operand, convert};
+use crate::accumulator::percentile_of_operand;
 use pando_base::{Error, Result};
 use pando_doc::ArrayBuilder;
 
@@ -46,6 +47,10 @@ pub(super) fn evaluate<'a>(node: &'a Node, scope: &mut Scope<'a>) -> Result<Oper
                 (Err(error), Some(node)) if convert::is_conversion_failure(&error) => evaluate_node(node, scope),
                 (result, _) => result,
             }
+        }
+        Node::Percentile { input, shares, is_median } => {
+            let input = evaluate_node(input, scope)?;
+            Ok(Operand::Owned(percentile_of_operand(&input, shares, *is_median)))
         }
         other => {
             debug_assert!(false, "evaluated elsewhere: {other:?}");

@@ -46,6 +46,18 @@ pub(super) fn to_value(node: &Node) -> OwnedValue {
             "$reduce",
             named(&[("input", to_value(input)), ("initialValue", to_value(initial)), ("in", to_value(body))]),
         ),
+        Node::Percentile { input, is_median: true, .. } => {
+            operator("$median", named(&[("input", to_value(input)), ("method", OwnedValue::from("approximate"))]))
+        }
+        Node::Percentile { input, shares, .. } => {
+            let shares = Array::from_iter(shares.iter().map(|share| OwnedValue::Double(*share)));
+            let parts = [
+                ("input", to_value(input)),
+                ("p", OwnedValue::Array(shares)),
+                ("method", OwnedValue::from("approximate")),
+            ];
+            operator("$percentile", named(&parts))
+        }
         Node::Convert { input, to, on_error, on_null } => {
             let mut parts = vec![("input", to_value(input)), ("to", to_value(to))];
             parts.extend(on_error.as_ref().map(|node| ("onError", to_value(node))));

@@ -105,6 +105,15 @@ pub enum Node {
         /// What is evaluated for each value.
         body: Box<Node>,
     },
+    /// `$percentile` and `$median` of an array.
+    Percentile {
+        /// The array, or a number.
+        input: Box<Node>,
+        /// From 0 to 1.
+        shares: Vec<f64>,
+        /// One value, not an array.
+        is_median: bool,
+    },
     /// `$convert`; `on_error` is evaluated only after an error.
     Convert {
         /// The value.
@@ -148,10 +157,18 @@ impl Node {
             Node::Reduce { input, initial, body, .. } => {
                 [input, initial, body].into_iter().for_each(|node| visit(node));
             }
+            Node::Percentile { input, .. } => visit(input),
             Node::Convert { input, to, on_error, on_null } => {
                 [input, to].into_iter().chain(on_error).chain(on_null).for_each(|node| visit(node));
             }
         }
+    }
+
+    /// True if each evaluation may give another value.
+    pub(super) fn is_random(&self) -> bool {
+        let mut is_random = matches!(self, Node::Random(_));
+        self.for_each_child(&mut |child| is_random |= child.is_random());
+        is_random
     }
 
     /// Collects the paths of the document that are looked at; false if it may be all of it.

@@ -113,6 +113,17 @@ impl MatchExpression {
         serialize::to_document(&self.root)
     }
 
+    /// True if the filter may decide otherwise the next time, as with `$rand`.
+    pub fn is_random(&self) -> bool {
+        fn is_random(node: &Node) -> bool {
+            match node {
+                Node::Expr(expression) => expression.is_random(),
+                other => other.children().iter().any(is_random),
+            }
+        }
+        is_random(&self.root)
+    }
+
     /// The paths that the filter looks at, each once; none if it may look at the whole document.
     pub fn paths(&self) -> Option<Vec<pando_doc::FieldPath>> {
         dependencies::paths(&self.root)

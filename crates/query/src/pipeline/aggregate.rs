@@ -1,5 +1,6 @@
 //! Planning and running whole pipelines.
 
+use super::optimize::optimize;
 use super::parse::chain;
 use super::{
     DocumentSource, ExecutorSource, ListSource, PipelineContext, PipelineParser, Pulled, Pushdown, SharedStage,
@@ -129,7 +130,7 @@ impl QueryEngine {
             memory_bytes_max: self.stage_memory_bytes_max(),
             is_nested: false,
         };
-        let stages = parse_pipeline(&request.pipeline, &parser)?;
+        let stages = optimize(parse_pipeline(&request.pipeline, &parser)?);
         let output = stages.last().and_then(|stage| stage.output());
         let mut planned = plan_pipeline(&request.namespace, &stages);
         planned.query.hint = request.hint.clone();
@@ -159,6 +160,9 @@ impl QueryEngine {
         stages: &[SharedStage],
         collator: &Option<SharedCollator>,
     ) -> Result<Box<dyn DocumentSource>> {
+        if stages.first().is_some_and(|first| first.is_initial()) {
+            return chain(stages, Box::new(ListSource::default()));
+        }
         let collection = self.collections.open(operation, namespace)?;
         if collection.is_none()
             && let Some(view) = self.collections.view(namespace)?
@@ -178,6 +182,7 @@ impl QueryEngine {
             all.extend(stages.iter().cloned());
             return self.pipeline_source(operation, &view.namespace, &all, collator);
         }
+        let stages = &optimize(stages.to_vec());
         let mut planned = plan_pipeline(namespace, stages);
         planned.query.collator = collator.clone();
         self.start_pipeline(stages, planned, collection.as_ref()).map(|(source, _)| source)

@@ -2,19 +2,22 @@
 //!
 //! Each stage has a description ([`StageSpec`]: parsed, shared, shown by `explain`) and a run ([`DocumentSource`]: pulled from the
 //! end, one document at a time). A pipeline is read with [`parse_pipeline`], whose table names every stage. What stands in front
-//! and the planner can do (`$match`, `$sort`, `$skip`, `$limit`) becomes part of the query that reads the collection.
+//! and the planner can do (`$match`, `$sort`, `$skip`, `$limit`) becomes part of the query that reads the collection; `optimize` brings
+//! as much as possible to the front.
 //!
 //! A source that has to wait passes that on as [`Pulled::Yield`] and has lost nothing; it goes on after `restore`.
 //!
 //! To add a stage: a file in `stages/`, a row in `parse.rs`.
 
 mod aggregate;
+mod optimize;
 mod parse;
 mod source;
 mod stages;
 mod views;
 
 pub use aggregate::{Aggregation, OutputStage, PipelineExecutor, PlannedPipeline};
+pub use optimize::Modified;
 pub use parse::{PipelineParser, StageProvider, parse_pipeline};
 pub use source::{DocumentSource, ExecutorSource, ListSource, PipelineContext, Pulled};
 pub use views::{find_as_pipeline, with_view};
@@ -81,6 +84,21 @@ pub trait StageSpec: Send + Sync + Debug {
     /// The same with a limit behind it, if it can use that: a sort.
     fn with_limit(&self, _limit: u64) -> Option<SharedStage> {
         None
+    }
+
+    /// Which fields it changes, for filters behind it.
+    fn modified(&self) -> Modified {
+        Modified::Everything
+    }
+
+    /// True if it gives exactly one document for each, whatever the others are.
+    fn keeps_count(&self) -> bool {
+        false
+    }
+
+    /// True for a sort that keeps only the first.
+    fn is_limited(&self) -> bool {
+        false
     }
 
     /// The output that it is, if it is one.

@@ -1,9 +1,9 @@
 //! Reading pipelines: the table of stages.
 
 use super::stages::{
-    add_fields, bucket, bucket_auto, count, densify, documents, facet, fill, graph_lookup, group, limit, lookup,
-    match_stage, output, project, redact, replace_root, sample, skip, sort, sort_by_count, union_with, unset, unwind,
-    window,
+    add_fields, bucket, bucket_auto, count, densify, documents, facet, fill, graph_lookup, group, inhibit_optimization,
+    limit, lookup, match_stage, output, project, redact, replace_root, sample, skip, sort, sort_by_count, union_with,
+    unset, unwind, window,
 };
 use super::{DocumentSource, SharedStage};
 use pando_base::{Error, ErrorCode, Namespace, Result};
@@ -91,6 +91,7 @@ pub(super) fn parse_stage(stage: DocRef<'_>, parser: &PipelineParser) -> Result<
         b"$unionWith" => one(union_with::parse(element.value, parser)),
         b"$documents" => one(documents::parse(element.value, context)),
         b"$redact" => one(redact::parse(element.value, context)),
+        b"$_internalInhibitOptimization" => one(inhibit_optimization::parse(element.value)),
         b"$out" => one(output::parse_out(element.value, parser)),
         b"$merge" => one(output::parse_merge(element.value, parser)),
         _ => match parser.provider.as_ref().and_then(|provider| provider.parse(element, &parser.namespace)) {

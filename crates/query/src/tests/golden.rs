@@ -99,7 +99,10 @@ tables! {
     u6_bucket, "bucket";
     u6_bucket_auto, "bucket_auto";
     u6_densify, "densify";
+    u6_documents, "documents";
     u6_fill, "fill";
     u6_graph_lookup, "graph_lookup";
+    u6_group, "group";
+    u6_optimize, "optimize";
     u6_set_window_fields, "set_window_fields";
 }

@@ -8,6 +8,7 @@ use pando_base::{Error, ErrorCode, Namespace, Result, ensure};
 use pando_catalog::Collection;
 use pando_collection::InsertOptions;
 use pando_doc::{Array, Doc, DocBuilder, DocRef, FieldPath, OwnedValue, Value, doc, get_path};
+use pando_expr::{Expression, ParseContext};
 use pando_operation::Operation;
 use pando_query::request::{AggregateRequest, UpdateRequest};
 use pando_query::write::InsertDocument;
@@ -43,6 +44,8 @@ struct Merge<'a> {
     data: &'a Data,
     namespace: &'a Namespace,
     on: Vec<String>,
+    /// What the pipeline of `whenMatched` sees beside `$$new`.
+    variables: Vec<(String, Expression)>,
     matched: Matched,
     not_matched: NotMatched,
     bypass_validation: bool,
@@ -59,7 +62,8 @@ pub(super) async fn run(
 ) -> Result<()> {
     check_can_write(invocation, data, namespace)?;
     refuse_view(data, namespace)?;
-    let merge = Merge::parse(data, namespace, specification, request.bypass_document_validation)?;
+    let context = data.query.parse_context(operation, &request.collation, &request.variables, None)?;
+    let merge = Merge::parse(data, namespace, specification, &context, request.bypass_document_validation)?;
     while let Some(documents) = source.next(operation).await? {
         let collection = collection_for_insert(data, operation, namespace).await?;
         merge.check_unique(&collection)?;
@@ -76,6 +80,7 @@ impl<'a> Merge<'a> {
         data: &'a Data,
         namespace: &'a Namespace,
         specification: &Doc,
+        context: &ParseContext,
         bypass_validation: bool,
     ) -> Result<Merge<'a>> {
         for element in specification.elements() {
@@ -83,8 +88,6 @@ impl<'a> Merge<'a> {
             let reason = || format!("BSON field '$merge.{}' is an unknown field.", element.name);
             ensure!(is_known, ErrorCode::IDLUnknownField, "{}", reason());
         }
-        let has_let = specification.get("let").is_some();
-        ensure!(!has_let, ErrorCode::NotImplemented, "'let' of $merge is not built yet");
         let (matched, not_matched) = (matched(specification)?, not_matched(specification)?);
         let keeps_or_fails = matches!(matched, Matched::Keep | Matched::Fail);
         ensure!(
@@ -92,7 +95,9 @@ impl<'a> Merge<'a> {
             ErrorCode::location(51181),
             "Combination of $merge modes is not supported"
         );
-        Ok(Merge { data, namespace, on: on_fields(specification)?, matched, not_matched, bypass_validation })
+        let variables = variables(specification, &matched, context)?;
+        let on = on_fields(specification)?;
+        Ok(Merge { data, namespace, on, variables, matched, not_matched, bypass_validation })
     }
 
     /// The fields must lead to one document at most, which a unique index sees to.
@@ -115,10 +120,13 @@ impl<'a> Merge<'a> {
     }
 
     async fn one(&self, operation: &mut Operation, collection: &Arc<Collection>, document: Doc) -> Result<()> {
-        let document = self.data.query.prepare_insert(operation, document.view())?.unwrap_or(document);
+        let prepared = self.data.query.prepare_insert(operation, document.view())?;
+        // A document that is found by other fields keeps its `_id`.
+        let is_by_id = self.on.iter().any(|name| name == "_id");
+        let document = if is_by_id { prepared.clone().unwrap_or(document) } else { document };
         let filter = self.filter(&document)?;
         for attempt in 1.. {
-            if let Some(update) = self.update(&filter, &document)
+            if let Some(update) = self.update(&filter, &document)?
                 && self.data.query.update(operation, &update).await?.n > 0
             {
                 return Ok(());
@@ -132,7 +140,7 @@ impl<'a> Merge<'a> {
                 }
                 NotMatched::Insert => {}
             }
-            match self.insert(operation, collection, &document).await {
+            match self.insert(operation, collection, prepared.as_ref().unwrap_or(&document)).await {
                 Err(error) if self.is_same_key(&error) => match self.matched {
                     Matched::Keep => return Ok(()),
                     Matched::Fail => return Err(error),
@@ -151,27 +159,40 @@ impl<'a> Merge<'a> {
         let mut filter = DocBuilder::new();
         for name in &self.on {
             let value = FieldPath::parse(name).ok().and_then(|path| get_path(document.view(), &path));
-            let is_fit = value.is_some_and(|value| !matches!(value, Value::Null | Value::Undefined | Value::Array(_)));
+            let is_array = matches!(value, Some(Value::Array(_)));
+            ensure!(!is_array, ErrorCode::location(51185), "$merge write error: 'on' field '{name}' is an array");
+            let is_fit = value.is_some_and(|value| !value.is_nullish());
             ensure!(
                 is_fit,
                 ErrorCode::location(51132),
-                "$merge write error: 'on' field cannot be missing, null, undefined or an array"
+                "$merge write error: 'on' field '{name}' cannot be missing, null, undefined or an array"
             );
             filter.document(name, |equals| equals.append_some("$eq", value));
         }
         Ok(filter.finish())
     }
 
-    fn update(&self, filter: &Doc, document: &Doc) -> Option<UpdateRequest> {
+    /// The variables of the pipeline for a result.
+    fn constants(&self, document: &Doc) -> Result<Doc> {
+        let mut constants = DocBuilder::new();
+        constants.append("new", document);
+        for (name, expression) in &self.variables {
+            constants.append_some(name, expression.evaluate_document(document.view())?.into_value());
+        }
+        Ok(constants.finish())
+    }
+
+    fn update(&self, filter: &Doc, document: &Doc) -> Result<Option<UpdateRequest>> {
+        let constants = self.constants(document)?;
         let request = |update: OwnedValue| UpdateRequest {
             bypass_document_validation: self.bypass_validation,
             ..UpdateRequest::new(self.namespace.clone(), filter.clone(), update)
         };
         let by_pipeline = |pipeline: &Array| UpdateRequest {
-            constants: doc! { "new": document },
+            constants: constants.clone(),
             ..request(OwnedValue::Array(pipeline.clone()))
         };
-        match &self.matched {
+        Ok(match &self.matched {
             Matched::Keep | Matched::Fail => None,
             Matched::Replace => Some(request(OwnedValue::Document(document.clone()))),
             Matched::Pipeline(pipeline) => Some(by_pipeline(pipeline)),
@@ -181,7 +202,7 @@ impl<'a> Merge<'a> {
                 pipeline.push(&stage);
                 Some(by_pipeline(&pipeline.finish()))
             }
-        }
+        })
     }
 
     async fn insert(&self, operation: &mut Operation, collection: &Arc<Collection>, document: &Doc) -> Result<()> {
@@ -228,6 +249,38 @@ fn on_fields(specification: &Doc) -> Result<Vec<String>> {
             Err(Error::location(51186, reason))
         }
     }
+}
+
+/// The variables of `let`, which only a pipeline can use.
+fn variables(specification: &Doc, matched: &Matched, context: &ParseContext) -> Result<Vec<(String, Expression)>> {
+    let written = match specification.get("let") {
+        None => return Ok(Vec::new()),
+        Some(Value::Document(written)) => written,
+        Some(other) => {
+            let found = other.value_type();
+            let reason = format!("BSON field '$merge.let' is the wrong type '{found}', expected type 'object'");
+            return Err(Error::type_mismatch(reason));
+        }
+    };
+    if !matches!(matched, Matched::Pipeline(_)) {
+        let mode = specification.get("whenMatched").and_then(|mode| mode.as_str()).unwrap_or("merge");
+        let reason = format!("Cannot use 'let' variables with 'whenMatched: {mode}' mode");
+        return Err(Error::location(51199, reason));
+    }
+    let mut variables = Vec::new();
+    for variable in written.elements() {
+        if variable.name == "new" {
+            let is_root = matches!(variable.value, Value::String(text) if text == "$$ROOT");
+            ensure!(
+                is_root,
+                ErrorCode::location(51273),
+                "'let' may not define a value for the reserved 'new' variable other than '$$ROOT'"
+            );
+            continue;
+        }
+        variables.push((variable.name.to_string(), Expression::parse(variable.value, context)?.optimize()?));
+    }
+    Ok(variables)
 }
 
 fn matched(specification: &Doc) -> Result<Matched> {

@@ -4,7 +4,7 @@ use super::{Level, Parser, not_built};
 use crate::Expression;
 use crate::matcher::{Node, Schema};
 use pando_base::{Error, ErrorCode, Result};
-use pando_doc::{Element, FieldPath, Value};
+use pando_doc::{Element, FieldPath, Value, doc};
 
 impl Parser<'_> {
     /// None for operators without effect.
@@ -26,7 +26,7 @@ impl Parser<'_> {
             "$text" => return Err(self.special(level, self.context.features.text, "$text")),
             "$where" => return Err(self.special(level, self.context.features.javascript, "$where")),
             "$jsonSchema" => self.json_schema(element)?,
-            "$sampleRate" => return Err(not_built("$sampleRate")),
+            "$sampleRate" => self.sample_rate(element, level)?,
             _ => {
                 let hint =
                     "If you have a field name that starts with a '$' symbol, consider using $getField or $setField.";
@@ -48,6 +48,25 @@ impl Parser<'_> {
             _ => Err(Error::bad_value("$or/$and/$nor entries need to be full objects")),
         };
         array.values().map(branch).collect()
+    }
+
+    /// So many of all documents, by chance.
+    fn sample_rate(&self, element: Element<'_>, level: Level) -> Result<Node> {
+        if level == Level::Nested {
+            return Err(Error::bad_value("$sampleRate can only be applied to the top-level document"));
+        }
+        let Some(rate) = element.value.to_double() else {
+            return Err(Error::bad_value("argument to $sampleRate must be a numeric type"));
+        };
+        if !(0.0..=1.0).contains(&rate) {
+            return Err(Error::bad_value("numeric argument to $sampleRate must be in [0, 1]"));
+        }
+        if rate == 1.0 {
+            return Ok(Node::AlwaysTrue);
+        }
+        let condition = doc! { "$lt": [{ "$rand": {} }, rate] };
+        let expression = Expression::parse(Value::Document(condition.view()), self.context)?;
+        Ok(if rate == 0.0 { Node::AlwaysFalse } else { Node::Expr(Box::new(expression)) })
     }
 
     fn expr(&self, element: Element<'_>, level: Level) -> Result<Node> {

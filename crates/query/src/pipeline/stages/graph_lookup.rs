@@ -3,7 +3,7 @@
 use super::ordering;
 use crate::pipeline::source::pass_on_to_source;
 use crate::pipeline::{
-    DocumentSource, PipelineContext, PipelineParser, Pulled, SharedStage, StageSpec, parse_pipeline,
+    DocumentSource, Modified, PipelineContext, PipelineParser, Pulled, SharedStage, StageSpec, parse_pipeline,
 };
 use pando_base::{Error, Namespace, Result};
 use pando_doc::{
@@ -287,6 +287,14 @@ impl StageSpec for GraphLookupSpec {
 
     fn start(&self, source: Box<dyn DocumentSource>) -> Result<Box<dyn DocumentSource>> {
         Ok(Box::new(GraphLookupSource { source, lookup: Arc::clone(&self.0), pending: None }))
+    }
+
+    fn modified(&self) -> Modified {
+        Modified::Paths(vec![self.0.into.clone()])
+    }
+
+    fn keeps_count(&self) -> bool {
+        true
     }
 
     fn to_doc(&self) -> Doc {

@@ -2,6 +2,7 @@
 
 use crate::pipeline::source::pass_on_to_source;
 use crate::pipeline::{DocumentSource, PipelineContext, PipelineParser, Pulled, ShardSplit, SharedStage, StageSpec};
+use foldhash::fast::RandomState;
 use pando_base::{Error, ErrorCode, Result};
 use pando_doc::{Doc, DocBuilder, DocRef, OwnedValue, Value, doc};
 use pando_expr::accumulator::parse_accumulator;
@@ -86,7 +87,8 @@ struct GroupSource {
     source: Box<dyn DocumentSource>,
     group: Arc<Group>,
     /// By the bytes of the id, which are the same for equal values.
-    places: HashMap<Vec<u8>, usize>,
+    /// Its hash is seeded by chance, so that no client can choose keys that collide.
+    places: HashMap<Vec<u8>, usize, RandomState>,
     groups: Vec<(OwnedValue, Vec<Accumulator>)>,
     memory_bytes: u64,
     /// What goes out, last first.
@@ -137,7 +139,7 @@ impl GroupSource {
     }
 
     fn turn_around(&mut self) {
-        self.places = HashMap::new();
+        self.places = HashMap::default();
         let groups = std::mem::take(&mut self.groups);
         let make = |(id, accumulators): (OwnedValue, Vec<Accumulator>)| {
             let mut builder = DocBuilder::new();
@@ -178,7 +180,7 @@ impl StageSpec for GroupSpec {
         Ok(Box::new(GroupSource {
             source,
             group: Arc::clone(&self.0),
-            places: HashMap::new(),
+            places: HashMap::default(),
             groups: Vec::new(),
             memory_bytes: 0,
             outgoing: None,

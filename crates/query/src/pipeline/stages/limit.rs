@@ -21,6 +21,11 @@ pub(in crate::pipeline) fn parse(value: Value<'_>) -> Result<SharedStage> {
     }
 }
 
+/// The first so many.
+pub(in crate::pipeline) fn of(count: u64) -> SharedStage {
+    Arc::new(LimitSpec(count))
+}
+
 struct LimitSource {
     source: Box<dyn DocumentSource>,
     left: u64,

@@ -6,7 +6,7 @@
 use crate::QueryEngine;
 use crate::executor::Collections;
 use crate::pipeline::{
-    DocumentSource, PipelineContext, PipelineParser, Pulled, SharedStage, StageSpec, parse_pipeline,
+    DocumentSource, Modified, PipelineContext, PipelineParser, Pulled, SharedStage, StageSpec, parse_pipeline,
 };
 use bstr::BStr;
 use pando_base::{Error, Namespace, Result};
@@ -74,7 +74,12 @@ pub(in crate::pipeline) fn parse(value: Value<'_>, parser: &PipelineParser) -> R
             return Err(Error::failed_to_parse(reason));
         }
     };
-    let from = parser.namespace.sibling(&from.ok_or_else(|| missing("from"))?)?;
+    let from = match from {
+        Some(from) => parser.namespace.sibling(&from)?,
+        // Documents of the stage's own need no collection.
+        None if pipeline.as_deref().is_some_and(super::documents::begin) => parser.namespace.clone(),
+        None => return Err(missing("from")),
+    };
     let nested = PipelineParser { is_nested: true, namespace: from.clone(), ..parser.clone() };
     let lookup = Lookup {
         from,
@@ -224,5 +229,13 @@ impl StageSpec for LookupSpec {
 
     fn to_doc(&self) -> Doc {
         doc! { "$lookup": &self.0.specification }
+    }
+
+    fn modified(&self) -> Modified {
+        Modified::Paths(vec![self.0.into.clone()])
+    }
+
+    fn keeps_count(&self) -> bool {
+        true
     }
 }

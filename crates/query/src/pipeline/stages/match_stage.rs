@@ -21,6 +21,11 @@ pub(in crate::pipeline) fn parse(value: Value<'_>, context: &ParseContext) -> Re
     Ok(Arc::new(MatchSpec { filter: Arc::new(filter) }))
 }
 
+/// A stage with this filter.
+pub(in crate::pipeline) fn of(filter: Arc<MatchExpression>) -> SharedStage {
+    Arc::new(MatchSpec { filter })
+}
+
 impl StageSpec for MatchSpec {
     fn name(&self) -> &'static str {
         "$match"

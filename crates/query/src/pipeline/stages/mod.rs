@@ -11,6 +11,7 @@ pub(super) mod fill;
 mod granularity;
 pub(super) mod graph_lookup;
 pub(super) mod group;
+pub(super) mod inhibit_optimization;
 pub(super) mod limit;
 pub(super) mod lookup;
 pub(super) mod match_stage;

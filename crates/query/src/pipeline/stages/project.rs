@@ -1,9 +1,9 @@
 //! `$project`: which fields documents have.
 
 use super::transform::transformed;
-use crate::pipeline::{DocumentSource, SharedStage, StageSpec};
+use crate::pipeline::{DocumentSource, Modified, SharedStage, StageSpec};
 use pando_base::{Error, Result};
-use pando_doc::{Doc, Value, doc};
+use pando_doc::{Doc, Element, FieldPath, Value, doc};
 use pando_expr::{ParseContext, Projection, ProjectionPolicies};
 use std::sync::Arc;
 
@@ -45,4 +45,34 @@ impl StageSpec for ProjectionSpec {
     fn to_doc(&self) -> Doc {
         doc! { (self.name): &self.specification }
     }
+
+    fn modified(&self) -> Modified {
+        modified(self.name, &self.specification)
+    }
+
+    fn keeps_count(&self) -> bool {
+        true
+    }
+}
+
+/// Of a projection that names what stays, everything else is changed; of others what they name.
+fn modified(stage: &str, specification: &Doc) -> Modified {
+    let is_plain = |field: &Element<'_>| field.value.is_number() || matches!(field.value, Value::Bool(_));
+    let paths = |keep: &dyn Fn(&Element<'_>) -> bool| {
+        let named = specification.elements().filter(|field| keep(field));
+        named.map(|field| FieldPath::parse(field.name)).collect::<Result<Vec<_>>>().ok()
+    };
+    let stays = |field: &Element<'_>| is_plain(field) && field.value.is_true();
+    let drops = |field: &Element<'_>| is_plain(field) && !field.value.is_true();
+    let is_exclusion = specification.elements().all(|field| drops(&field)) && specification.elements().next().is_some();
+    let found = match (stage, is_exclusion) {
+        ("$project", false) => paths(&stays).map(|mut kept| {
+            if specification.get("_id").is_none() {
+                kept.extend(FieldPath::parse("_id"));
+            }
+            Modified::AllBut(kept)
+        }),
+        _ => paths(&|_| true).map(Modified::Paths),
+    };
+    found.unwrap_or(Modified::Everything)
 }

@@ -22,9 +22,8 @@ pub(in crate::pipeline) fn parse(value: Value<'_>) -> Result<SharedStage> {
         if !option.value.is_number() {
             return Err(Error::location(28746, "size argument to $sample must be a number"));
         }
-        let count = u64::try_from(option.value.to_i64_or_zero()).ok().filter(|count| *count > 0);
-        size =
-            Some(count.ok_or_else(|| Error::location(28747, "size argument to $sample must be a positive integer"))?);
+        let count = u64::try_from(option.value.to_i64_or_zero());
+        size = Some(count.map_err(|_| Error::location(28747, "size argument to $sample must not be negative"))?);
     }
     let size = size.ok_or_else(|| Error::location(28749, "$sample stage must specify a size"))?;
     Ok(Arc::new(SampleSpec(size)))

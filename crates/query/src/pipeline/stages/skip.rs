@@ -18,6 +18,11 @@ pub(in crate::pipeline) fn parse(value: Value<'_>) -> Result<SharedStage> {
     Ok(Arc::new(SkipSpec(count)))
 }
 
+/// All but the first so many.
+pub(in crate::pipeline) fn of(count: u64) -> SharedStage {
+    Arc::new(SkipSpec(count))
+}
+
 impl StageSpec for SkipSpec {
     fn name(&self) -> &'static str {
         "$skip"

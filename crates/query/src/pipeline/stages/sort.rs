@@ -136,6 +136,10 @@ impl StageSpec for SortSpec {
         ShardSplit::Both
     }
 
+    fn is_limited(&self) -> bool {
+        self.limit.is_some()
+    }
+
     fn with_limit(&self, limit: u64) -> Option<SharedStage> {
         Some(Arc::new(SortSpec { limit: Some(limit), ..self.clone() }))
     }

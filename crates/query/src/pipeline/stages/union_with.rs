@@ -26,7 +26,7 @@ impl std::fmt::Debug for UnionWithSpec {
 /// Reads it.
 pub(in crate::pipeline) fn parse(value: Value<'_>, parser: &PipelineParser) -> Result<SharedStage> {
     let (collection, stages) = match value {
-        Value::String(name) => (name.to_string(), Vec::new()),
+        Value::String(name) => (Some(name.to_string()), Vec::new()),
         Value::Document(options) => parse_options(options)?,
         other => {
             let reason = format!(
@@ -36,14 +36,23 @@ pub(in crate::pipeline) fn parse(value: Value<'_>, parser: &PipelineParser) -> R
             return Err(Error::new(ErrorCode::FailedToParse, reason));
         }
     };
-    let namespace = parser.namespace.sibling(&collection)?;
+    let namespace = match collection {
+        Some(collection) => parser.namespace.sibling(&collection)?,
+        // Documents of the stage's own need no collection.
+        None if super::documents::begin(&stages) => parser.namespace.clone(),
+        None => {
+            let reason =
+                "$unionWith stage without explicit collection must have a pipeline with $documents as first stage";
+            return Err(Error::new(ErrorCode::FailedToParse, reason));
+        }
+    };
     let nested = PipelineParser { is_nested: true, namespace: namespace.clone(), ..parser.clone() };
     let parsed = parse_pipeline(&stages, &nested)?;
     let collator = parser.context.collator.clone();
     Ok(Arc::new(UnionWithSpec { namespace, stages: Arc::new(parsed), stage_documents: Arc::new(stages), collator }))
 }
 
-fn parse_options(options: DocRef<'_>) -> Result<(String, Vec<Doc>)> {
+fn parse_options(options: DocRef<'_>) -> Result<(Option<String>, Vec<Doc>)> {
     let (mut collection, mut stages) = (None, Vec::new());
     for option in options.elements() {
         match (&**option.name, option.value) {
@@ -57,8 +66,7 @@ fn parse_options(options: DocRef<'_>) -> Result<(String, Vec<Doc>)> {
             }
         }
     }
-    let missing = || Error::location(40414, "BSON field '$unionWith.coll' is missing but a required field");
-    Ok((collection.ok_or_else(missing)?, stages))
+    Ok((collection, stages))
 }
 
 struct UnionWithSource {

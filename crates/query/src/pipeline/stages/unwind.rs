@@ -1,7 +1,7 @@
 //! `$unwind`: a document for each value of an array.
 
 use crate::pipeline::source::pass_on_to_source;
-use crate::pipeline::{DocumentSource, PipelineContext, Pulled, SharedStage, StageSpec};
+use crate::pipeline::{DocumentSource, Modified, PipelineContext, Pulled, SharedStage, StageSpec};
 use pando_base::{Error, Result};
 use pando_doc::{Doc, DocBuilder, DocRef, FieldPath, Value, doc, get_path};
 use std::collections::VecDeque;
@@ -160,6 +160,10 @@ impl StageSpec for UnwindSpec {
 
     fn start(&self, source: Box<dyn DocumentSource>) -> Result<Box<dyn DocumentSource>> {
         Ok(Box::new(UnwindSource { source, spec: self.clone(), ready: VecDeque::new() }))
+    }
+
+    fn modified(&self) -> Modified {
+        Modified::Paths(std::iter::once(&self.path).chain(&self.index_name).cloned().collect())
     }
 
     fn to_doc(&self) -> Doc {

@@ -1,0 +1,113 @@
+//! The order of stages: what can be done earlier without another result is done earlier.
+//!
+//! A `$match` goes in front of a sort and of stages that do not make the fields it looks at; of a conjunction the part that can go does. A
+//! `$limit` or `$skip` goes in front of stages that give one document for each. So the planner gets as much of the pipeline as
+//! possible, and later stages see fewer documents. Neighbours of one kind become one.
+
+use super::stages::{limit, match_stage, skip};
+use super::{Pushdown, SharedStage};
+use pando_doc::FieldPath;
+use pando_expr::MatchExpression;
+use pando_expr::matcher::Node;
+use std::sync::Arc;
+
+/// Which fields a stage may change in the documents that it passes on.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Modified {
+    /// Any, or it looks at other documents too: nothing passes it.
+    Everything,
+    /// These and what is below them.
+    Paths(Vec<FieldPath>),
+    /// All but these and what is below them.
+    AllBut(Vec<FieldPath>),
+}
+
+impl Modified {
+    /// True if a filter on this path decides the same before the stage.
+    fn leaves(&self, path: &FieldPath) -> bool {
+        match self {
+            Modified::Everything => false,
+            // A number may be a place in an array, so that other paths lead to the same.
+            Modified::Paths(paths) if has_number(path) || paths.iter().any(has_number) => {
+                paths.iter().all(|other| other.parts().next() != path.parts().next())
+            }
+            Modified::Paths(paths) => !paths.iter().any(|other| is_prefix(other, path) || is_prefix(path, other)),
+            Modified::AllBut(paths) => paths.iter().any(|other| !has_number(other) && is_prefix(other, path)),
+        }
+    }
+}
+
+fn has_number(path: &FieldPath) -> bool {
+    path.parts().any(|part| part.iter().all(u8::is_ascii_digit))
+}
+
+fn is_prefix(short: &FieldPath, long: &FieldPath) -> bool {
+    short.parts().count() <= long.parts().count() && short.parts().zip(long.parts()).all(|(left, right)| left == right)
+}
+
+/// Puts the stages into the best order that gives the same.
+pub(super) fn optimize(mut stages: Vec<SharedStage>) -> Vec<SharedStage> {
+    let mut place = 0;
+    while place + 1 < stages.len() {
+        match swapped(&stages, place) {
+            Some(better) => {
+                stages.splice(place..place + 2, better);
+                // What moved may move on.
+                place = place.saturating_sub(1);
+            }
+            None => place += 1,
+        }
+    }
+    stages
+}
+
+/// What two neighbours become, if that is better.
+fn swapped(stages: &[SharedStage], place: usize) -> Option<Vec<SharedStage>> {
+    let (first, second) = (stages.get(place)?, stages.get(place + 1)?);
+    match (first.pushdown(), second.pushdown()) {
+        (Pushdown::Match(left), Pushdown::Match(right)) => {
+            let parts = vec![left.root().clone(), right.root().clone()];
+            Some(vec![match_of(parts, left)])
+        }
+        (Pushdown::Limit(left), Pushdown::Limit(right)) => Some(vec![limit::of(left.min(right))]),
+        (Pushdown::Skip(left), Pushdown::Skip(right)) => Some(vec![skip::of(left.checked_add(right)?)]),
+        (Pushdown::Sort(_), Pushdown::Match(filter)) if !filter.is_random() && !first.is_limited() => {
+            Some(vec![Arc::clone(second), Arc::clone(first)])
+        }
+        (Pushdown::None, Pushdown::Match(filter)) => parted(first, filter),
+        (Pushdown::None, Pushdown::Limit(_) | Pushdown::Skip(_)) if first.keeps_count() => {
+            Some(vec![Arc::clone(second), Arc::clone(first)])
+        }
+        _ => None,
+    }
+}
+
+/// The part of a filter that goes in front of a stage, the stage, and the rest of the filter.
+fn parted(stage: &SharedStage, filter: &Arc<MatchExpression>) -> Option<Vec<SharedStage>> {
+    let modified = stage.modified();
+    if modified == Modified::Everything || filter.is_random() {
+        return None;
+    }
+    let parts = match filter.root() {
+        Node::And(parts) => parts.clone(),
+        other => vec![other.clone()],
+    };
+    let goes = |part: &Node| {
+        let paths = MatchExpression::from_node(part.clone(), filter.collator().cloned()).paths();
+        paths.is_some_and(|paths| !paths.is_empty() && paths.iter().all(|path| modified.leaves(path)))
+    };
+    let (early, late): (Vec<Node>, Vec<Node>) = parts.into_iter().partition(goes);
+    if early.is_empty() {
+        return None;
+    }
+    let mut better = vec![match_of(early, filter), Arc::clone(stage)];
+    if !late.is_empty() {
+        better.push(match_of(late, filter));
+    }
+    Some(better)
+}
+
+fn match_of(parts: Vec<Node>, like: &MatchExpression) -> SharedStage {
+    let expression = MatchExpression::from_node(Node::And(parts), like.collator().cloned());
+    match_stage::of(Arc::new(expression.optimize()))
+}
