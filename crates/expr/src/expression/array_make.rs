@@ -1,9 +1,10 @@
 //! Operators that make arrays: `$concatArrays`, `$range`, `$reverseArray`, `$zip`, `$sortArray`.
 
 use super::array::whole_i32;
-use super::{Environment, Operand, sort};
+use super::parse::Parser;
+use super::{Environment, Node, Operand, registry, sort};
 use pando_base::{Error, ErrorCode, Result};
-use pando_doc::{ArrayBuilder, Value};
+use pando_doc::{ArrayBuilder, Element, Value};
 
 /// What one expression may make at most.
 const MEMORY_BYTES_MAX: usize = 100 * 1024 * 1024;
@@ -59,6 +60,39 @@ pub(super) fn reverse_array<'a>(operands: &[Operand<'a>], _: &Environment<'_>) -
     }
 }
 
+/// The lists have to stand there as lists, so that their lengths can be compared.
+pub(super) fn parse_zip(parser: &mut Parser<'_>, element: Element<'_>) -> Result<Node> {
+    let node = parser.named(registry::ZIP, element)?;
+    let Value::Document(given) = element.value else { return Ok(node) };
+    let list = |name: &str, code: i32| match given.get(name) {
+        None => Ok(0),
+        Some(Value::Array(array)) => Ok(array.len()),
+        Some(other) => {
+            let reason = format!("{name} must be an array of expressions, found {}", other.value_type());
+            Err(Error::location(code, reason))
+        }
+    };
+    let (inputs, defaults) = (list("inputs", 34461)?, list("defaults", 34462)?);
+    let is_longest = match given.get("useLongestLength") {
+        None => false,
+        Some(Value::Bool(is_longest)) => is_longest,
+        Some(other) => {
+            let reason = format!("useLongestLength must be a bool, found {}", other.value_type());
+            return Err(Error::location(34463, reason));
+        }
+    };
+    if inputs == 0 {
+        return Err(Error::location(34465, "$zip requires at least one input array"));
+    }
+    if defaults > 0 && !is_longest {
+        return Err(Error::location(34466, "cannot specify defaults unless useLongestLength is true"));
+    }
+    if defaults > 0 && defaults != inputs {
+        return Err(Error::location(34467, "defaults and inputs must have the same length"));
+    }
+    Ok(node)
+}
+
 /// `inputs`, `useLongestLength`, `defaults`.
 pub(super) fn zip<'a>(operands: &[Option<Operand<'a>>], _: &Environment<'_>) -> Result<Operand<'a>> {
     let [Some(inputs), longest, defaults] = operands else { return Ok(Operand::NULL) };
@@ -66,10 +100,6 @@ pub(super) fn zip<'a>(operands: &[Option<Operand<'a>>], _: &Environment<'_>) -> 
         return Ok(Operand::NULL);
     }
     let is_longest = longest.as_ref().is_some_and(Operand::is_true);
-    if defaults.is_some() && !is_longest {
-        let reason = "cannot specify defaults unless useLongestLength is true";
-        return Err(Error::location(34466, reason));
-    }
     let Some(inputs) = inputs.array_operands() else {
         let reason = format!("inputs must be an array of expressions, found {}", inputs.type_name());
         return Err(Error::location(34461, reason));
@@ -88,9 +118,6 @@ pub(super) fn zip<'a>(operands: &[Option<Operand<'a>>], _: &Environment<'_>) -> 
         Some(defaults) => defaults.array_operands().unwrap_or_default(),
         None => Vec::new(),
     };
-    if !defaults.is_empty() && defaults.len() != columns.len() {
-        return Err(Error::location(34467, "defaults and inputs must have the same length"));
-    }
     let lengths = columns.iter().map(Vec::len);
     let length = if is_longest { lengths.max() } else { lengths.min() }.unwrap_or(0);
     let mut builder = ArrayBuilder::new();

@@ -1,6 +1,7 @@
 //! Folding of constants: a node all of whose operands are constant is evaluated once.
 
 use super::evaluate::Environment;
+use super::regex::Search;
 use super::tree::Node;
 use super::{Operand, scoped};
 use pando_base::Result;
@@ -25,7 +26,10 @@ pub(super) fn optimize(node: Node, environment: &Environment<'_>) -> Result<Node
                 let values: Vec<_> = operands.iter().map(|operand| operand.as_ref().map(value_of)).collect();
                 return Ok(constant((function.evaluate)(&values, environment)?));
             }
-            Node::Named { function, operands }
+            match Search::prepare(function, &operands)? {
+                Some(search) => Node::Search(Box::new(search)),
+                None => Node::Named { function, operands },
+            }
         }
         Node::Array(nodes) => {
             let nodes = all(nodes)?;

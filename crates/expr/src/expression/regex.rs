@@ -1,27 +1,62 @@
 //! `$regexMatch`, `$regexFind`, `$regexFindAll`.
 //!
-//! Places are told in code points. A pattern that is constant is compiled for each evaluation for now.
+//! Places are told in code points. A pattern that is constant is compiled once, when the expression is optimised.
 
-use super::{Environment, Operand, text};
+use super::function::NamedFunction;
+use super::{Environment, Node, Operand, text};
 use crate::Regex;
 use crate::regex::Groups;
 use bstr::BStr;
 use pando_base::{Error, Result};
 use pando_doc::{ArrayBuilder, DocBuilder, Value};
 
-struct Search<'o> {
-    input: &'o BStr,
+/// A search whose pattern is known.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Search {
+    /// What it was written as.
+    pub(super) function: NamedFunction,
+    pub(super) operands: Vec<Option<Node>>,
     regex: Regex,
 }
 
-/// `input`, `regex`, `options`; none if input or pattern is null.
-fn search<'o>(operands: &'o [Option<Operand<'_>>], name: &str) -> Result<Option<Search<'o>>> {
-    let value = |place: usize| operands.get(place).and_then(Option::as_ref).map_or(Value::Null, Operand::or_null);
-    let (input, regex, options) = (value(0), value(1), value(2));
-    if !matches!(input, Value::String(_)) && !input.is_nullish() {
-        let reason = format!("{name} needs 'input' to be of type string");
-        return Err(Error::location(51104, reason));
+impl Search {
+    /// Compiles the pattern of an operator of this family if it is constant; none if it is not, or is null.
+    pub(super) fn prepare(function: NamedFunction, operands: &[Option<Node>]) -> Result<Option<Search>> {
+        if !matches!(function.name, "$regexMatch" | "$regexFind" | "$regexFindAll") {
+            return Ok(None);
+        }
+        let constant = |operand: &Option<Node>| match operand {
+            None => Some(Operand::Missing),
+            Some(Node::Constant(value)) => Some(value.clone().map_or(Operand::Missing, Operand::Owned)),
+            Some(_) => None,
+        };
+        let [_, regex, options] = operands else { return Ok(None) };
+        let (Some(regex), Some(options)) = (constant(regex), constant(options)) else { return Ok(None) };
+        let regex = compile(regex.or_null(), options.or_null(), function.name)?;
+        Ok(regex.map(|regex| Search { function, operands: operands.to_vec(), regex }))
     }
+
+    /// The input.
+    pub(super) fn input(&self) -> Option<&Node> {
+        self.operands.first().and_then(Option::as_ref)
+    }
+
+    pub(super) fn evaluate<'a>(&self, input: &Operand<'_>) -> Result<Operand<'a>> {
+        let name = self.function.name;
+        run(name, check_input(input.or_null(), name)?, Some(&self.regex))
+    }
+}
+
+fn check_input<'o>(input: Value<'o>, name: &str) -> Result<Option<&'o BStr>> {
+    match input {
+        Value::String(input) => Ok(Some(input)),
+        input if input.is_nullish() => Ok(None),
+        _ => Err(Error::location(51104, format!("{name} needs 'input' to be of type string"))),
+    }
+}
+
+/// The pattern; none if it is null.
+fn compile(regex: Value<'_>, options: Value<'_>, name: &str) -> Result<Option<Regex>> {
     let (pattern, flags) = match regex {
         Value::Regex { pattern, options } => (pattern, options),
         Value::String(pattern) => (pattern, BStr::new("")),
@@ -37,12 +72,28 @@ fn search<'o>(operands: &'o [Option<Operand<'_>>], name: &str) -> Result<Option<
         options if options.is_nullish() || matches!(options, Value::String(_)) => flags,
         _ => return Err(Error::location(51106, format!("{name} needs 'options' to be of type string"))),
     };
-    let Value::String(input) = input else { return Ok(None) };
     let regex = Regex::new(pattern, options, name).map_err(|error| match error.code().number() {
         51091 => Error::location(51111, format!("{name}: invalid regular expression: {}", error.reason())),
         _ => error,
     })?;
-    Ok(Some(Search { input, regex }))
+    Ok(Some(regex))
+}
+
+/// `input`, `regex`, `options`.
+fn search<'a>(operands: &[Option<Operand<'_>>], name: &str) -> Result<Operand<'a>> {
+    let value = |place: usize| operands.get(place).and_then(Option::as_ref).map_or(Value::Null, Operand::or_null);
+    let input = check_input(value(0), name)?;
+    let regex = compile(value(1), value(2), name)?;
+    run(name, input, regex.as_ref())
+}
+
+fn run<'a>(name: &str, input: Option<&BStr>, regex: Option<&Regex>) -> Result<Operand<'a>> {
+    let both = input.zip(regex);
+    match name {
+        "$regexMatch" => Ok(Operand::from(both.is_some_and(|(input, regex)| regex.is_match(input)))),
+        "$regexFind" => both.map_or(Ok(Operand::NULL), |(input, regex)| find(input, regex)),
+        _ => both.map_or_else(|| Ok(Operand::array([])), |(input, regex)| find_all(input, regex)),
+    }
 }
 
 fn write_match(input: &BStr, groups: &Groups, builder: &mut DocBuilder) {
@@ -57,29 +108,22 @@ fn write_match(input: &BStr, groups: &Groups, builder: &mut DocBuilder) {
     });
 }
 
-pub(super) fn regex_match<'a>(operands: &[Option<Operand<'a>>], _: &Environment<'_>) -> Result<Operand<'a>> {
-    let found = search(operands, "$regexMatch")?.is_some_and(|search| search.regex.is_match(search.input));
-    Ok(Operand::from(found))
-}
-
-pub(super) fn regex_find<'a>(operands: &[Option<Operand<'a>>], _: &Environment<'_>) -> Result<Operand<'a>> {
-    let Some(search) = search(operands, "$regexFind")? else { return Ok(Operand::NULL) };
-    let Some(groups) = search.regex.captures_at(search.input, 0)? else { return Ok(Operand::NULL) };
+fn find<'a>(input: &BStr, regex: &Regex) -> Result<Operand<'a>> {
+    let Some(groups) = regex.captures_at(input, 0)? else { return Ok(Operand::NULL) };
     let mut builder = DocBuilder::new();
-    write_match(search.input, &groups, &mut builder);
+    write_match(input, &groups, &mut builder);
     Ok(Operand::from(builder.finish()))
 }
 
-pub(super) fn regex_find_all<'a>(operands: &[Option<Operand<'a>>], _: &Environment<'_>) -> Result<Operand<'a>> {
+fn find_all<'a>(input: &BStr, regex: &Regex) -> Result<Operand<'a>> {
     let mut builder = ArrayBuilder::new();
-    let Some(search) = search(operands, "$regexFindAll")? else { return Ok(Operand::from(builder.finish())) };
     let mut start = 0;
-    while start <= search.input.len() {
-        let Some(groups) = search.regex.captures_at(search.input, start)? else { break };
-        builder.document(|found| write_match(search.input, &groups, found));
+    while start <= input.len() {
+        let Some(groups) = regex.captures_at(input, start)? else { break };
+        builder.document(|found| write_match(input, &groups, found));
         let (from, to) = groups.first().copied().flatten().unwrap_or((start, start));
         // An empty match moves on by one code point.
-        start = if to > from { to } else { next_point(search.input, to) };
+        start = if to > from { to } else { next_point(input, to) };
     }
     Ok(Operand::from(builder.finish()))
 }
@@ -90,4 +134,16 @@ fn next_point(input: &BStr, offset: usize) -> usize {
         next += 1;
     }
     next
+}
+
+pub(super) fn regex_match<'a>(operands: &[Option<Operand<'a>>], _: &Environment<'_>) -> Result<Operand<'a>> {
+    search(operands, "$regexMatch")
+}
+
+pub(super) fn regex_find<'a>(operands: &[Option<Operand<'a>>], _: &Environment<'_>) -> Result<Operand<'a>> {
+    search(operands, "$regexFind")
+}
+
+pub(super) fn regex_find_all<'a>(operands: &[Option<Operand<'a>>], _: &Environment<'_>) -> Result<Operand<'a>> {
+    search(operands, "$regexFindAll")
 }

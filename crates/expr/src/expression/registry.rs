@@ -40,6 +40,15 @@ const fn optional(name: &'static str) -> Argument {
     Argument { name, required: None }
 }
 
+/// What `$zip` calls once it is parsed.
+pub(super) const ZIP: NamedFunction = NamedFunction {
+    name: "$zip",
+    arguments: &[needed("inputs", 34465), optional("useLongestLength"), optional("defaults")],
+    not_object: 34460,
+    unknown: 34464,
+    evaluate: array_make::zip,
+};
+
 /// What `$getField` calls once it is parsed.
 pub(super) const GET_FIELD: NamedFunction = NamedFunction {
     name: "$getField",
@@ -139,10 +148,7 @@ pub(super) fn find(name: &str) -> Option<Entry> {
         "$concatArrays" => call("$concatArrays", Any, array_make::concat_arrays),
         "$range" => call("$range", Between(2, 3), array_make::range),
         "$reverseArray" => call("$reverseArray", Exactly(1), array_make::reverse_array),
-        "$zip" => {
-            const ZIP: &[Argument] = &[needed("inputs", 34465), optional("useLongestLength"), optional("defaults")];
-            named("$zip", ZIP, (34460, 34464), array_make::zip)
-        }
+        "$zip" => Entry::Special(array_make::parse_zip),
         "$sortArray" => {
             const SORT: &[Argument] = &[needed("input", 2942502), needed("sortBy", 2942503)];
             named("$sortArray", SORT, (2942500, 2942501), array_make::sort_array)

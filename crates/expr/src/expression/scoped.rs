@@ -48,6 +48,10 @@ pub(super) fn evaluate<'a>(node: &'a Node, scope: &mut Scope<'a>) -> Result<Oper
                 (result, _) => result,
             }
         }
+        Node::Search(search) => {
+            let input = search.input().map_or(Ok(Operand::Missing), |node| evaluate_node(node, scope))?;
+            search.evaluate(&input)
+        }
         Node::Percentile { input, shares, is_median } => {
             let input = evaluate_node(input, scope)?;
             Ok(Operand::Owned(percentile_of_operand(&input, shares, *is_median)))

@@ -1,5 +1,6 @@
 //! Expressions as `explain` shows them: constants behind `$const`, operands in arrays.
 
+use super::function::NamedFunction;
 use super::tree::{Node, Variable};
 use bstr::BString;
 use pando_doc::{Array, ArrayBuilder, Doc, DocBuilder, OwnedValue, doc};
@@ -17,13 +18,8 @@ pub(super) fn to_value(node: &Node) -> OwnedValue {
         }
         Node::Array(nodes) => OwnedValue::Array(array(nodes)),
         Node::Call { function, operands } => operator(function.name, OwnedValue::Array(array(operands))),
-        Node::Named { function, operands } => {
-            let mut builder = DocBuilder::new();
-            for (argument, operand) in function.arguments.iter().zip(operands) {
-                builder.append_some(argument.name, operand.as_ref().map(to_value));
-            }
-            operator(function.name, OwnedValue::Document(builder.finish()))
-        }
+        Node::Named { function, operands } => named_call(function, operands),
+        Node::Search(search) => named_call(&search.function, &search.operands),
         Node::And(nodes) => operator("$and", OwnedValue::Array(array(nodes))),
         Node::Or(nodes) => operator("$or", OwnedValue::Array(array(nodes))),
         Node::IfNull(nodes) => operator("$ifNull", OwnedValue::Array(array(nodes))),
@@ -65,6 +61,14 @@ pub(super) fn to_value(node: &Node) -> OwnedValue {
             operator("$convert", named(&parts))
         }
     }
+}
+
+fn named_call(function: &NamedFunction, operands: &[Option<Node>]) -> OwnedValue {
+    let mut builder = DocBuilder::new();
+    for (argument, operand) in function.arguments.iter().zip(operands) {
+        builder.append_some(argument.name, operand.as_ref().map(to_value));
+    }
+    operator(function.name, OwnedValue::Document(builder.finish()))
 }
 
 fn path_text(variable: Variable, path: Option<&pando_doc::FieldPath>) -> String {

@@ -2,6 +2,7 @@
 
 use super::function::{Function, NamedFunction};
 use super::random::SharedRandom;
+use super::regex::Search;
 use bstr::BString;
 use pando_doc::{FieldPath, OwnedValue};
 
@@ -114,6 +115,8 @@ pub enum Node {
         /// One value, not an array.
         is_median: bool,
     },
+    /// `$regexMatch` and its kin with a pattern that is compiled.
+    Search(Box<Search>),
     /// `$convert`; `on_error` is evaluated only after an error.
     Convert {
         /// The value.
@@ -158,6 +161,7 @@ impl Node {
                 [input, initial, body].into_iter().for_each(|node| visit(node));
             }
             Node::Percentile { input, .. } => visit(input),
+            Node::Search(search) => search.operands.iter().flatten().for_each(visit),
             Node::Convert { input, to, on_error, on_null } => {
                 [input, to].into_iter().chain(on_error).chain(on_null).for_each(|node| visit(node));
             }

@@ -1,16 +1,15 @@
 //! `$graphLookup`: to each document all documents of another collection that can be reached from it, step by step.
 
-use super::ordering;
 use crate::pipeline::source::pass_on_to_source;
 use crate::pipeline::{
     DocumentSource, Modified, PipelineContext, PipelineParser, Pulled, SharedStage, StageSpec, parse_pipeline,
 };
 use pando_base::{Error, Namespace, Result};
 use pando_doc::{
-    ArrayBuilder, Doc, DocBuilder, DocRef, FieldPath, LeafArrays, OwnedValue, PathOptions, Value, compare_with, doc,
-    visit_path,
+    ArrayBuilder, Doc, DocBuilder, DocRef, FieldPath, LeafArrays, OwnedValue, PathOptions, Value, doc, visit_path,
 };
-use pando_expr::{Expression, MatchExpression};
+use pando_expr::{Expression, MatchExpression, Operand};
+use pando_keystring::{KeyOrdering, StackBuilder, Version};
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -126,32 +125,8 @@ fn parse_filter(value: Value<'_>, parser: &PipelineParser) -> Result<Doc> {
     Ok(filter.to_doc())
 }
 
-/// A value in the order of its collation, so that it is a key.
-struct Key<'g> {
-    value: OwnedValue,
-    lookup: &'g GraphLookup,
-}
-
-impl PartialEq for Key<'_> {
-    fn eq(&self, other: &Self) -> bool {
-        self.cmp(other).is_eq()
-    }
-}
-
-impl Eq for Key<'_> {}
-
-impl PartialOrd for Key<'_> {
-    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl Ord for Key<'_> {
-    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
-        let options = ordering::options(&self.lookup.parser.context.collator);
-        compare_with(self.value.view(), other.value.view(), &options)
-    }
-}
+/// The values that are searched for next, by their keys.
+type Frontier = BTreeMap<Vec<u8>, OwnedValue>;
 
 struct GraphLookupSource {
     source: Box<dyn DocumentSource>,
@@ -161,21 +136,36 @@ struct GraphLookupSource {
 }
 
 impl GraphLookup {
+    /// Bytes that are the same for equal values, and in their order.
+    fn key(&self, value: Value<'_>) -> Result<Vec<u8>> {
+        let mut key = StackBuilder::new(Version::V1, KeyOrdering::ASCENDING);
+        match &self.parser.context.collator {
+            Some(collator) => key.append_collated(value, &**collator)?,
+            None => key.append(value)?,
+        }
+        Ok(key.bytes().to_vec())
+    }
+
+    fn add(&self, frontier: &mut Frontier, value: OwnedValue) -> Result<()> {
+        frontier.insert(self.key(value.view())?, value);
+        Ok(())
+    }
+
     /// All values at a path, those of arrays one by one.
-    fn values_at(&self, document: DocRef<'_>, path: &FieldPath, add: &mut dyn FnMut(OwnedValue)) {
+    fn values_at(&self, document: DocRef<'_>, path: &FieldPath) -> Vec<OwnedValue> {
+        let mut values = Vec::new();
         let options = PathOptions { leaf: LeafArrays::TraverseOmitArray, ..PathOptions::default() };
         let _: ControlFlow<()> = visit_path(document, path, options, &mut |visit| {
-            if let Some(value) = visit.value {
-                add(value.to_owned());
-            }
+            values.extend(visit.value.map(|value| value.to_owned()));
             ControlFlow::Continue(())
         });
+        values
     }
 
     /// The stages that find the documents next to the frontier.
-    fn stages(&self, frontier: &BTreeMap<Key<'_>, ()>) -> Result<Vec<SharedStage>> {
+    fn stages(&self, frontier: &Frontier) -> Result<Vec<SharedStage>> {
         let mut wanted = ArrayBuilder::new();
-        frontier.keys().for_each(|key| wanted.push(&key.value));
+        frontier.values().for_each(|value| wanted.push(value));
         let reached = doc! { (self.connect_to.text()): { "$in": wanted.finish() } };
         let mut conditions = ArrayBuilder::new();
         if let Some(filter) = &self.filter {
@@ -191,21 +181,12 @@ impl GraphLookup {
         context: &mut PipelineContext<'_>,
         document: &Doc,
     ) -> Result<std::result::Result<Vec<Doc>, Pulled>> {
-        let key = |value: OwnedValue| Key { value, lookup: self };
-        let mut visited: BTreeMap<Key<'_>, Doc> = BTreeMap::new();
-        let mut frontier: BTreeMap<Key<'_>, ()> = BTreeMap::new();
+        let mut visited: BTreeMap<Vec<u8>, Doc> = BTreeMap::new();
+        let mut frontier = Frontier::new();
         let mut memory_bytes = 0_u64;
         let start = self.start_with.evaluate_document(document.view())?;
-        match start.array_operands() {
-            Some(values) => values.into_iter().filter_map(|value| value.into_value()).for_each(|value| {
-                frontier.insert(key(value), ());
-            }),
-            None => {
-                if let Some(value) = start.into_value() {
-                    frontier.insert(key(value), ());
-                }
-            }
-        }
+        let starts = start.array_operands().unwrap_or_else(|| vec![start]);
+        starts.into_iter().filter_map(Operand::into_value).try_for_each(|value| self.add(&mut frontier, value))?;
         let mut depth = 0_i64;
         while !frontier.is_empty() && self.depth_max.is_none_or(|most| depth <= most) {
             let stages = self.stages(&frontier)?;
@@ -219,24 +200,25 @@ impl GraphLookup {
                     Pulled::Exhausted => break,
                     Pulled::Yield(cause) => return Ok(Err(Pulled::Yield(cause))),
                 };
-                let Some(id) = found.get("_id").map(|id| id.to_owned()) else {
+                let Some(id) = found.get("_id") else {
                     let reason = format!(
                         "Documents in the '{}' namespace must contain an _id for de-duplication in $graphLookup",
                         self.from
                     );
                     return Err(Error::location(40271, reason));
                 };
-                if visited.contains_key(&key(id.clone())) {
+                let id = self.key(id)?;
+                if visited.contains_key(&id) {
                     continue;
                 }
                 memory_bytes += found.size_bytes() as u64;
                 if memory_bytes > self.parser.memory_bytes_max {
                     return Err(Error::location(40099, "$graphLookup reached maximum memory consumption"));
                 }
-                self.values_at(found.view(), &self.connect_from, &mut |value| {
-                    frontier.insert(key(value), ());
-                });
-                visited.insert(key(id), self.with_depth(found, depth));
+                for value in self.values_at(found.view(), &self.connect_from) {
+                    self.add(&mut frontier, value)?;
+                }
+                visited.insert(id, self.with_depth(found, depth));
             }
             depth += 1;
         }

@@ -4,7 +4,7 @@ use crate::pipeline::source::pass_on_to_source;
 use crate::pipeline::{DocumentSource, PipelineContext, PipelineParser, Pulled, ShardSplit, SharedStage, StageSpec};
 use foldhash::fast::RandomState;
 use pando_base::{Error, ErrorCode, Result};
-use pando_doc::{Doc, DocBuilder, DocRef, OwnedValue, Value, doc};
+use pando_doc::{ArrayBuilder, Doc, DocBuilder, DocRef, OwnedValue, Value, doc};
 use pando_expr::accumulator::parse_accumulator;
 use pando_expr::{Accumulator, AccumulatorKind, Expression, SharedCollator};
 use pando_keystring::{KeyOrdering, StackBuilder, Version};
@@ -60,7 +60,18 @@ pub(in crate::pipeline) fn parse(value: Value<'_>, parser: &PipelineParser) -> R
     }))))
 }
 
+/// A document of one field has null in place of what is missing, as a value alone has; of several it has nothing there.
 fn parse_id(value: Value<'_>, parser: &PipelineParser) -> Result<Expression> {
+    if let Value::Document(fields) = value
+        && let (Some(only), 1) = (fields.first(), fields.field_count())
+        && !only.name.starts_with(b"$")
+    {
+        let mut operands = ArrayBuilder::new();
+        operands.push(only.value);
+        operands.push(Value::Null);
+        let whole = doc! { (&**only.name): { "$ifNull": operands.finish() } };
+        return Expression::parse(Value::Document(whole.view()), &parser.context)?.optimize();
+    }
     Expression::parse(value, &parser.context)?.optimize()
 }
 
@@ -100,7 +111,7 @@ impl GroupSource {
         let group = Arc::clone(&self.group);
         let view = document.view();
         let id = group.id.evaluate_document(view)?;
-        let place = self.place(&group, id.or_null(), view)?;
+        let place = self.place(&group, id.or_null())?;
         let Some((_, accumulators)) = self.groups.get_mut(place) else { return Ok(()) };
         let mut grown = 0_i64;
         for (field, accumulator) in group.fields.iter().zip(accumulators) {
@@ -117,7 +128,7 @@ impl GroupSource {
         Ok(())
     }
 
-    fn place(&mut self, group: &Group, id: Value<'_>, document: DocRef<'_>) -> Result<usize> {
+    fn place(&mut self, group: &Group, id: Value<'_>) -> Result<usize> {
         let mut key = StackBuilder::new(Version::V1, KeyOrdering::ASCENDING);
         match &group.collator {
             Some(collator) => key.append_collated(id, &**collator)?,
@@ -126,9 +137,11 @@ impl GroupSource {
         if let Some(place) = self.places.get(key.bytes()) {
             return Ok(*place);
         }
+        let root = id.as_document().unwrap_or(DocRef::EMPTY);
         let mut accumulators = Vec::with_capacity(group.fields.len());
         for field in &group.fields {
-            let count = field.count.as_ref().map(|count| count.evaluate_document(document)).transpose()?;
+            // How many are kept may depend on the group, not on its documents.
+            let count = field.count.as_ref().map(|count| count.evaluate_document(root)).transpose()?;
             accumulators.push(Accumulator::new(&field.kind, count.as_ref(), group.collator.clone())?);
         }
         self.memory_bytes += (key.bytes().len() * 2 + accumulators.len() * size_of::<Accumulator>()) as u64;
