@@ -5,9 +5,9 @@
 use crate::security::{Conversation, Identity};
 use arc_swap::ArcSwapOption;
 use pando_base::{Client, ClientUser, ErrorCode, OperationContext};
+use pando_env::Address;
 use pando_wire::Compressor;
 use parking_lot::Mutex;
-use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -17,9 +17,9 @@ pub struct ConnectionState {
     /// As operations and the log name it.
     pub client: Arc<Client>,
     /// The client's address.
-    pub remote: SocketAddr,
+    pub remote: Address,
     /// The address that the client reached.
-    pub local: SocketAddr,
+    pub local: Address,
     /// A first hello has come; its metadata, or their absence, stands.
     is_greeted: AtomicBool,
     /// The client knows the words of hello.
@@ -39,7 +39,7 @@ pub struct ConnectionState {
 
 impl ConnectionState {
     /// A connection that has said nothing yet.
-    pub fn new(connection_id: i64, remote: SocketAddr, local: SocketAddr) -> ConnectionState {
+    pub fn new(connection_id: i64, remote: Address, local: Address) -> ConnectionState {
         ConnectionState {
             client: Arc::new(Client::of_connection(connection_id, remote.to_string())),
             remote,
@@ -121,7 +121,7 @@ impl ConnectionState {
 
     /// Is the client on this machine?
     pub fn is_local(&self) -> bool {
-        self.remote.ip().to_canonical().is_loopback()
+        self.remote.is_local()
     }
 
     /// The compressors that both sides agreed on.

@@ -2,6 +2,7 @@
 
 use crate::Class;
 use pando_base::{Counter, Gauge, LatencyHistogram, ShardedCounter};
+use pando_doc::DocBuilder;
 
 /// All of it.
 #[derive(Debug, Default)]
@@ -52,9 +53,38 @@ impl OpLatencies {
         match class {
             Class::Read => &self.reads,
             Class::Write => &self.writes,
-            Class::Command => &self.commands,
+            // As MongoDB has it: writes are writes of documents.
+            Class::Catalog | Class::Command => &self.commands,
         }
     }
+}
+
+impl OpLatencies {
+    /// Appends all kinds, with their buckets if those are wanted.
+    pub fn append_to(&self, with_buckets: bool, out: &mut DocBuilder) {
+        append_histogram("reads", &self.reads, with_buckets, out);
+        append_histogram("writes", &self.writes, with_buckets, out);
+        append_histogram("commands", &self.commands, with_buckets, out);
+        append_histogram("transactions", &self.transactions, with_buckets, out);
+    }
+}
+
+fn append_histogram(name: &str, histogram: &LatencyHistogram, with_buckets: bool, out: &mut DocBuilder) {
+    let found = histogram.snapshot();
+    out.document(name, |document| {
+        if with_buckets {
+            document.array("histogram", |array| {
+                for (micros, count) in &found.buckets {
+                    array.document(|bucket| {
+                        bucket.append("micros", *micros as i64);
+                        bucket.append("count", *count as i64);
+                    });
+                }
+            });
+        }
+        document.append("latency", found.sum_micros as i64);
+        document.append("ops", found.count as i64);
+    });
 }
 
 /// Errors by kind.

@@ -3,6 +3,7 @@
 
 use crate::Invocation;
 use crate::crud::InsertNews;
+use crate::watch::{Profiler, Top};
 use pando_base::{Error, ErrorCode, Result};
 use pando_catalog::{Catalog, Observers};
 use pando_collection::WritePath;
@@ -30,6 +31,10 @@ pub struct Data {
     pub cursors: CursorManager,
     /// Wakes cursors that wait at the end of capped collections.
     pub inserts: Arc<InsertNews>,
+    /// How collections are used.
+    pub top: Arc<Top>,
+    /// Which databases are profiled.
+    pub profiler: Profiler,
     /// The sessions that clients use.
     pub session_cache: SessionCache,
     /// Who has which session.

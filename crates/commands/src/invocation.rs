@@ -5,6 +5,7 @@ use crate::{CommandRow, ConnectionState, NamespaceOf, Node};
 use bstr::{BStr, ByteSlice};
 use pando_base::{DatabaseName, Error, ErrorCode, Namespace, OperationContext, Result};
 use pando_doc::{Array, Doc, DocBuilder, DocRef, Value};
+use pando_locks::LockStats;
 use pando_operation::Operation;
 use pando_repl::write_concern::WriteConcern;
 use pando_storage::LogPosition;
@@ -42,6 +43,8 @@ pub struct Invocation {
     has_written: AtomicBool,
     /// Where in the log its last commit lies, if it has committed anything.
     last_commit: Mutex<Option<LogPosition>>,
+    /// What it took to get its locks, if somebody wants to know; none if it has used no storage.
+    lock_stats: Mutex<Option<Box<LockStats>>>,
 }
 
 /// What a command can decide about its connection.
@@ -80,6 +83,7 @@ impl Invocation {
             next,
             has_written: AtomicBool::new(false),
             last_commit: Mutex::new(None),
+            lock_stats: Mutex::new(None),
         }
     }
 
@@ -186,10 +190,20 @@ impl Invocation {
         if operation.locker.was_global_locked_for_write() {
             self.has_written.store(true, Ordering::Relaxed);
         }
+        if self.context.wants_details() {
+            self.lock_stats.lock().get_or_insert_default().add(&operation.locker.stats());
+        }
         if let Some(position) = operation.last_commit {
             let mut last = self.last_commit.lock();
             *last = Some(last.unwrap_or_default().joined(position));
         }
+    }
+
+    /// What it took to get the command's locks, and whether it has used storage at all.
+    pub(crate) fn take_lock_stats(&self) -> (LockStats, bool) {
+        let taken = self.lock_stats.lock().take();
+        let has_used_storage = taken.is_some();
+        (taken.map(|stats| *stats).unwrap_or_default(), has_used_storage)
     }
 
     /// Where in the log the command's last commit lies; none if it has committed nothing.
@@ -223,6 +237,10 @@ pub(crate) fn namespace(row: &CommandRow, body: DocRef<'_>, database: &DatabaseN
             first().and_then(|name| Namespace::new(database, &name).ok())
         }
         NamespaceOf::Field(field) => text(body.get(field)).and_then(|name| Namespace::new(database, &name).ok()),
+        NamespaceOf::InnerCommand => {
+            let inner = body.first().and_then(|element| element.value.as_document()).and_then(|inner| inner.first());
+            text(inner.map(|element| element.value)).and_then(|name| Namespace::new(database, &name).ok())
+        }
         NamespaceOf::FullName => first().and_then(|name| Namespace::parse(&name).ok()),
     };
     found.unwrap_or_else(|| Namespace::from(database.clone()))

@@ -40,6 +40,7 @@ mod stored;
 mod table;
 pub mod testing;
 mod version;
+pub mod watch;
 
 pub use access::{Access, AccessRequest, Check};
 pub use arguments::{ApiParameters, GenericArguments};
@@ -51,7 +52,10 @@ pub use invocation::{Invocation, NextInvocation};
 pub use labels::error_labels;
 pub use node::{Control, Node, NodeOptions};
 pub use pando_security::Action;
-pub use parameters::{ACCEPT_API_VERSION_2, ENABLE_TEST_COMMANDS, LOG_LEVEL, PARAMETERS, REQUIRE_API_VERSION, SLOW_MS};
+pub use parameters::{
+    ACCEPT_API_VERSION_2, ENABLE_TEST_COMMANDS, LOG_COMPONENT_VERBOSITY, LOG_LEVEL, MAX_LOG_SIZE_KB, PARAMETERS,
+    QUERY_GLOBAL_PROFILE_FILTER, REDACT_CLIENT_LOG_DATA, REQUIRE_API_VERSION, SLOW_MS, SLOW_OP_SAMPLE_RATE,
+};
 pub use replication::{
     NotInitiated, OneMember, ReplicationView, StandAlone, TopologyVersion, append_cluster_time, check_as_secondary,
 };

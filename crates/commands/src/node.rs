@@ -7,6 +7,7 @@ use pando_base::{FailPointSet, Log, MetricTree, OperationRegistry, ParameterSet,
 use pando_doc::Doc;
 use pando_env::{Env, Machine};
 use pando_wire::Compressors;
+use parking_lot::Mutex;
 use std::sync::Arc;
 
 /// One node.
@@ -39,6 +40,8 @@ pub struct Node {
     pub security: Arc<Security>,
     /// What only the process can do.
     pub control: Arc<dyn Control>,
+    /// The last sample of diagnostic data.
+    pub diagnostic_sample: Mutex<Doc>,
     /// How it was started.
     pub options: NodeOptions,
 }
@@ -76,6 +79,16 @@ pub trait Control: Send + Sync {
 }
 
 impl Node {
+    /// The last sample of diagnostic data; empty before the first.
+    pub fn diagnostic_sample(&self) -> Doc {
+        self.diagnostic_sample.lock().clone()
+    }
+
+    /// Keeps a sample of diagnostic data.
+    pub fn set_diagnostic_sample(&self, sample: Doc) {
+        *self.diagnostic_sample.lock() = sample;
+    }
+
     /// Milliseconds since 1970.
     pub fn now_ms(&self) -> i64 {
         i64::try_from(self.env.clock().wall_ms()).unwrap_or(i64::MAX)

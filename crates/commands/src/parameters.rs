@@ -2,6 +2,9 @@
 
 use pando_base::{AnyParameter, Document, Parameter, Settable};
 
+/// `{}`.
+const EMPTY: &[u8] = b"\x05\x00\x00\x00\x00";
+
 /// `{version: "7.0"}`.
 const COMPATIBILITY: &[u8] = b"\x16\x00\x00\x00\x02version\x00\x04\x00\x00\x007.0\x00\x00";
 
@@ -22,6 +25,19 @@ pub static ENABLE_TEST_COMMANDS: Parameter<bool> =
 pub static LOG_LEVEL: Parameter<i32> =
     Parameter::new("logLevel", 0, "How much the log says, from 0 to 5.").at_least(0).at_most(5);
 
+/// How much each part of the log says.
+pub static LOG_COMPONENT_VERBOSITY: Parameter<Document> = Parameter::new(
+    "logComponentVerbosity",
+    EMPTY,
+    "How much each part of the server says in the log: a document, nested like the parts.",
+)
+.validator(crate::administration::check_verbosity)
+.text_parser(crate::administration::verbosity_from_text);
+
+/// How much of an attribute is logged.
+pub static MAX_LOG_SIZE_KB: Parameter<i32> =
+    Parameter::new("maxLogSizeKB", 10, "How many kilobytes of an attribute are logged.").at_least(0);
+
 /// Requests must declare their API version.
 pub static REQUIRE_API_VERSION: Parameter<bool> =
     Parameter::new("requireApiVersion", false, "Refuses requests that do not declare an API version.");
@@ -29,6 +45,21 @@ pub static REQUIRE_API_VERSION: Parameter<bool> =
 /// From when an operation is slow. MongoDB sets it with `profile` and `--slowms`; it is a parameter here as well.
 pub static SLOW_MS: Parameter<i32> =
     Parameter::new("slowms", 100, "Operations that take longer than this many milliseconds are logged.").at_least(-1);
+
+/// How many of the slow operations are logged and profiled.
+pub static SLOW_OP_SAMPLE_RATE: Parameter<f64> =
+    Parameter::new("slowOpSampleRate", 1.0, "Which part of the slow operations is logged and profiled, from 0 to 1.")
+        .at_least(0.0)
+        .at_most(1.0);
+
+/// Values of clients stay out of the log.
+pub static REDACT_CLIENT_LOG_DATA: Parameter<bool> =
+    Parameter::new("redactClientLogData", false, "Puts \"###\" in place of clients' values in the log.");
+
+/// One filter for the profiler of every database may be set.
+pub static QUERY_GLOBAL_PROFILE_FILTER: Parameter<bool> =
+    Parameter::new("internalQueryGlobalProfilingFilter", false, "Allows setProfilingFilterGlobally.")
+        .settable(Settable::AtStartup);
 
 static FEATURE_COMPATIBILITY_VERSION: Parameter<Document> =
     Parameter::new("featureCompatibilityVersion", COMPATIBILITY, "The version whose data formats are written.")
@@ -45,9 +76,14 @@ pub static PARAMETERS: &[&dyn AnyParameter] = &[
     &ACCEPT_API_VERSION_2,
     &ENABLE_TEST_COMMANDS,
     &FEATURE_COMPATIBILITY_VERSION,
+    &LOG_COMPONENT_VERBOSITY,
     &LOG_LEVEL,
+    &MAX_LOG_SIZE_KB,
+    &QUERY_GLOBAL_PROFILE_FILTER,
     &QUIET,
+    &REDACT_CLIENT_LOG_DATA,
     &REQUIRE_API_VERSION,
     &SLOW_MS,
+    &SLOW_OP_SAMPLE_RATE,
     &TESTING_DIAGNOSTICS,
 ];

@@ -26,8 +26,10 @@ pub fn run_boxed<'a>(future: impl Future<Output = Result<()>> + Send + 'a) -> Co
 pub enum Class {
     /// It reads documents.
     Read,
-    /// It changes documents or collections.
+    /// It changes documents.
     Write,
+    /// It changes collections, indexes or databases.
+    Catalog,
     /// Neither.
     Command,
 }
@@ -80,6 +82,8 @@ pub enum NamespaceOf {
     Field(&'static str),
     /// The value of the command's own field is the whole namespace.
     FullName,
+    /// The command's own field is another command, whose own field is the collection.
+    InnerCommand,
 }
 
 /// One command.
@@ -135,6 +139,8 @@ pub struct CommandRow {
     pub privileges: Access,
     /// Fields with secrets in them: they are shown nowhere.
     pub secret_fields: &'static [&'static str],
+    /// Counted in the books of its collection; not where the collection goes.
+    pub counts_in_top: bool,
     /// There only with enableTestCommands.
     pub is_for_tests: bool,
 }
@@ -171,6 +177,7 @@ impl CommandRow {
         namespace: NamespaceOf::Database,
         privileges: Access::Unsaid,
         secret_fields: &[],
+        counts_in_top: true,
         is_for_tests: false,
     };
 

@@ -23,7 +23,7 @@ use std::sync::Arc;
 pub use clock::Clock;
 pub use disk::{DirectoryLock, Disk, File, LOCK_FILE_NAME, OpenMode};
 pub use machine::{Machine, MachineFacts, ProcessUsage};
-pub use network::{Connection, Listener, Network};
+pub use network::{Address, Connection, Listener, Network};
 pub use random::Random;
 pub use signals::{Signal, Signals};
 pub use tasks::{Alarm, Tasks, ThreadHandle};

@@ -21,8 +21,24 @@ pub struct MachineFacts {
     pub memory_limit_bytes: u64,
     /// Processors that can run at once.
     pub processors: u32,
+    /// Cores that those are on; fewer than the processors where each core runs several.
+    pub cores: u32,
+    /// Chips that those are on.
+    pub sockets: u32,
+    /// The nodes of memory, each nearer to some processors.
+    pub memory_nodes: u32,
+    /// The processor's own name.
+    pub processor_name: String,
+    /// How fast it runs: "2800.000".
+    pub processor_mhz: String,
+    /// What it can do, as the system lists it.
+    pub processor_features: String,
+    /// What the kernel says of itself.
+    pub kernel_text: String,
     /// The size of a page of memory.
     pub page_bytes: u64,
+    /// Pages of memory.
+    pub pages: u64,
     /// How many files and sockets this process may have open.
     pub open_files_max: u64,
 }

@@ -72,3 +72,41 @@ fn sockets_carry_bytes_and_tasks_run() {
         env.clock().sleep(Duration::from_millis(1)).await;
     });
 }
+
+#[test]
+fn sockets_in_the_file_system_take_over_old_ones_and_go_with_their_listener() {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(async {
+        let env = Env::real();
+        let path = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{}.sock", std::process::id()));
+        let left = std::os::unix::net::UnixListener::bind(&path).unwrap();
+        drop(left);
+        let mut listener = env.network().listen_at_path(&path, 0o600).await.unwrap();
+        let connecting = env.network().connect(path.to_str().unwrap());
+        let client = async move {
+            let mut connection = connecting.await.unwrap();
+            connection.write_all(b"ping").await.unwrap();
+        };
+        env.tasks().spawn(Box::pin(client)).unwrap();
+        let mut connection = listener.accept().await.unwrap();
+        let mut bytes = [0; 4];
+        connection.read_exact(&mut bytes).await.unwrap();
+        assert_eq!(&bytes, b"ping");
+        let (peer, local) = (connection.peer_address().unwrap(), connection.local_address().unwrap());
+        assert_eq!((peer.to_string(), peer.is_local()), ("anonymous unix socket".to_owned(), true));
+        assert_eq!((local.to_string(), local.internet()), (path.to_str().unwrap().to_owned(), None));
+        drop(listener);
+        assert!(!env.disk().exists(&path).unwrap());
+    });
+}
+
+#[test]
+fn processors_are_kept_busy_by_work() {
+    let env = Env::real();
+    let before_ns = env.clock().thread_processor_ns();
+    let mut sum = 0_u64;
+    while env.clock().thread_processor_ns() == before_ns {
+        sum = sum.wrapping_add(std::hint::black_box(1));
+    }
+    assert!(sum > 0 || env.clock().thread_processor_ns() > before_ns);
+}

@@ -58,9 +58,10 @@ enum End {
 /// Serves a connection to its end.
 pub(crate) async fn serve<H: RequestHandler>(shared: &Shared<H>, stream: Box<dyn Connection>, peer: Peer) {
     let _registered = shared.stop.register().await;
+    let connection_id = peer.connection_id;
     let connection = shared.handler.connected(peer);
     let reader = MessageReader::default();
-    let mut conversation = Conversation { shared, connection, stream, reader, connection_id: peer.connection_id };
+    let mut conversation = Conversation { shared, connection, stream, reader, connection_id };
     conversation.run().await;
     shared.handler.closed(&conversation.connection);
 }

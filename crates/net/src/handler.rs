@@ -1,19 +1,18 @@
 //! Who answers: the trait through which requests leave this crate.
 
 use pando_doc::Doc;
-use pando_env::BoxedFuture;
+use pando_env::{Address, BoxedFuture};
 use pando_wire::{Command, Refusal};
-use std::net::SocketAddr;
 
 /// The two ends of a connection.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Peer {
     /// The connection's number, from 1 up.
     pub connection_id: i64,
     /// The client's address.
-    pub remote: SocketAddr,
+    pub remote: Address,
     /// The address that the client reached.
-    pub local: SocketAddr,
+    pub local: Address,
 }
 
 /// A request, and what its reply is built with.

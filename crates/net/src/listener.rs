@@ -8,8 +8,9 @@ use crate::stop::Stop;
 use pando_base::{Component, Error, ErrorCode, Log, Result, Severity, log};
 use pando_env::{Connection, Env, Listener};
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI32, AtomicI64, Ordering};
+use std::sync::atomic::{AtomicI32, AtomicI64, AtomicUsize, Ordering};
 use std::time::Duration;
 use tokio::sync::Notify;
 
@@ -24,13 +25,33 @@ pub struct Net<H: RequestHandler> {
     env: Env,
     shared: Arc<Shared<H>>,
     addresses: Vec<SocketAddr>,
+    paths: Vec<PathBuf>,
     books: Arc<Books>,
 }
 
 /// What accepting keeps.
 struct Books {
     last_connection_id: AtomicI64,
+    /// Listeners that have not ended; a socket in the file system is removed by its listener.
+    listening: AtomicUsize,
     ended: Notify,
+}
+
+/// Counts a listener.
+struct Listening(Arc<Books>);
+
+impl Listening {
+    fn new(books: &Arc<Books>) -> Listening {
+        books.listening.fetch_add(1, Ordering::SeqCst);
+        Listening(Arc::clone(books))
+    }
+}
+
+impl Drop for Listening {
+    fn drop(&mut self) {
+        self.0.listening.fetch_sub(1, Ordering::SeqCst);
+        self.0.ended.notify_waiters();
+    }
 }
 
 /// Counts a connection, whatever way it ends.
@@ -67,13 +88,23 @@ impl<H: RequestHandler> Net<H> {
             buffers: Default::default(),
             last_reply_id: AtomicI32::new(0),
         });
-        let books = Arc::new(Books { last_connection_id: AtomicI64::new(0), ended: Notify::new() });
-        let mut net = Net { env: env.clone(), shared, addresses: Vec::new(), books };
+        let books = Arc::new(Books {
+            last_connection_id: AtomicI64::new(0),
+            listening: AtomicUsize::new(0),
+            ended: Notify::new(),
+        });
+        let mut net = Net { env: env.clone(), shared, addresses: Vec::new(), paths: Vec::new(), books };
         let mut listeners = Vec::new();
         for address in &options.addresses {
             let listener = env.network().listen(address).await.map_err(|error| cannot_listen(address, &error))?;
-            net.addresses.push(listener.local_address().map_err(|error| cannot_listen(address, &error))?);
+            let local = listener.local_address().map_err(|error| cannot_listen(address, &error))?;
+            net.addresses.extend(local.internet());
             listeners.push(listener);
+        }
+        net.paths = socket_paths(options, net.addresses.first());
+        for path in &net.paths {
+            let listening = env.network().listen_at_path(path, options.socket_permissions).await;
+            listeners.push(listening.map_err(|error| cannot_listen(&path.display().to_string(), &error))?);
         }
         for listener in listeners {
             net.accept_from(listener)?;
@@ -86,6 +117,11 @@ impl<H: RequestHandler> Net<H> {
         &self.addresses
     }
 
+    /// The sockets in the file system that are listened on.
+    pub fn paths(&self) -> &[PathBuf] {
+        &self.paths
+    }
+
     /// The handler.
     pub fn handler(&self) -> &H {
         &self.shared.handler
@@ -95,7 +131,7 @@ impl<H: RequestHandler> Net<H> {
     pub async fn shut_down(&self, patience: Duration) {
         self.shared.stop.stop();
         for _ in 0..TURNS_TO_CLOSE {
-            if self.shared.connections.current.get() == 0 {
+            if self.is_over() {
                 return;
             }
             tokio::task::yield_now().await;
@@ -112,16 +148,24 @@ impl<H: RequestHandler> Net<H> {
     async fn all_ended(&self) {
         loop {
             let ended = self.books.ended.notified();
-            if self.shared.connections.current.get() == 0 {
+            if self.is_over() {
                 return;
             }
             ended.await;
         }
     }
 
-    fn accept_from(&self, mut listener: Box<dyn Listener>) -> Result<()> {
+    /// True if there are neither connections nor listeners.
+    fn is_over(&self) -> bool {
+        self.shared.connections.current.get() == 0 && self.books.listening.load(Ordering::SeqCst) == 0
+    }
+
+    fn accept_from(&self, listener: Box<dyn Listener>) -> Result<()> {
         let (env, shared, books) = (self.env.clone(), Arc::clone(&self.shared), Arc::clone(&self.books));
+        let listening = Listening::new(&self.books);
         let task = async move {
+            // The listener goes before it is said to have ended.
+            let (_listening, mut listener) = (listening, listener);
             loop {
                 let accepted = tokio::select! {
                     biased;
@@ -182,6 +226,7 @@ fn admit<H: RequestHandler>(env: &Env, shared: &Arc<Shared<H>>, books: &Arc<Book
         "connectionId" = connection_id,
         "connectionCount" = current
     );
+    let name = remote.to_string();
     let (peer, shared) = (Peer { connection_id, remote, local }, Arc::clone(shared));
     let task = async move {
         serve(&shared, stream, peer).await;
@@ -194,7 +239,7 @@ fn admit<H: RequestHandler>(env: &Env, shared: &Arc<Shared<H>>, books: &Arc<Book
             Component::Network,
             22944,
             "Connection ended",
-            "remote" = remote.to_string(),
+            "remote" = name,
             "connectionId" = connection_id,
             "connectionCount" = left
         );
@@ -202,6 +247,13 @@ fn admit<H: RequestHandler>(env: &Env, shared: &Arc<Shared<H>>, books: &Arc<Book
     // Without a runtime nobody could have accepted.
     let spawned = env.tasks().spawn(Box::pin(task));
     debug_assert!(spawned.is_ok(), "accepting runs on the runtime");
+}
+
+/// The sockets in the file system: the usual one of this port, and those by name.
+fn socket_paths(options: &NetOptions, first: Option<&SocketAddr>) -> Vec<PathBuf> {
+    let usual = options.socket_directory.as_ref().zip(first);
+    let usual = usual.map(|(directory, address)| directory.join(format!("mongodb-{}.sock", address.port())));
+    usual.into_iter().chain(options.socket_paths.iter().cloned()).collect()
 }
 
 fn cannot_listen(address: &str, error: &std::io::Error) -> Error {

@@ -96,7 +96,12 @@ struct Fixture {
 async fn fixture(connections_max: u64) -> Fixture {
     let env = Simulation::new(1).env();
     let echo = Arc::new(Echo::default());
-    let options = NetOptions { addresses: vec![ADDRESS.into()], connections_max, compressors: Compressors::all() };
+    let options = NetOptions {
+        addresses: vec![ADDRESS.into()],
+        connections_max,
+        compressors: Compressors::all(),
+        ..NetOptions::default()
+    };
     let (connections, network) = (Arc::new(ConnectionCounters::default()), Arc::new(NetworkCounters::default()));
     let handler = Shared(Arc::clone(&echo));
     let listening = Net::listen(&env, &options, handler, Log::silent(), connections.clone(), network.clone());

@@ -428,7 +428,7 @@ async fn prepare(env: &Env, address: &str) {
 
 async fn free_port(env: &Env) -> u16 {
     let listener = env.network().listen("127.0.0.1:0").await.expect("a free port");
-    listener.local_address().expect("an address").port()
+    listener.local_address().expect("an address").internet().expect("a port").port()
 }
 
 #[test]

@@ -192,7 +192,7 @@ impl QueryEngine {
         };
         let (root, plan) = self.stages(query, collection)?;
         let root = wrap(root, collection)?;
-        let executor = self.executor(root, &query.namespace, Some(collection), &plan)?;
+        let executor = self.executor(root, &query.namespace, Some(collection), &plan)?.for_query(query);
         // The keys of an index take the place of everything else.
         Ok(executor.showing_record_ids(query.show_record_id && !query.return_key))
     }
@@ -266,6 +266,19 @@ impl QueryEngine {
             return Ok(vec![PlanNode::IdHack { id: id.clone() }]);
         }
         plans(query, collection)
+    }
+
+    /// Forgets the plans of a collection that have won: that of the request's shape, or all.
+    pub fn forget_plans(&self, operation: &mut Operation, request: &FindRequest, only_its_shape: bool) -> Result<()> {
+        let Some(collection) = self.collections.open(operation, &request.namespace)? else { return Ok(()) };
+        if !only_its_shape {
+            self.plan_cache.clear(&collection.uuid);
+            return Ok(());
+        }
+        let context = self.parse_context(operation, &request.collation, &request.variables, Some(&collection))?;
+        let query = CanonicalQuery::of_find(request, &context)?;
+        self.plan_cache.remove(&collection.uuid, &shape(&query));
+        Ok(())
     }
 
     fn trial_works_max(&self, collection: &Collection) -> u64 {

@@ -161,6 +161,12 @@ impl User {
         let own = std::iter::once(&self.document.restrictions);
         own.chain(&self.resolved.restrictions).all(|restrictions| restrictions.are_met(client, server))
     }
+
+    /// Is it said from where the user may come? Whoever comes from no address does not meet that.
+    pub fn is_restricted(&self) -> bool {
+        let own = std::iter::once(&self.document.restrictions);
+        own.chain(&self.resolved.restrictions).any(|restrictions| !restrictions.is_empty())
+    }
 }
 
 #[cfg(test)]

@@ -54,7 +54,8 @@ impl Background {
         Ok(background)
     }
 
-    fn spawn(&self, env: &Env, task: impl Future<Output = ()> + Send + 'static) -> Result<()> {
+    /// Starts another task, which ends with the others.
+    pub(crate) fn spawn(&self, env: &Env, task: impl Future<Output = ()> + Send + 'static) -> Result<()> {
         let mut stop = self.stop.subscribe();
         let running = self.running.clone();
         let until_stopped = async move {

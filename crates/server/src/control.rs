@@ -1,7 +1,7 @@
 //! What only the process can do: end, and begin a new log file.
 
 use crate::logging::LogTarget;
-use pando_base::{Error, Result};
+use pando_base::{Error, ErrorCode, Result};
 use pando_commands::Control;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -55,10 +55,13 @@ impl Control for ProcessControl {
 
     fn rotate_logs(&self, kind: Option<&str>) -> Result<()> {
         match kind {
-            None | Some("server") => self.log_target.rotate().map_err(|error| Error::internal(error.to_string())),
+            None | Some("server") => self.log_target.rotate().map_err(|error| {
+                let reason = format!("Failed to rotate the log: {error}");
+                Error::new(ErrorCode::FileRenameFailed, reason)
+            }),
             Some(other) => {
                 let reason = format!("Unknown log type for rotate: {other}");
-                Err(Error::new(pando_base::ErrorCode::NoSuchKey, reason))
+                Err(Error::new(ErrorCode::NoSuchKey, reason))
             }
         }
     }

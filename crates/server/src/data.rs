@@ -12,6 +12,7 @@ use pando_catalog::{Catalog, Observers};
 use pando_collection::{InsertWatcher, WritePath};
 use pando_commands::Data;
 use pando_commands::crud::InsertNews;
+use pando_commands::watch::{ProfileFilter, ProfileSettings, Profiler, Top};
 use pando_env::Env;
 use pando_index::Indexing;
 use pando_locks::{LockManager, TicketParameters, Tickets};
@@ -69,6 +70,8 @@ pub(crate) fn assemble(on: &Foundations<'_>, options: &ServerOptions, hostname: 
         registry.add(Arc::clone(&writer) as Arc<Observers>);
     }
     registry.add(Arc::new(UserObserver::new(on.users)));
+    let top = Arc::new(Top::default());
+    registry.add(Arc::clone(&top) as Arc<Observers>);
     let observers: Arc<Observers> = Arc::new(registry);
     let history = History::new(Arc::clone(on.engine));
     let collections = Arc::new(CatalogCollections(Arc::clone(&catalog)));
@@ -93,6 +96,8 @@ pub(crate) fn assemble(on: &Foundations<'_>, options: &ServerOptions, hostname: 
         query,
         cursors: CursorManager::new(on.env),
         inserts,
+        top,
+        profiler: Profiler::new(profile_settings(on, options)?),
         session_cache: SessionCache::new(),
         sessions,
         session_table,
@@ -122,6 +127,14 @@ pub(crate) fn start(env: &Env, data: &Data, log: &Log) -> Result<()> {
         env.tasks().blocking(&mut || outcome = compatibility::write(data, &mut operation));
     }
     outcome
+}
+
+/// How databases are profiled that nobody has said anything about.
+fn profile_settings(on: &Foundations<'_>, options: &ServerOptions) -> Result<ProfileSettings> {
+    let now_ms = i64::try_from(on.env.clock().wall_ms()).unwrap_or(i64::MAX);
+    let filter = options.profile_filter.as_ref().map(|filter| ProfileFilter::parse(filter.view(), now_ms)).transpose();
+    let filter = filter.map_err(|error| error.context("Failed to parse option operationProfiling.filter"))?;
+    Ok(ProfileSettings { level: options.profile_level, filter: filter.map(Arc::new) })
 }
 
 fn mode(replication: &ReplicationMode) -> Mode {

@@ -15,6 +15,7 @@ mod background;
 mod compatibility;
 mod control;
 mod data;
+mod diagnostic_data;
 mod dispatch;
 mod lists;
 mod logging;
@@ -27,7 +28,7 @@ mod user_observer;
 
 pub use control::ProcessControl;
 pub use dispatch::{Dispatcher, Entered, Hold, Stage};
-pub use logging::{FileSink, LogTarget, StreamSink};
+pub use logging::{FileSink, LogTarget, StreamSink, SyslogSink, syslog_facility};
 pub use options::{ReplicationMode, SecurityOptions, ServerOptions};
 pub use start::Server;
 

@@ -3,6 +3,7 @@
 use pando_doc::Doc;
 use pando_net::NetOptions;
 use pando_security::KeyFile;
+use std::path::PathBuf;
 
 /// Whether the node is a member of a set.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -41,6 +42,12 @@ pub struct ServerOptions {
     pub process_name: String,
     /// Who has to prove who they are, and how members do.
     pub security: SecurityOptions,
+    /// How databases are profiled that nobody has said anything about: 0, 1 or 2.
+    pub profile_level: i32,
+    /// Which operations are logged and profiled, in place of the slow ones.
+    pub profile_filter: Option<Doc>,
+    /// Where the data lies, if it is on a disk: diagnostic data goes beside it.
+    pub data_directory: Option<PathBuf>,
     /// Nothing is to be written.
     pub is_read_only: bool,
     /// The node does its periodic work by itself. Not on a simulated clock, whose sleeps end at once.
@@ -57,6 +64,9 @@ impl Default for ServerOptions {
             parsed: Doc::new(),
             process_name: "mongod".to_owned(),
             security: SecurityOptions::default(),
+            profile_level: 0,
+            profile_filter: None,
+            data_directory: None,
             is_read_only: false,
             runs_tasks: true,
         }

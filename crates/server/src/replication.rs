@@ -41,9 +41,9 @@ impl ReplicationView for NodeInSet {
     }
 
     fn append_hello(&self, connection: &ConnectionState, _: i64, is_legacy: bool, reply: &mut DocBuilder) {
-        let local = connection.local;
-        let reached = HostAndPort::new(local.ip().to_canonical().to_string(), local.port());
-        self.node.append_hello(reply, Some(&reached), is_legacy);
+        let reached = connection.local.internet();
+        let reached = reached.map(|local| HostAndPort::new(local.ip().to_canonical().to_string(), local.port()));
+        self.node.append_hello(reply, reached.as_ref(), is_legacy);
     }
 
     fn check_can_run(&self, row: &CommandRow, connection: &ConnectionState, secondary_ok: bool) -> Result<()> {

@@ -3,6 +3,7 @@
 use crate::background::Background;
 use crate::control::ProcessControl;
 use crate::data::{self, Foundations};
+use crate::diagnostic_data;
 use crate::dispatch::Dispatcher;
 use crate::lists;
 use crate::logging::LogTarget;
@@ -14,9 +15,10 @@ use pando_base::{
     Component, Error, FailPointSet, Log, LogLine, LogSink, LogValue, MetricTree, OperationRegistry, ParameterSet,
     ParameterValue, Result, Severity, Timestamp, log,
 };
+use pando_commands::administration::apply_verbosity;
 use pando_commands::{
-    CommandTable, Control, Counters, Data, LOG_LEVEL, Node, NodeOptions, NotInitiated, OneMember, ReplicationView,
-    StandAlone, StatusSection, VERSION, security::Security, status,
+    CommandTable, Control, Counters, Data, LOG_COMPONENT_VERBOSITY, LOG_LEVEL, MAX_LOG_SIZE_KB, Node, NodeOptions,
+    NotInitiated, OneMember, ReplicationView, StandAlone, StatusSection, VERSION, security::Security, status,
 };
 use pando_doc::ObjectId;
 use pando_env::{Env, Machine, Signal, Signals};
@@ -75,10 +77,19 @@ impl Server {
         warn_if_open(&node, &options, &log);
         let served = node.data.as_ref().filter(|_| options.runs_tasks);
         let background = served.map(|data| Background::start(env, data, &log)).transpose()?;
+        if let Some(background) = &background {
+            let directory = options.data_directory.as_ref().map(|data| data.join(diagnostic_data::DIRECTORY));
+            let directory = directory.filter(|_| !options.is_read_only);
+            background.spawn(env, diagnostic_data::collect(env.clone(), Arc::downgrade(&node), directory))?;
+        }
         let dispatcher = Dispatcher::new(Arc::clone(&node), lists::stages());
         let net = Net::listen(env, &options.net, dispatcher, log.clone(), connections, network).await?;
         for address in net.addresses() {
             log!(log, Severity::Info, Component::Network, 23015, "Listening on", "address" = address.to_string());
+        }
+        for path in net.paths() {
+            let path = path.display().to_string();
+            log!(log, Severity::Info, Component::Network, 23015, "Listening on", "address" = path);
         }
         let port = net.addresses().first().map_or(0, SocketAddr::port);
         log!(log, Severity::Info, Component::Network, 23016, "Waiting for connections", "port" = port, "ssl" = "off");
@@ -200,6 +211,7 @@ fn node(
         data,
         security,
         control: Arc::clone(control) as Arc<dyn Control>,
+        diagnostic_sample: Mutex::default(),
         options: NodeOptions {
             arguments: options.arguments.clone(),
             parsed: options.parsed.clone(),
@@ -306,6 +318,18 @@ impl Settings {
         parameters.subscribe(&LOG_LEVEL, move |value| {
             if let ParameterValue::Int(level) = value {
                 applied.set_verbosity(Component::Default, u8::try_from(*level).ok());
+            }
+        });
+        let applied = log.clone();
+        parameters.subscribe(&LOG_COMPONENT_VERBOSITY, move |value| {
+            if let ParameterValue::Document(bytes) = value {
+                apply_verbosity(&applied, bytes);
+            }
+        });
+        let applied = log.clone();
+        parameters.subscribe(&MAX_LOG_SIZE_KB, move |value| {
+            if let ParameterValue::Int(kilobytes) = value {
+                applied.set_attribute_bytes_max(usize::try_from(*kilobytes).unwrap_or(0).saturating_mul(1024));
             }
         });
         let settings = Settings { parameters: Arc::new(parameters), fail_points: Arc::new(fail_points) };

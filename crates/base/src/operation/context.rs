@@ -36,6 +36,8 @@ pub(super) struct Operation {
     timeout_code: AtomicI32,
     /// How many scopes have set the deadline: then passing it is an error, but does not kill.
     scoped_deadlines: AtomicU64,
+    /// From how long on details are told of it.
+    details_after_ns: AtomicU64,
     children: Mutex<Vec<Weak<Operation>>>,
     description: Mutex<OperationDescription>,
     statistics: OperationStatistics,
@@ -59,6 +61,7 @@ impl OperationContext {
             deadline_ns: AtomicU64::new(NEVER),
             timeout_code: AtomicI32::new(ErrorCode::MaxTimeMSExpired.number()),
             scoped_deadlines: AtomicU64::new(0),
+            details_after_ns: AtomicU64::new(NEVER),
             children: Mutex::new(Vec::new()),
             description: Mutex::new(OperationDescription::default()),
             statistics: OperationStatistics::default(),
@@ -123,6 +126,25 @@ impl OperationContext {
     /// What it says of itself.
     pub fn description(&self) -> OperationDescription {
         self.0.description.lock().clone()
+    }
+
+    /// Says that details are told of it once it has taken so long; zero for at once.
+    pub fn want_details_after(&self, duration_ns: u64) {
+        self.0.details_after_ns.store(duration_ns, Ordering::Relaxed);
+    }
+
+    /// True if whoever has done a part of it should tell the details: it is slow, or watched.
+    pub fn wants_details(&self) -> bool {
+        match self.0.details_after_ns.load(Ordering::Relaxed) {
+            0 => true,
+            NEVER => false,
+            duration_ns => self.elapsed_ns() >= duration_ns,
+        }
+    }
+
+    /// True if details are told however long it takes.
+    pub fn is_watched(&self) -> bool {
+        self.0.details_after_ns.load(Ordering::Relaxed) == 0
     }
 
     /// What it has done so far.

@@ -39,6 +39,27 @@ impl OperationKind {
     }
 }
 
+/// What is told of an operation's plan when it is over, beside its summary.
+#[derive(Clone, Debug, Default)]
+pub struct PlanFacts {
+    /// The results were sorted, not read in order.
+    pub has_sort_stage: bool,
+    /// The sort or a group went to disk.
+    pub used_disk: bool,
+    /// Several plans were tried.
+    pub from_multi_planner: bool,
+    /// The plan had won before.
+    pub from_plan_cache: bool,
+    /// Why a plan that had won before was given up.
+    pub replan_reason: Option<String>,
+    /// The hash of the query's shape, as clients see it.
+    pub query_hash: String,
+    /// The hash of the shape and of the indexes that it could use.
+    pub plan_cache_key: String,
+    /// What each stage did: a document.
+    pub execution: Option<Bytes>,
+}
+
 /// What an operation is doing. Documents are BSON bytes; this crate does not look inside.
 #[derive(Clone, Debug, Default)]
 pub struct OperationDescription {
@@ -58,6 +79,12 @@ pub struct OperationDescription {
     pub transaction_number: Option<i64>,
     /// How the plan was summed up: "IXSCAN { a: 1 }".
     pub plan_summary: Cow<'static, str>,
+    /// What else is told of the plan; only of operations that want details.
+    pub plan: Option<Box<PlanFacts>>,
+    /// The cursor that was used, or is left for more.
+    pub cursor_id: Option<i64>,
+    /// The cursor has nothing more to give.
+    pub cursor_exhausted: bool,
     /// Where a long task stands: its words, what is done, what there is to do.
     pub progress: Option<(String, u64, u64)>,
     /// What it waits for, if it waits for a lock.

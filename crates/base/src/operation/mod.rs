@@ -28,7 +28,7 @@ mod tests;
 
 pub use client::{Client, ClientUser};
 pub use context::{DeadlineScope, IgnoreInterruptsScope, OperationContext};
-pub use description::{OperationDescription, OperationKind};
+pub use description::{OperationDescription, OperationKind, PlanFacts};
 pub use registry::{MonotonicClock, OperationRegistry};
 pub use statistics::{OperationStatistics, Tally};
 pub use time_points::FAIL_POINTS;

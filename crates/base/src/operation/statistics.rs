@@ -18,6 +18,18 @@ macro_rules! statistics {
                 [$(($name, self.$field.get())),*].into_iter().filter(|(_, count)| *count != 0)
             }
 
+            /// What was counted since another look at the same counters.
+            #[must_use]
+            pub fn since(&self, before: &OperationStatistics) -> OperationStatistics {
+                OperationStatistics { $($field: Tally::of(self.$field.get().saturating_sub(before.$field.get())),)* }
+            }
+
+            /// The counters as they are now.
+            #[must_use]
+            pub fn snapshot(&self) -> OperationStatistics {
+                OperationStatistics { $($field: Tally::of(self.$field.get()),)* }
+            }
+
             /// Adds another's counters, e.g. a child's.
             pub fn add_all(&self, other: &OperationStatistics) {
                 $(self.$field.add(other.$field.get());)*
@@ -67,6 +79,8 @@ statistics! {
     ticket_wait_micros = "ticketWaitMicros",
     /// How long it waited for its write concern.
     write_concern_wait_micros = "waitForWriteConcernDurationMicros",
+    /// How long its work kept a processor busy; measured only for operations that want details.
+    processor_ns = "cpuNanos",
     /// How long planning took.
     planning_micros = "planningTimeMicros",
     /// Bytes read from storage.
@@ -82,6 +96,10 @@ statistics! {
 pub struct Tally(AtomicU64);
 
 impl Tally {
+    fn of(count: u64) -> Tally {
+        Tally(AtomicU64::new(count))
+    }
+
     /// Counts one.
     pub fn increment(&self) {
         self.add(1);

@@ -51,6 +51,7 @@ type Validator<K> = fn(&<K as Kind>::View) -> Result<()>;
 /// A parameter's definition. It must be a `static`: a set finds its value by the definition's place.
 pub struct Parameter<K: Kind + ?Sized> {
     name: &'static str,
+    aliases: &'static [&'static str],
     description: &'static str,
     default: K::Default,
     lower: Limit<K::Default>,
@@ -72,6 +73,7 @@ impl<K: Kind + ?Sized> Parameter<K> {
     pub const fn new(name: &'static str, default: K::Default, description: &'static str) -> Parameter<K> {
         Parameter {
             name,
+            aliases: &[],
             description,
             default,
             lower: Limit::None,
@@ -89,6 +91,12 @@ impl<K: Kind + ?Sized> Parameter<K> {
     /// Says when it may be set.
     pub const fn settable(mut self, settable: Settable) -> Parameter<K> {
         self.settable = settable;
+        self
+    }
+
+    /// Other names for the same value.
+    pub const fn aliases(mut self, aliases: &'static [&'static str]) -> Parameter<K> {
+        self.aliases = aliases;
         self
     }
 
@@ -206,6 +214,8 @@ impl<T: fmt::Display> fmt::Display for Limit<T> {
 pub trait AnyParameter: Erased + Sync {
     /// The name.
     fn name(&self) -> &'static str;
+    /// Other names for the same value.
+    fn aliases(&self) -> &'static [&'static str];
     /// The line of documentation.
     fn description(&self) -> &'static str;
     /// When it may be set.
@@ -240,6 +250,10 @@ pub trait Erased {
 impl<K: Kind + ?Sized> AnyParameter for Parameter<K> {
     fn name(&self) -> &'static str {
         self.name
+    }
+
+    fn aliases(&self) -> &'static [&'static str] {
+        self.aliases
     }
 
     fn description(&self) -> &'static str {

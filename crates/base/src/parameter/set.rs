@@ -12,6 +12,9 @@ use std::fmt;
 /// What is told when a parameter changes.
 type Subscriber = Box<dyn Fn(&ParameterValue) + Send + Sync>;
 
+/// What may refuse a change at run time, for what the server is doing.
+type Guard = Box<dyn Fn() -> Result<()> + Send + Sync>;
+
 /// All parameters of one server.
 pub struct ParameterSet {
     by_name: BTreeMap<&'static str, (&'static dyn AnyParameter, usize)>,
@@ -19,6 +22,7 @@ pub struct ParameterSet {
     cells: Vec<Option<Cell>>,
     test_commands_enabled: bool,
     subscribers: Mutex<BTreeMap<&'static str, Vec<Subscriber>>>,
+    guards: Mutex<BTreeMap<&'static str, Guard>>,
 }
 
 impl ParameterSet {
@@ -34,14 +38,21 @@ impl ParameterSet {
 
     /// A set without parameters: every read gives the default.
     pub fn empty() -> ParameterSet {
-        let subscribers = Mutex::new(BTreeMap::new());
-        ParameterSet { by_name: BTreeMap::new(), cells: Vec::new(), test_commands_enabled: false, subscribers }
+        ParameterSet {
+            by_name: BTreeMap::new(),
+            cells: Vec::new(),
+            test_commands_enabled: false,
+            subscribers: Mutex::default(),
+            guards: Mutex::default(),
+        }
     }
 
     fn add(&mut self, parameter: &'static dyn AnyParameter) -> Result<()> {
         let slot = parameter.claim_slot();
-        let before = self.by_name.insert(parameter.name(), (parameter, slot));
-        ensure!(before.is_none(), ErrorCode::InternalError, "two parameters are called {}", parameter.name());
+        for name in std::iter::once(parameter.name()).chain(parameter.aliases().iter().copied()) {
+            let before = self.by_name.insert(name, (parameter, slot));
+            ensure!(before.is_none(), ErrorCode::InternalError, "two parameters are called {name}");
+        }
         if self.cells.len() <= slot {
             self.cells.resize_with(slot + 1, || None);
         }
@@ -93,7 +104,7 @@ impl ParameterSet {
             ErrorCode::IllegalOperation,
             "not allowed to change [{name}] at runtime"
         );
-        Ok(())
+        self.guards.lock().get(definition.name()).map_or(Ok(()), |guard| guard())
     }
 
     /// Sets a value at run time and gives the one before, as it is shown.
@@ -113,10 +124,27 @@ impl ParameterSet {
 
     /// Every enabled parameter with its value as it is shown, by name.
     pub fn list(&self) -> impl Iterator<Item = (&'static dyn AnyParameter, ParameterValue)> + '_ {
-        let found = self.by_name.keys().filter_map(|name| self.find(name));
+        self.list_names()
+            .filter(|(name, definition, _)| *name == definition.name())
+            .map(|(_, found, value)| (found, value))
+    }
+
+    /// The same for every name, also the other names of a parameter.
+    pub fn list_names(&self) -> impl Iterator<Item = (&'static str, &'static dyn AnyParameter, ParameterValue)> + '_ {
+        let found = self.by_name.keys().filter_map(|name| self.find(name).map(|(found, cell)| (*name, found, cell)));
         found
-            .filter(|(definition, _)| self.is_enabled(*definition))
-            .map(|(definition, cell)| (definition, self.shown(definition, cell)))
+            .filter(|(_, definition, _)| self.is_enabled(*definition))
+            .map(|(name, definition, cell)| (name, definition, self.shown(definition, cell)))
+    }
+
+    /// Has the function asked before each change of the parameter at run time; its error refuses the change.
+    pub fn guard<K: Kind + ?Sized>(
+        &self,
+        parameter: &'static Parameter<K>,
+        guard: impl Fn() -> Result<()> + Send + Sync + 'static,
+    ) {
+        debug_assert!(self.find(parameter.name()).is_some(), "{} is not in the set", parameter.name());
+        self.guards.lock().insert(parameter.name(), Box::new(guard));
     }
 
     /// Calls the function after each change of the parameter.

@@ -1,6 +1,6 @@
 //! `getParameter`: one, several or all, with or without details. Fail points show as parameters called `failpoint.NAME`.
 
-use super::append_parameter;
+use super::{append_parameter, present_value};
 use crate::{Access, Action, CommandRow, Invocation, run_boxed};
 use pando_base::{ErrorCode, FailPointStatus, ParameterValue, Result, ensure};
 use pando_doc::{Doc, DocBuilder, DocRef, Value};
@@ -34,10 +34,10 @@ fn run(invocation: &Invocation, reply: &mut DocBuilder) -> Result<()> {
         _ => (false, false),
     };
     let (node, body) = (&invocation.node, invocation.body());
-    for (definition, value) in node.parameters.list() {
-        if is_all || body.contains(definition.name()) {
-            let settable = definition.settable();
-            append(definition.name(), &value, settable.at_runtime(), settable.at_startup(), is_detailed, reply);
+    for (name, definition, value) in node.parameters.list_names() {
+        if is_all || body.contains(name) {
+            let (settable, value) = (definition.settable(), present_value(node, name, value));
+            append(name, &value, settable.at_runtime(), settable.at_startup(), is_detailed, reply);
         }
     }
     if node.options.test_commands_enabled {

@@ -2,17 +2,39 @@
 
 mod get_parameter;
 mod kill_op;
+mod log_component_verbosity;
 mod log_rotate;
+mod profile;
 mod set_parameter;
+mod set_profiling_filter_globally;
 mod shutdown;
 
-use crate::CommandRow;
-use pando_base::ParameterValue;
+pub use log_component_verbosity::{apply_verbosity, shown_verbosity};
+pub(crate) use log_component_verbosity::{check_verbosity, verbosity_from_text};
+
+use crate::{CommandRow, Node};
+use pando_base::{Component, ParameterValue};
 use pando_doc::{DocBuilder, DocRef};
 
 /// The commands of this area.
-pub static ROWS: &[CommandRow] =
-    &[get_parameter::ROW, kill_op::ROW, log_rotate::ROW, set_parameter::ROW, shutdown::ROW];
+pub static ROWS: &[CommandRow] = &[
+    get_parameter::ROW,
+    kill_op::ROW,
+    log_rotate::ROW,
+    profile::ROW,
+    set_parameter::ROW,
+    set_profiling_filter_globally::ROW,
+    shutdown::ROW,
+];
+
+/// The value of a parameter as it is now: how much the log says is known by the log.
+fn present_value(node: &Node, name: &str, value: ParameterValue) -> ParameterValue {
+    match name {
+        "logComponentVerbosity" => ParameterValue::Document(shown_verbosity(&node.log).bytes().to_vec()),
+        "logLevel" => ParameterValue::Int(node.log.verbosity(Component::Default).map_or(0, i32::from)),
+        _ => value,
+    }
+}
 
 /// Appends a parameter's value.
 fn append_parameter(name: &str, value: &ParameterValue, reply: &mut DocBuilder) {

@@ -1,6 +1,6 @@
 //! `setParameter`: one or several. All are checked for being settable before the first is set.
 
-use super::append_parameter;
+use super::{append_parameter, present_value};
 use crate::{Access, Action, CommandRow, Invocation, run_boxed};
 use pando_base::{Component, Error, ErrorCode, ParameterValue, Result, Severity, bail, ensure, log};
 use pando_doc::{DocBuilder, Element, Number, Value};
@@ -37,7 +37,9 @@ fn run(invocation: &Invocation, reply: &mut DocBuilder) -> Result<()> {
     }
     ensure!(!wanted.is_empty(), ErrorCode::InvalidOptions, "no option found to set, use help:true to see options ");
     for (name, element) in &wanted {
+        let shown = parameters.show(name).map(|shown| present_value(&invocation.node, name, shown));
         let before = parameters.set_from_value(name, value(element.value)?)?;
+        let before = shown.unwrap_or(before);
         if reply.is_empty() {
             append_parameter("was", &before, reply);
         }

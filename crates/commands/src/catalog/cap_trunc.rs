@@ -15,7 +15,7 @@ pub(super) const ROW: CommandRow = CommandRow {
     name: "captrunc",
     help: "truncate the newest documents of a capped collection",
     run: |invocation, reply| run_boxed(run(invocation, reply)),
-    class: Class::Write,
+    class: Class::Catalog,
     secondary_ok: SecondaryOk::Never,
     namespace: NamespaceOf::FirstField,
     is_for_tests: true,

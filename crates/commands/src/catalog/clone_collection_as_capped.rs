@@ -14,7 +14,7 @@ pub(super) const ROW: CommandRow = CommandRow {
     name: "cloneCollectionAsCapped",
     help: "{ cloneCollectionAsCapped:<fromName>, toCollection:<toName>, size:<sizeInBytes> }",
     run: |invocation, reply| run_boxed(run(invocation, reply)),
-    class: Class::Write,
+    class: Class::Catalog,
     secondary_ok: SecondaryOk::Never,
     takes_write_concern: true,
     namespace: NamespaceOf::FirstField,

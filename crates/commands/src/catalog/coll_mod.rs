@@ -18,7 +18,7 @@ pub(super) const ROW: CommandRow = CommandRow {
     name: "collMod",
     help: "Sets collection options.",
     run: |invocation, reply| run_boxed(run(invocation, reply)),
-    class: Class::Write,
+    class: Class::Catalog,
     secondary_ok: SecondaryOk::Never,
     is_in_api_version_1: true,
     takes_write_concern: true,

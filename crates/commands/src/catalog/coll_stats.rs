@@ -4,7 +4,7 @@ use super::change::is_a_view;
 use super::storage_stats::append_storage_stats;
 use crate::arguments::{SafeBool, SafeInt};
 use crate::locking::lock_for_read;
-use crate::{Access, Action, Admission, Class, CommandRow, Invocation, NamespaceOf, SecondaryOk, arguments, run_boxed};
+use crate::{Access, Action, Admission, CommandRow, Invocation, NamespaceOf, SecondaryOk, arguments, run_boxed};
 use pando_base::{ErrorCode, Result, ensure};
 use pando_doc::DocBuilder;
 
@@ -13,7 +13,6 @@ pub(super) const ROW: CommandRow = CommandRow {
     aliases: &["collstats"],
     help: "{ collStats:\"blog.posts\" , scale : 1 } scale divides sizes e.g. for KB use 1024",
     run: |invocation, reply| run_boxed(run(invocation, reply)),
-    class: Class::Read,
     secondary_ok: SecondaryOk::Always,
     is_stopped_when_abandoned: true,
     admission: Admission::Read,

@@ -5,7 +5,7 @@ use super::clone_collection_as_capped::{check_size, clone_as_capped, source};
 use super::copy::{discard_copy, temporary_name};
 use crate::arguments::SafeLong;
 use crate::{Access, Action, Class, CommandRow, Invocation, NamespaceOf, SecondaryOk, arguments, run_boxed};
-use pando_base::Result;
+use pando_base::{ErrorCode, Result, ensure};
 use pando_catalog::RenameOptions;
 use pando_doc::DocBuilder;
 
@@ -13,11 +13,12 @@ pub(super) const ROW: CommandRow = CommandRow {
     name: "convertToCapped",
     help: "{ convertToCapped:<fromCollectionName>, size:<sizeInBytes> }",
     run: |invocation, reply| run_boxed(run(invocation, reply)),
-    class: Class::Write,
+    class: Class::Catalog,
     secondary_ok: SecondaryOk::Never,
     takes_write_concern: true,
     namespace: NamespaceOf::FirstField,
     privileges: Access::Collection(&[Action::ConvertToCapped]),
+    counts_in_top: false,
     ..CommandRow::DEFAULT
 };
 
@@ -32,6 +33,8 @@ async fn run(invocation: &Invocation, _reply: &mut DocBuilder) -> Result<()> {
     let arguments = ConvertArguments::parse(&invocation.request)?;
     let namespace = invocation.collection()?;
     let size_bytes = check_size(arguments.size.0)?;
+    // The copy would be replicated, and what takes its place is not.
+    ensure!(!namespace.is_system_profile(), ErrorCode::BadValue, "cannot convert {namespace}, which is not replicated");
     let mut operation = invocation.operation()?;
     let temporary = namespace.sibling(&temporary_name(&operation, "convertToCapped"))?;
     lock_exclusively(data, &mut operation, &[&namespace, &temporary]).await?;

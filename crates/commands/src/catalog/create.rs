@@ -18,7 +18,7 @@ pub(super) const ROW: CommandRow = CommandRow {
     name: "create",
     help: "explicitly creates a collection or view",
     run: |invocation, reply| run_boxed(run(invocation, reply)),
-    class: Class::Write,
+    class: Class::Catalog,
     secondary_ok: SecondaryOk::Never,
     is_allowed_in_transaction: true,
     is_in_api_version_1: true,

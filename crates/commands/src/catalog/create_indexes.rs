@@ -19,7 +19,7 @@ pub(super) const ROW: CommandRow = CommandRow {
     name: "createIndexes",
     help: "create one or more indexes on a collection",
     run: |invocation, reply| run_boxed(run(invocation, reply)),
-    class: Class::Write,
+    class: Class::Catalog,
     secondary_ok: SecondaryOk::Never,
     is_allowed_in_transaction: true,
     is_in_api_version_1: true,

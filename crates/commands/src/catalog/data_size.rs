@@ -4,9 +4,7 @@ use super::copy::next_documents;
 use super::names::full_name;
 use crate::arguments::{SafeBool, SafeLong};
 use crate::locking::lock_for_read;
-use crate::{
-    Access, Action, Admission, Class, CommandRow, Data, Invocation, NamespaceOf, SecondaryOk, arguments, run_boxed,
-};
+use crate::{Access, Action, Admission, CommandRow, Data, Invocation, NamespaceOf, SecondaryOk, arguments, run_boxed};
 use pando_base::{ErrorCode, Namespace, RecordId, Result, bail, ensure};
 use pando_catalog::Collection;
 use pando_doc::{Doc, DocBuilder, DocRef};
@@ -20,7 +18,6 @@ pub(super) const ROW: CommandRow = CommandRow {
     aliases: &["datasize"],
     help: "determine data size for a set of data in a certain range",
     run: |invocation, reply| run_boxed(run(invocation, reply)),
-    class: Class::Read,
     secondary_ok: SecondaryOk::Always,
     is_stopped_when_abandoned: true,
     admission: Admission::Read,

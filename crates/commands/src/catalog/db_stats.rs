@@ -3,7 +3,7 @@
 use super::storage_stats::Sizes;
 use crate::arguments::{SafeBool, SafeLong};
 use crate::locking::lock_for_read;
-use crate::{Access, Action, Admission, Class, CommandRow, Invocation, SecondaryOk, arguments, run_boxed};
+use crate::{Access, Action, Admission, CommandRow, Invocation, SecondaryOk, arguments, run_boxed};
 use pando_base::{ErrorCode, Result, ensure};
 use pando_doc::DocBuilder;
 
@@ -12,7 +12,6 @@ pub(super) const ROW: CommandRow = CommandRow {
     aliases: &["dbstats"],
     help: "Get stats on a database. Example: { dbStats:1, scale:1 }",
     run: |invocation, reply| run_boxed(run(invocation, reply)),
-    class: Class::Read,
     secondary_ok: SecondaryOk::Always,
     is_stopped_when_abandoned: true,
     admission: Admission::Read,

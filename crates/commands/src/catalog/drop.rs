@@ -11,12 +11,13 @@ pub(super) const ROW: CommandRow = CommandRow {
     name: "drop",
     help: "drop a collection\n{drop : <collectionName>}",
     run: |invocation, reply| run_boxed(run(invocation, reply)),
-    class: Class::Write,
+    class: Class::Catalog,
     secondary_ok: SecondaryOk::Never,
     is_in_api_version_1: true,
     takes_write_concern: true,
     namespace: NamespaceOf::FirstField,
     privileges: Access::Collection(&[Action::DropCollection]),
+    counts_in_top: false,
     ..CommandRow::DEFAULT
 };
 
@@ -33,6 +34,11 @@ async fn run(invocation: &Invocation, reply: &mut DocBuilder) -> Result<()> {
     let is_live_oplog = namespace.is_oplog() && invocation.node.replication.is_replica_set();
     ensure!(!is_live_oplog, ErrorCode::location(5255000), "can't drop live oplog while replicating");
     check_droppable(&namespace)?;
+    ensure!(
+        !namespace.is_system_profile() || data.profiler.settings(&namespace.database_name()).level == 0,
+        ErrorCode::IllegalOperation,
+        "turn off profiling before dropping system.profile collection"
+    );
     let system_views = Namespace::system_views(&namespace.database_name());
     let mut operation = invocation.operation()?;
     let is_view = data.catalog.latest().view(&namespace)?.is_some();
@@ -47,6 +53,7 @@ async fn run(invocation: &Invocation, reply: &mut DocBuilder) -> Result<()> {
         reply.append("nIndexesWas", super::names::index_count(&collection));
         reply.append("ns", namespace.as_str());
     } else if is_view && drop_view(data, &mut operation, &namespace).await? {
+        data.top.forget(&namespace);
         reply.append("ns", namespace.as_str());
     }
     Ok(())

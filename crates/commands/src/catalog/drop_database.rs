@@ -13,11 +13,12 @@ pub(super) const ROW: CommandRow = CommandRow {
     name: "dropDatabase",
     help: "drop (delete) this database",
     run: |invocation, reply| run_boxed(run(invocation, reply)),
-    class: Class::Write,
+    class: Class::Catalog,
     secondary_ok: SecondaryOk::Never,
     is_in_api_version_1: true,
     takes_write_concern: true,
     privileges: Access::Database(&[Action::DropDatabase]),
+    counts_in_top: false,
     ..CommandRow::DEFAULT
 };
 
@@ -42,7 +43,9 @@ async fn run(invocation: &Invocation, _reply: &mut DocBuilder) -> Result<()> {
     let mut operation = invocation.operation()?;
     lock_database(&mut operation, database, Mode::X).await?;
     data.replication.check_can_write(&Namespace::from(database.clone()))?;
-    drop_database(data, &mut operation, database).await
+    drop_database(data, &mut operation, database).await?;
+    data.profiler.forget(database);
+    Ok(())
 }
 
 /// Each collection goes in a unit of its own, views' documents last; then the database, empty by now, is told.

@@ -16,7 +16,7 @@ pub(super) const ROW: CommandRow = CommandRow {
     aliases: &["deleteIndexes"],
     help: "drop indexes for a collection",
     run: |invocation, reply| run_boxed(run(invocation, reply)),
-    class: Class::Write,
+    class: Class::Catalog,
     secondary_ok: SecondaryOk::Never,
     is_in_api_version_1: true,
     takes_write_concern: true,

@@ -12,7 +12,7 @@ pub(super) const ROW: CommandRow = CommandRow {
     name: "emptycapped",
     help: "empty a capped collection",
     run: |invocation, reply| run_boxed(run(invocation, reply)),
-    class: Class::Write,
+    class: Class::Catalog,
     secondary_ok: SecondaryOk::Never,
     takes_write_concern: true,
     namespace: NamespaceOf::FirstField,

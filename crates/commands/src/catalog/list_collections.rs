@@ -5,7 +5,7 @@
 use super::cursor_reply::{CursorArguments, append_cursor};
 use crate::arguments::SafeBool;
 use crate::locking::lock_for_read;
-use crate::{Access, Admission, Class, CommandRow, Data, Invocation, SecondaryOk, arguments, run_boxed};
+use crate::{Access, Admission, CommandRow, Data, Invocation, SecondaryOk, arguments, run_boxed};
 use pando_base::{Namespace, Result};
 use pando_catalog::{Collection, ViewDefinition};
 use pando_doc::{Doc, DocBuilder, DocRef, Value, doc};
@@ -17,7 +17,6 @@ pub(super) const ROW: CommandRow = CommandRow {
     name: "listCollections",
     help: "list collections for this db",
     run: |invocation, reply| run_boxed(run(invocation, reply)),
-    class: Class::Read,
     secondary_ok: SecondaryOk::OptIn,
     is_in_api_version_1: true,
     is_stopped_when_abandoned: true,

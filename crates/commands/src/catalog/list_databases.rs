@@ -2,7 +2,7 @@
 
 use crate::arguments::SafeBool;
 use crate::locking::lock_for_read;
-use crate::{Access, Admission, Class, CommandRow, Data, Invocation, SecondaryOk, arguments, run_boxed};
+use crate::{Access, Admission, CommandRow, Data, Invocation, SecondaryOk, arguments, run_boxed};
 use pando_base::{DatabaseName, ErrorCode, Result, ensure};
 use pando_doc::{Doc, DocBuilder, DocRef};
 use pando_expr::{MatchExpression, ParseContext};
@@ -13,7 +13,6 @@ pub(super) const ROW: CommandRow = CommandRow {
     name: "listDatabases",
     help: "{ listDatabases:1, [filter: <filterObject>] [, nameOnly: true ] }\nlist databases on this server",
     run: |invocation, reply| run_boxed(run(invocation, reply)),
-    class: Class::Read,
     is_admin_only: true,
     secondary_ok: SecondaryOk::OptIn,
     is_in_api_version_1: true,

@@ -4,7 +4,7 @@ use super::change::{does_not_exist, is_a_view};
 use super::cursor_reply::{CursorArguments, append_cursor};
 use crate::arguments::SafeBool;
 use crate::locking::lock_for_read;
-use crate::{Access, Admission, Class, CommandRow, Data, Invocation, NamespaceOf, SecondaryOk, arguments, run_boxed};
+use crate::{Access, Admission, CommandRow, Data, Invocation, NamespaceOf, SecondaryOk, arguments, run_boxed};
 use pando_base::{ErrorCode, Result, Uuid, ensure};
 use pando_catalog::{Collection, Index};
 use pando_doc::{Doc, DocBuilder, Value};
@@ -15,7 +15,6 @@ pub(super) const ROW: CommandRow = CommandRow {
     name: "listIndexes",
     help: "list indexes for a collection",
     run: |invocation, reply| run_boxed(run(invocation, reply)),
-    class: Class::Read,
     secondary_ok: SecondaryOk::OptIn,
     is_in_api_version_1: true,
     is_stopped_when_abandoned: true,

@@ -24,6 +24,7 @@ mod create;
 mod create_indexes;
 mod cursor_reply;
 mod data_size;
+mod db_hash;
 mod db_stats;
 mod drop;
 mod drop_database;
@@ -42,6 +43,7 @@ mod same_options;
 mod storage_stats;
 mod system_views;
 mod validate;
+mod validate_db_metadata;
 mod view_pipeline;
 
 use crate::CommandRow;
@@ -59,6 +61,7 @@ pub static ROWS: &[CommandRow] = &[
     create::ROW,
     create_indexes::ROW,
     data_size::ROW,
+    db_hash::ROW,
     db_stats::ROW,
     drop::ROW,
     drop_database::ROW,
@@ -72,4 +75,5 @@ pub static ROWS: &[CommandRow] = &[
     re_index::ROW,
     rename_collection::ROW,
     validate::ROW,
+    validate_db_metadata::ROW,
 ];

@@ -12,7 +12,7 @@ pub(super) const ROW: CommandRow = CommandRow {
     name: "reIndex",
     help: "re-index a collection (can only be run on a standalone mongod)",
     run: |invocation, reply| run_boxed(run(invocation, reply)),
-    class: Class::Write,
+    class: Class::Catalog,
     secondary_ok: SecondaryOk::Always,
     namespace: NamespaceOf::FirstField,
     privileges: Access::Collection(&[Action::ReIndex]),

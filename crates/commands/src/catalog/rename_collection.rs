@@ -14,12 +14,13 @@ pub(super) const ROW: CommandRow = CommandRow {
     name: "renameCollection",
     help: "{ renameCollection: 'db.a', to: 'db.b' }",
     run: |invocation, reply| run_boxed(run(invocation, reply)),
-    class: Class::Write,
+    class: Class::Catalog,
     is_admin_only: true,
     secondary_ok: SecondaryOk::Never,
     takes_write_concern: true,
     namespace: NamespaceOf::FullName,
     privileges: Access::Checked(crate::access::may_rename),
+    counts_in_top: false,
     ..CommandRow::DEFAULT
 };
 

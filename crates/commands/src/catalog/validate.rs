@@ -2,7 +2,7 @@
 
 use crate::arguments::SafeBool;
 use crate::locking::{lock_collection, lock_for_read};
-use crate::{Access, Action, Class, CommandRow, Data, Invocation, NamespaceOf, SecondaryOk, arguments, run_boxed};
+use crate::{Access, Action, CommandRow, Data, Invocation, NamespaceOf, SecondaryOk, arguments, run_boxed};
 use pando_base::{ErrorCode, Namespace, Result, bail, ensure};
 use pando_catalog::{Collection, Index};
 use pando_collection::check_indexes;
@@ -16,7 +16,6 @@ pub(super) const ROW: CommandRow = CommandRow {
     name: "validate",
     help: "Validate contents of a namespace by scanning its data structures for correctness.",
     run: |invocation, reply| run_boxed(run(invocation, reply)),
-    class: Class::Read,
     secondary_ok: SecondaryOk::Always,
     is_stopped_when_abandoned: true,
     namespace: NamespaceOf::FirstField,

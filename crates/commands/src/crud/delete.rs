@@ -9,6 +9,7 @@ use crate::locking::unlock;
 use crate::table::run_boxed;
 use crate::{
     Access, Action, Admission, Class, CommandRow, Data, Invocation, NamespaceOf, OpCounter, SecondaryOk, arguments,
+    watch,
 };
 use pando_base::{ErrorCode, Namespace, OperationKind, Result, Uuid, ensure};
 use pando_doc::{ArrayRef, DocBuilder, DocRef, Value};
@@ -59,6 +60,16 @@ arguments! {
     }
 }
 
+impl DeleteStatement<'_> {
+    /// The statement as it is told in the log and by the profiler.
+    fn append_to(&self, out: &mut DocBuilder) {
+        out.append("q", self.query);
+        out.append("limit", i32::from(self.limit.0 != 0));
+        out.append_some("hint", self.hint);
+        out.append_some("collation", self.collation);
+    }
+}
+
 impl<'a> DeleteArguments<'a> {
     /// The statements, read in full before the first is run.
     pub(super) fn statements(&self) -> Result<Vec<DeleteStatement<'a>>> {
@@ -106,9 +117,14 @@ async fn run(invocation: &Invocation, reply: &mut DocBuilder) -> Result<()> {
     let mut result = BatchResult::default();
     for (index, delete) in statements.iter().enumerate() {
         invocation.node.counters.operations.delete.increment();
+        let watched = watch::Statement::begin(invocation, index);
         let request = arguments.request(invocation, &namespace, delete);
         let outcome = one(data, &mut operation, request, retryable.as_ref(), index, &mut result).await;
         unlock(&operation);
+        let profiled = watched.end(invocation, &operation, outcome.as_ref().err(), |out| delete.append_to(out));
+        if let Some(document) = profiled {
+            watch::write_profile(invocation, &invocation.database, document).await;
+        }
         match outcome {
             Ok(n) => result.n += n,
             Err(error) => {

@@ -14,7 +14,7 @@ use super::views::{count_as_pipeline, distinct_as_pipeline, is_view};
 use crate::stages::NodeStages;
 use crate::table::run_boxed;
 use crate::{
-    Access, Admission, Class, CommandRow, Data, GIT_VERSION, Invocation, NamespaceOf, SecondaryOk, VERSION, arguments,
+    Access, Admission, CommandRow, Data, GIT_VERSION, Invocation, NamespaceOf, SecondaryOk, VERSION, arguments,
 };
 use pando_base::{Error, ErrorCode, Namespace, OperationKind, ParameterValue, Result, bail, ensure};
 use pando_doc::{Doc, DocBuilder, DocRef, Value};
@@ -26,14 +26,13 @@ pub(super) const ROW: CommandRow = CommandRow {
     name: "explain",
     help: "explain database reads and writes",
     run: |invocation, reply| run_boxed(run(invocation, reply)),
-    class: Class::Read,
     secondary_ok: SecondaryOk::OptIn,
     is_in_api_version_1: true,
     takes_read_concern: true,
     is_stopped_when_abandoned: true,
     admission: Admission::Read,
     kind: OperationKind::Command,
-    namespace: NamespaceOf::Database,
+    namespace: NamespaceOf::InnerCommand,
     privileges: Access::Checked(crate::access::may_explain),
     ..CommandRow::DEFAULT
 };

@@ -5,7 +5,7 @@
 //!
 //! A client that takes a stream of replies (exhaust) gets batch after batch until the query is over.
 
-use super::reading::{append_snapshot_time, begin_read_with};
+use super::reading::{append_snapshot_time, begin_read_with, note_cursor};
 use super::tailing::News;
 use crate::arguments::SafeLong;
 use crate::table::run_boxed;
@@ -79,6 +79,10 @@ async fn run(invocation: &Invocation, reply: &mut DocBuilder) -> Result<()> {
         invocation.context.set_deadline_after(left_ns);
         invocation.context.check()?;
     }
+    invocation.context.describe(|description| {
+        description.originating_command = Some(cursor.options.originating_command.shared_bytes().clone());
+        description.plan_summary = cursor.source.plan_summary().to_owned().into();
+    });
     let mut operation = invocation.operation()?;
     begin_read_with(data, &mut operation, Some(&cursor.options.read_concern)).await?;
     cursor.source.restore(&mut operation, data.collections())?;
@@ -103,6 +107,7 @@ async fn run(invocation: &Invocation, reply: &mut DocBuilder) -> Result<()> {
             cursor.keep()
         }
     };
+    note_cursor(invocation, Some(id), is_over);
     reply.append("id", left);
     reply.append("ns", namespace.as_str());
     append_snapshot_time(&operation, reply);

@@ -18,6 +18,7 @@ mod get_more;
 mod insert;
 mod kill_cursors;
 mod output;
+mod plan_cache_clear;
 mod reading;
 mod retryable;
 mod tailing;
@@ -42,5 +43,6 @@ pub static ROWS: &[CommandRow] = &[
     get_more::ROW,
     insert::ROW,
     kill_cursors::ROW,
+    plan_cache_clear::ROW,
     update::ROW,
 ];

@@ -127,11 +127,20 @@ pub(super) async fn reply_with_first_batch(
             kept.keep()
         }
     };
+    note_cursor(invocation, (id != 0).then_some(id), id == 0);
     reply.append("id", id);
     reply.append("ns", namespace.as_str());
     append_snapshot_time(operation, reply);
     reply.end(cursor);
     Ok(())
+}
+
+/// Says which cursor the operation has used or left, and whether it is over.
+pub(super) fn note_cursor(invocation: &Invocation, cursor_id: Option<i64>, is_exhausted: bool) {
+    invocation.context.describe(|description| {
+        description.cursor_id = cursor_id;
+        description.cursor_exhausted = is_exhausted;
+    });
 }
 
 /// Writes the reply to a find by `_id`, which has one document or none and never leaves a cursor.
@@ -141,7 +150,10 @@ pub(super) fn reply_with_one(
     found: Option<&Doc>,
     reply: &mut DocBuilder,
 ) {
-    invocation.context.describe(|description| description.plan_summary = "IDHACK".into());
+    invocation.context.describe(|description| {
+        description.plan_summary = "IDHACK".into();
+        description.cursor_exhausted = true;
+    });
     let cursor = reply.begin_document("cursor");
     let mut sink = BatchSink::begin(reply, "firstBatch", BatchLimits::first(None));
     if let Some(document) = found {

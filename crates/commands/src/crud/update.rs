@@ -7,7 +7,9 @@ use super::retryable::{RetryableWrite, statement, with_entry};
 use crate::arguments::{Place, SafeBool};
 use crate::locking::unlock;
 use crate::table::run_boxed;
-use crate::{Access, Admission, Class, CommandRow, Data, Invocation, NamespaceOf, OpCounter, SecondaryOk, arguments};
+use crate::{
+    Access, Admission, Class, CommandRow, Data, Invocation, NamespaceOf, OpCounter, SecondaryOk, arguments, watch,
+};
 use pando_base::{Error, ErrorCode, Namespace, OperationKind, Result, Uuid, ensure};
 use pando_doc::{ArrayRef, Doc, DocBuilder, DocRef, OwnedValue, Value};
 use pando_operation::Operation;
@@ -65,6 +67,22 @@ arguments! {
     }
 }
 
+impl UpdateStatement<'_> {
+    /// The statement as it is told in the log and by the profiler.
+    fn append_to(&self, out: &mut DocBuilder) {
+        out.append("q", self.query);
+        out.append("u", self.update);
+        out.append_some("c", self.constants);
+        if let Some(filters) = &self.array_filters {
+            out.array("arrayFilters", |array| filters.iter().for_each(|filter| array.push(*filter)));
+        }
+        out.append_some("hint", self.hint);
+        out.append("multi", self.multi);
+        out.append("upsert", self.upsert);
+        out.append_some("collation", self.collation);
+    }
+}
+
 impl<'a> UpdateArguments<'a> {
     /// The statements, read in full before the first is run.
     pub(super) fn statements(&self) -> Result<Vec<UpdateStatement<'a>>> {
@@ -119,9 +137,14 @@ async fn run(invocation: &Invocation, reply: &mut DocBuilder) -> Result<()> {
     let mut result = BatchResult::default();
     for (index, update) in statements.iter().enumerate() {
         invocation.node.counters.operations.update.increment();
+        let watched = watch::Statement::begin(invocation, index);
         let request = arguments.request(invocation, &namespace, update);
         let outcome = one(data, &mut operation, request, retryable.as_ref(), index, &mut result).await;
         unlock(&operation);
+        let profiled = watched.end(invocation, &operation, outcome.as_ref().err(), |out| update.append_to(out));
+        if let Some(document) = profiled {
+            watch::write_profile(invocation, &invocation.database, document).await;
+        }
         match outcome {
             Ok(updated) => take(&mut result, index, updated),
             Err(error) => {

@@ -29,8 +29,13 @@ fn described(row: &CommandRow) -> pando_doc::Doc {
         if row.is_in_api_version_1 {
             versions.push("1");
         }
+        if row.is_in_api_version_2 {
+            versions.push("2");
+        }
     });
-    command.array("deprecatedApiVersions", |_| {});
+    command.array("deprecatedApiVersions", |versions| {
+        row.api_versions_deprecated.iter().for_each(|version| versions.push(*version));
+    });
     if row.secondary_ok == SecondaryOk::OptIn {
         command.append("secondaryOverrideOk", true);
     }

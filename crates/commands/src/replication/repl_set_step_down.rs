@@ -44,5 +44,9 @@ async fn run(invocation: &Invocation) -> Result<()> {
 
 fn is_write(invocation: &Invocation, other: &OperationContext) -> bool {
     let name = other.description().command_name;
-    invocation.node.table.find(name.as_bytes()).is_some_and(|entry| entry.row.class == Class::Write)
+    invocation
+        .node
+        .table
+        .find(name.as_bytes())
+        .is_some_and(|entry| matches!(entry.row.class, Class::Write | Class::Catalog))
 }

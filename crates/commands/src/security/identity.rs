@@ -126,7 +126,11 @@ pub async fn refresh(node: &Node, connection: &ConnectionState) {
 }
 
 fn may_come(user: &User, connection: &ConnectionState) -> bool {
-    user.may_come(connection.remote.ip(), connection.local.ip())
+    match (connection.remote.internet(), connection.local.internet()) {
+        (Some(client), Some(server)) => user.may_come(client.ip(), server.ip()),
+        // A socket in the file system has no address.
+        _ => !user.is_restricted(),
+    }
 }
 
 /// Takes the client for a user who has proved it. A connection belongs to one user.

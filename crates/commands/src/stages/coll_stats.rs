@@ -19,6 +19,12 @@ crate::arguments! {
 }
 
 crate::arguments! {
+    struct LatencyStats<'a> of "$collStats.latencyStats" {
+        histograms: bool = "histograms" or false,
+    }
+}
+
+crate::arguments! {
     struct StorageStats<'a> of "$collStats.storageStats" {
         scale: SafeInt = "scale" or SafeInt(1),
         verbose: Option<bool> = "verbose",
@@ -30,6 +36,8 @@ crate::arguments! {
 /// What is wanted.
 #[derive(Clone, Copy)]
 struct Wanted {
+    /// With or without the buckets.
+    latencies: Option<bool>,
     storage_scale: Option<i64>,
     count: bool,
 }
@@ -40,9 +48,12 @@ pub(super) fn parse(value: Value<'_>, namespace: &Namespace) -> Result<Make> {
     if namespace.is_collectionless_aggregate() {
         bail!(ErrorCode::InvalidNamespace, "$collStats must be run against a collection");
     }
-    for (wish, name) in [(arguments.latency_stats, "latencyStats"), (arguments.query_exec_stats, "queryExecStats")] {
-        ensure!(wish.is_none(), ErrorCode::NotImplemented, "{name} of $collStats is not there yet");
-    }
+    let wish = arguments.query_exec_stats;
+    ensure!(wish.is_none(), ErrorCode::NotImplemented, "queryExecStats of $collStats is not there yet");
+    let latencies = |wish: DocRef<'_>| {
+        let wish = LatencyStats::parse_fields(wish, &Place::of_command("$collStats.latencyStats"), false)?;
+        Ok::<bool, Error>(wish.histograms)
+    };
     let scale = |storage: DocRef<'_>| {
         let storage = StorageStats::parse_fields(storage, &Place::of_command("$collStats.storageStats"), false)?;
         let scale = i64::from(storage.scale.0);
@@ -53,8 +64,11 @@ pub(super) fn parse(value: Value<'_>, namespace: &Namespace) -> Result<Make> {
         );
         Ok::<i64, Error>(scale)
     };
-    let wanted =
-        Wanted { storage_scale: arguments.storage_stats.map(scale).transpose()?, count: arguments.count.is_some() };
+    let wanted = Wanted {
+        latencies: arguments.latency_stats.map(latencies).transpose()?,
+        storage_scale: arguments.storage_stats.map(scale).transpose()?,
+        count: arguments.count.is_some(),
+    };
     let namespace = namespace.clone();
     Ok(Arc::new(move |asked: &Asked, operation: &mut Operation| make(asked, operation, &namespace, wanted)))
 }
@@ -64,11 +78,21 @@ fn make(asked: &Asked, operation: &mut Operation, namespace: &Namespace, wanted:
     let mut view = catalog.establish(operation)?;
     let collection = view.collection(catalog, operation, namespace)?;
     let is_view = collection.is_none() && view.latest().view(namespace)?.is_some();
-    ensure!(!is_view, ErrorCode::CommandNotSupportedOnView, "Namespace {namespace} is a view, not a collection");
+    let is_about_data = wanted.storage_scale.is_some() || wanted.count;
+    ensure!(
+        !is_view || !is_about_data,
+        ErrorCode::CommandNotSupportedOnView,
+        "Namespace {namespace} is a view, not a collection"
+    );
     let mut document = DocBuilder::new();
     document.append("ns", namespace.as_str());
     document.append("host", &asked.node.options.host);
     document.append("localTime", Value::DateTime(asked.node.now_ms()));
+    if let Some(with_buckets) = wanted.latencies {
+        let latencies = document.begin_document("latencyStats");
+        asked.data()?.top.append_latencies(namespace, with_buckets, &mut document);
+        document.end(latencies);
+    }
     if let Some(scale) = wanted.storage_scale {
         let collection = found(collection.as_deref(), namespace, "storageStats")?;
         let stats = document.begin_document("storageStats");

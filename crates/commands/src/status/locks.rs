@@ -39,11 +39,12 @@ fn queued(count: u32) -> i32 {
 pub(super) fn taken(invocation: &Invocation, section: &mut DocBuilder) {
     let Some(data) = &invocation.node.data else { return };
     for (name, stats) in data.services.locks.stats().sections() {
-        section.document(name, |kind| append_section(stats, kind));
+        section.document(name, |kind| append_lock_section(stats, kind));
     }
 }
 
-fn append_section(stats: &SectionStats, kind: &mut DocBuilder) {
+/// One kind of lock, as `locks` has it here and in what is told of an operation.
+pub(crate) fn append_lock_section(stats: &SectionStats, kind: &mut DocBuilder) {
     for (name, count) in COUNTED {
         let modes =
             || Mode::ALL.iter().zip(stats).map(|(mode, stats)| (mode, count(stats))).filter(|(_, count)| *count > 0);

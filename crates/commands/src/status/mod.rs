@@ -9,6 +9,7 @@ mod storage;
 use crate::Invocation;
 use pando_doc::{DocBuilder, Value};
 
+pub(crate) use locks::append_lock_section;
 pub use metrics::{append_metrics, register_commands};
 pub use sections::sections;
 

@@ -5,6 +5,7 @@ use crate::Invocation;
 use crate::counters::OpCounters;
 use pando_base::Counter;
 use pando_doc::{DocBuilder, Value};
+use std::sync::atomic::Ordering;
 
 /// Fills a section in.
 type Fill = fn(&Invocation, &mut DocBuilder);
@@ -27,7 +28,7 @@ impl StatusSection for Plain {
 
 /// The sections of this crate. The server sorts all by name.
 pub fn sections() -> Vec<Box<dyn StatusSection>> {
-    let plain: [(&'static str, Fill); 15] = [
+    let plain: [(&'static str, Fill); 16] = [
         ("asserts", asserts),
         ("catalogStats", storage::catalog),
         ("extra_info", extra_info),
@@ -39,6 +40,7 @@ pub fn sections() -> Vec<Box<dyn StatusSection>> {
         ("opcountersRepl", replicated_operations),
         ("oplogTruncation", storage::oplog),
         ("pando", storage::own),
+        ("profiler", profiler),
         ("repl", replication),
         ("security", security),
         ("storageEngine", storage::storage_engine),
@@ -48,6 +50,13 @@ pub fn sections() -> Vec<Box<dyn StatusSection>> {
     let mut sections: Vec<_> = plain.into_iter().map(boxed).collect();
     sections.push(Box::new(latencies::Latencies));
     sections
+}
+
+/// What was written to `system.profile`.
+fn profiler(invocation: &Invocation, section: &mut DocBuilder) {
+    let Some(data) = &invocation.node.data else { return };
+    section.append("totalWrites", data.profiler.writes.load(Ordering::Relaxed));
+    section.append("activeWriters", data.profiler.active_writers.load(Ordering::Relaxed));
 }
 
 fn asserts(invocation: &Invocation, section: &mut DocBuilder) {

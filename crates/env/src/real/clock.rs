@@ -31,6 +31,12 @@ impl Clock for RealClock {
         self.started.elapsed().as_nanos() as u64
     }
 
+    fn thread_processor_ns(&self) -> u64 {
+        let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+        let seconds = u64::try_from(time.tv_sec).unwrap_or(0);
+        seconds.saturating_mul(1_000_000_000).saturating_add(u64::try_from(time.tv_nsec).unwrap_or(0))
+    }
+
     fn sleep(&self, duration: Duration) -> BoxedFuture<'static, ()> {
         Box::pin(async move { tokio::time::sleep(duration).await })
     }

@@ -17,6 +17,9 @@ impl RealMachine {
         let system = rustix::system::uname();
         let text = |part: &std::ffi::CStr| part.to_string_lossy().into_owned();
         let memory_bytes = memory_bytes().unwrap_or(0);
+        let processors = std::thread::available_parallelism().map_or(1, |count| count.get() as u32);
+        let listed = Processors::parse(&read("/proc/cpuinfo").unwrap_or_default());
+        let page_bytes = rustix::param::page_size() as u64;
         let facts = MachineFacts {
             hostname: text(system.nodename()),
             process_id: std::process::id(),
@@ -26,8 +29,16 @@ impl RealMachine {
             architecture: text(system.machine()),
             memory_bytes,
             memory_limit_bytes: memory_limit_bytes().unwrap_or(memory_bytes).min(memory_bytes),
-            processors: std::thread::available_parallelism().map_or(1, |count| count.get() as u32),
-            page_bytes: rustix::param::page_size() as u64,
+            processors,
+            cores: if listed.cores == 0 { processors } else { listed.cores },
+            sockets: listed.sockets.max(1),
+            memory_nodes: memory_nodes(),
+            processor_name: listed.name,
+            processor_mhz: listed.mhz,
+            processor_features: listed.features,
+            kernel_text: read("/proc/version").unwrap_or_default().trim().to_owned(),
+            page_bytes,
+            pages: memory_bytes.checked_div(page_bytes).unwrap_or(0),
             open_files_max: getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX),
         };
         RealMachine { facts }
@@ -48,6 +59,51 @@ impl Machine for RealMachine {
     fn usage(&self) -> ProcessUsage {
         read("/proc/self/stat").and_then(|stat| parse_usage(&stat, self.facts.page_bytes)).unwrap_or_default()
     }
+}
+
+/// What the list of processors says; the first of them stands for all.
+#[derive(Debug, Default, PartialEq)]
+struct Processors {
+    cores: u32,
+    sockets: u32,
+    name: String,
+    mhz: String,
+    features: String,
+}
+
+impl Processors {
+    fn parse(list: &str) -> Processors {
+        let values = |name: &'static str| {
+            list.lines().filter_map(move |line| {
+                let (found, value) = line.split_once(':')?;
+                (found.trim() == name).then(|| value.trim().to_owned())
+            })
+        };
+        let first = |name| values(name).next().unwrap_or_default();
+        let sockets: Vec<String> = values("physical id").collect();
+        let mut places: Vec<(String, String)> = sockets.iter().cloned().zip(values("core id")).collect();
+        places.sort_unstable();
+        places.dedup();
+        let mut sockets = sockets;
+        sockets.sort_unstable();
+        sockets.dedup();
+        Processors {
+            cores: places.len() as u32,
+            sockets: sockets.len() as u32,
+            name: first("model name"),
+            mhz: first("cpu MHz"),
+            features: first("flags"),
+        }
+    }
+}
+
+fn memory_nodes() -> u32 {
+    let nodes = std::fs::read_dir("/sys/devices/system/node").into_iter().flatten().flatten();
+    let is_node = |name: &std::ffi::OsStr| {
+        let number = name.to_str().and_then(|name| name.strip_prefix("node"));
+        number.is_some_and(|number| number.parse::<u32>().is_ok())
+    };
+    (nodes.filter(|entry| is_node(&entry.file_name())).count() as u32).max(1)
 }
 
 /// The fields after the process's name, which stands in parentheses and may contain anything.
@@ -97,6 +153,15 @@ mod tests {
         assert_eq!(machine.facts().process_id, std::process::id());
         assert!(machine.facts().processors >= 1 && !machine.facts().hostname.is_empty());
         assert!(machine.usage().resident_bytes > 0 && machine.usage().threads >= 1);
+    }
+
+    #[test]
+    fn cores_and_chips_are_counted_once() {
+        let list = "physical id : 0\ncore id : 0\nmodel name : Fast\ncpu MHz : 3.0\nflags : a b\n\n\
+                    physical id : 0\ncore id : 0\nmodel name : Fast\n\nphysical id : 1\ncore id : 0\n";
+        let (name, mhz, features) = ("Fast".to_owned(), "3.0".to_owned(), "a b".to_owned());
+        assert_eq!(Processors::parse(list), Processors { cores: 2, sockets: 2, name, mhz, features });
+        assert_eq!(Processors::parse("nothing known"), Processors::default());
     }
 
     #[test]

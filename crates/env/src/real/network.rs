@@ -1,11 +1,14 @@
-//! TCP sockets.
+//! Sockets of this machine: TCP, and those in the file system.
 
-use crate::{BoxedFuture, Connection, Listener, Network};
+use crate::{Address, BoxedFuture, Connection, Listener, Network};
+use std::fs::{self, Permissions};
 use std::io;
-use std::net::SocketAddr;
-use tokio::net::{TcpListener, TcpStream};
+use std::os::unix::fs::{FileTypeExt, PermissionsExt};
+use std::os::unix::net::UnixDatagram;
+use std::path::{Path, PathBuf};
+use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
 
-/// TCP of this machine.
+/// The network of this machine.
 pub struct RealNetwork;
 
 impl Network for RealNetwork {
@@ -17,9 +20,26 @@ impl Network for RealNetwork {
         })
     }
 
+    fn listen_at_path(&self, path: &Path, permissions: u32) -> BoxedFuture<'static, io::Result<Box<dyn Listener>>> {
+        let path = path.to_owned();
+        Box::pin(async move { Ok(Box::new(PathListener::bind(path, permissions)?) as Box<dyn Listener>) })
+    }
+
     fn connect(&self, address: &str) -> BoxedFuture<'static, io::Result<Box<dyn Connection>>> {
         let address = address.to_owned();
-        Box::pin(async move { without_delay(TcpStream::connect(address).await?) })
+        Box::pin(async move {
+            match address.starts_with('/') {
+                true => Ok(Box::new(UnixStream::connect(address).await?) as Box<dyn Connection>),
+                false => without_delay(TcpStream::connect(address).await?),
+            }
+        })
+    }
+
+    fn send_datagram(&self, path: &Path, bytes: &[u8]) -> io::Result<()> {
+        let socket = UnixDatagram::unbound()?;
+        // A log that does not take lines must not keep the server waiting.
+        socket.set_nonblocking(true)?;
+        socket.send_to(bytes, path).map(|_| ())
     }
 }
 
@@ -35,8 +55,8 @@ impl Listener for RealListener {
         })
     }
 
-    fn local_address(&self) -> io::Result<SocketAddr> {
-        self.listener.local_addr()
+    fn local_address(&self) -> io::Result<Address> {
+        self.listener.local_addr().map(Address::Internet)
     }
 }
 
@@ -47,11 +67,59 @@ fn without_delay(stream: TcpStream) -> io::Result<Box<dyn Connection>> {
 }
 
 impl Connection for TcpStream {
-    fn peer_address(&self) -> io::Result<SocketAddr> {
-        self.peer_addr()
+    fn peer_address(&self) -> io::Result<Address> {
+        self.peer_addr().map(Address::Internet)
     }
 
-    fn local_address(&self) -> io::Result<SocketAddr> {
-        self.local_addr()
+    fn local_address(&self) -> io::Result<Address> {
+        self.local_addr().map(Address::Internet)
+    }
+}
+
+/// A socket in the file system. Its file goes with it.
+struct PathListener {
+    listener: UnixListener,
+    path: PathBuf,
+}
+
+impl PathListener {
+    fn bind(path: PathBuf, permissions: u32) -> io::Result<PathListener> {
+        // Only a socket gives way: whatever else has the name is somebody's file.
+        if fs::symlink_metadata(&path).is_ok_and(|found| found.file_type().is_socket()) {
+            fs::remove_file(&path)?;
+        }
+        let listener = PathListener { listener: UnixListener::bind(&path)?, path };
+        fs::set_permissions(&listener.path, Permissions::from_mode(permissions))?;
+        Ok(listener)
+    }
+}
+
+impl Drop for PathListener {
+    fn drop(&mut self) {
+        // The server is ending; there is nobody to tell, and the next start removes it.
+        let _ = fs::remove_file(&self.path);
+    }
+}
+
+impl Listener for PathListener {
+    fn accept(&mut self) -> BoxedFuture<'_, io::Result<Box<dyn Connection>>> {
+        Box::pin(async move {
+            let (stream, _) = self.listener.accept().await?;
+            Ok(Box::new(stream) as Box<dyn Connection>)
+        })
+    }
+
+    fn local_address(&self) -> io::Result<Address> {
+        Ok(Address::Unix(Some(self.path.as_path().into())))
+    }
+}
+
+impl Connection for UnixStream {
+    fn peer_address(&self) -> io::Result<Address> {
+        Ok(Address::Unix(self.peer_addr()?.as_pathname().map(Into::into)))
+    }
+
+    fn local_address(&self) -> io::Result<Address> {
+        Ok(Address::Unix(self.local_addr()?.as_pathname().map(Into::into)))
     }
 }

@@ -20,7 +20,15 @@ impl SimulatedMachine {
             memory_bytes: 1 << 30,
             memory_limit_bytes: 1 << 30,
             processors: 1,
+            cores: 1,
+            sockets: 1,
+            memory_nodes: 1,
+            processor_name: "simulated".into(),
+            processor_mhz: "1000.000".into(),
+            processor_features: String::new(),
+            kernel_text: "simulated".into(),
             page_bytes: 4096,
+            pages: (1 << 30) / 4096,
             open_files_max: 65_536,
         };
         SimulatedMachine { facts }

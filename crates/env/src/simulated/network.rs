@@ -1,13 +1,14 @@
 //! Loopback connections inside one process, which can be cut.
 //!
 //! Host names are resolved to addresses of their own (10.0.0.1 and up, in the order in which they are first heard), except
-//! `localhost`. Nothing is delayed, lost or reordered.
+//! `localhost`. Nothing is delayed, lost or reordered. There are no sockets in the file system.
 
-use crate::{BoxedFuture, Connection, Listener, Network};
+use crate::{Address, BoxedFuture, Connection, Listener, Network};
 use parking_lot::Mutex;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::path::Path;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
@@ -93,8 +94,16 @@ impl Network for SimulatedNetwork {
         Box::pin(std::future::ready(self.listen_now(address)))
     }
 
+    fn listen_at_path(&self, _: &Path, _: u32) -> BoxedFuture<'static, io::Result<Box<dyn Listener>>> {
+        Box::pin(std::future::ready(Err(io::ErrorKind::Unsupported.into())))
+    }
+
     fn connect(&self, address: &str) -> BoxedFuture<'static, io::Result<Box<dyn Connection>>> {
         Box::pin(std::future::ready(self.connect_now(address)))
+    }
+
+    fn send_datagram(&self, _: &Path, _: &[u8]) -> io::Result<()> {
+        Err(io::ErrorKind::Unsupported.into())
     }
 }
 
@@ -143,8 +152,8 @@ impl Listener for SimulatedListener {
         })
     }
 
-    fn local_address(&self) -> io::Result<SocketAddr> {
-        Ok(self.local)
+    fn local_address(&self) -> io::Result<Address> {
+        Ok(Address::Internet(self.local))
     }
 }
 
@@ -191,12 +200,12 @@ struct SimulatedConnection {
 }
 
 impl Connection for SimulatedConnection {
-    fn peer_address(&self) -> io::Result<SocketAddr> {
-        Ok(self.peer)
+    fn peer_address(&self) -> io::Result<Address> {
+        Ok(Address::Internet(self.peer))
     }
 
-    fn local_address(&self) -> io::Result<SocketAddr> {
-        Ok(self.local)
+    fn local_address(&self) -> io::Result<Address> {
+        Ok(Address::Internet(self.local))
     }
 }
 

@@ -231,12 +231,18 @@ impl Tickets {
     }
 
     fn set_fixed(&self, pool: &TicketPool, name: &str, total: i32) -> Result<()> {
+        self.check_not_probing(name)?;
+        pool.resize(fixed_size(total)?);
+        Ok(())
+    }
+
+    /// Refuses to set a number by hand that is found by probing.
+    fn check_not_probing(&self, name: &str) -> Result<()> {
         if self.adjuster.is_some() {
             let reason =
                 format!("Cannot modify concurrent {name} transactions limit when it is being dynamically adjusted");
             return Err(Error::new(ErrorCode::IllegalOperation, reason));
         }
-        pool.resize(fixed_size(total)?);
         Ok(())
     }
 }

@@ -1,8 +1,7 @@
 //! The server parameters of admission, and how they reach the tickets.
 //!
 //! What is set at run time takes effect at once. Setting the number of tickets by hand at start switches the probing off; at
-//! run time it is refused while the probing is on ([`Tickets::set_concurrent_read_transactions`] says so; a parameter's
-//! own validator cannot know).
+//! run time it is refused while the probing is on.
 
 use super::{Algorithm, ProbingParameters, TicketParameters, Tickets};
 use pando_base::{AnyParameter, Kind, Parameter, ParameterSet, ParameterValue, Result, Settable};
@@ -30,6 +29,7 @@ pub static CONCURRENT_READ_TRANSACTIONS: Parameter<i32> = Parameter::new(
     0,
     "Operations that may read at once, if the number is fixed; 0 for the default.",
 )
+.aliases(&["wiredTigerConcurrentReadTransactions"])
 .validator(|total| super::fixed_size(*total).map(drop));
 
 /// Write tickets, if their number is fixed.
@@ -38,6 +38,7 @@ pub static CONCURRENT_WRITE_TRANSACTIONS: Parameter<i32> = Parameter::new(
     0,
     "Operations that may write at once, if the number is fixed; 0 for the default.",
 )
+.aliases(&["wiredTigerConcurrentWriteTransactions"])
 .validator(|total| super::fixed_size(*total).map(drop));
 
 static LOW_PRIORITY_BYPASS_THRESHOLD: Parameter<i32> = Parameter::new(
@@ -129,6 +130,8 @@ impl Tickets {
         self.heed(set, &CONCURRENT_WRITE_TRANSACTIONS, |tickets, value| {
             tickets.set_concurrent_write_transactions(integer(value))
         });
+        self.refuse_while_probing(set, &CONCURRENT_READ_TRANSACTIONS, "read");
+        self.refuse_while_probing(set, &CONCURRENT_WRITE_TRANSACTIONS, "write");
         self.heed(set, &LOW_PRIORITY_BYPASS_THRESHOLD, |tickets, value| {
             tickets.set_low_priority_bypass_threshold(not_negative(integer(value)));
             Ok(())
@@ -139,6 +142,16 @@ impl Tickets {
         self.heed_probing(set, &MOVING_AVERAGE_WEIGHT, |probing, value| {
             probing.concurrency_moving_average_weight = value;
         });
+    }
+
+    fn refuse_while_probing(
+        self: &Arc<Self>,
+        set: &ParameterSet,
+        parameter: &'static Parameter<i32>,
+        name: &'static str,
+    ) {
+        let tickets: Weak<Tickets> = Arc::downgrade(self);
+        set.guard(parameter, move || tickets.upgrade().map_or(Ok(()), |tickets| tickets.check_not_probing(name)));
     }
 
     fn heed<K: Kind + ?Sized>(

@@ -54,9 +54,19 @@ pub const CHOICES: &[Choice] = &[
     choice("ipv6", "net.ipv6", Kind::Switch, "Listen on IPv6 as well"),
     choice("maxConns", "net.maxIncomingConnections", Kind::Whole, "How many connections there may be at once"),
     choice("listenBacklog", "net.listenBacklog", Kind::Whole, ""),
-    choice("filePermissions", "net.unixDomainSocket.filePermissions", Kind::Whole, ""),
-    choice("unixSocketPrefix", "net.unixDomainSocket.pathPrefix", Kind::Text, ""),
-    choice("nounixsocket", "net.unixDomainSocket.disabled", Kind::Switch, ""),
+    choice(
+        "filePermissions",
+        "net.unixDomainSocket.filePermissions",
+        Kind::Whole,
+        "Permissions of the Unix domain socket (0700)",
+    ),
+    choice(
+        "unixSocketPrefix",
+        "net.unixDomainSocket.pathPrefix",
+        Kind::Text,
+        "Directory of the Unix domain socket (/tmp)",
+    ),
+    choice("nounixsocket", "net.unixDomainSocket.disabled", Kind::Switch, "Listen on no Unix domain socket"),
     choice("", "net.unixDomainSocket.enabled", Kind::Switch, ""),
     choice("", "net.wireObjectCheck", Kind::Switch, ""),
     choice("", "net.httpInterface", Kind::Switch, ""),
@@ -123,7 +133,8 @@ pub const CHOICES: &[Choice] = &[
     choice("logpath", "systemLog.path", Kind::Text, "Log to this file"),
     choice("logappend", "systemLog.logAppend", Kind::Switch, "Continue the log file that is there"),
     choice("logRotate", "systemLog.logRotate", Kind::Text, "What rotation does: rename or reopen"),
-    choice("syslog", "systemLog.syslog", Kind::Switch, ""),
+    choice("syslog", "systemLog.syslog", Kind::Switch, "Log to the system's log"),
+    choice("syslogFacility", "systemLog.syslogFacility", Kind::Text, "Facility of the system's log (user)"),
     choice("", "systemLog.destination", Kind::Text, ""),
     choice("timeStampFormat", "systemLog.timeStampFormat", Kind::Text, ""),
     choice("", "systemLog.traceAllExceptions", Kind::Switch, ""),
@@ -137,25 +148,95 @@ pub const CHOICES: &[Choice] = &[
     choice("clusterAuthMode", "security.clusterAuthMode", Kind::Text, ""),
     choice("noscripting", "security.noscripting", Kind::Switch, ""),
     choice("", "security.javascriptEnabled", Kind::Switch, ""),
-    choice("redactClientLogData", "security.redactClientLogData", Kind::Switch, ""),
+    choice(
+        "redactClientLogData",
+        "security.redactClientLogData",
+        Kind::Switch,
+        "Log no values of clients' documents and requests",
+    ),
     choice(
         "slowms",
         "operationProfiling.slowOpThresholdMs",
         Kind::Whole,
         "From how many milliseconds an operation is slow",
     ),
-    choice("slowOpSampleRate", "operationProfiling.slowOpSampleRate", Kind::Decimal, ""),
-    choice("profile", "operationProfiling.profile", Kind::Whole, ""),
+    choice(
+        "slowOpSampleRate",
+        "operationProfiling.slowOpSampleRate",
+        Kind::Decimal,
+        "Which part of the slow operations is logged (1.0)",
+    ),
+    choice("profile", "operationProfiling.profile", Kind::Whole, "0: no profiling, 1: of slow operations, 2: of all"),
     choice("", "operationProfiling.mode", Kind::Text, ""),
+    choice("", "operationProfiling.filter", Kind::Text, ""),
     choice("setParameter", "setParameter", Kind::Pairs, "Set a parameter: name=value"),
     choice("repair", "storage.repair", Kind::Switch, ""),
     choice("upgrade", "storage.upgrade", Kind::Switch, ""),
 ];
 
+/// How much a part of the server says; only files have these.
+const fn component(name: &'static str) -> Choice {
+    choice("", name, Kind::Whole, "")
+}
+
+/// The parts of the server whose lines in the log can be more or fewer.
+pub const COMPONENTS: &[Choice] = &[
+    component("systemLog.component.accessControl.verbosity"),
+    component("systemLog.component.assert.verbosity"),
+    component("systemLog.component.command.verbosity"),
+    component("systemLog.component.control.verbosity"),
+    component("systemLog.component.executor.verbosity"),
+    component("systemLog.component.geo.verbosity"),
+    component("systemLog.component.globalIndex.verbosity"),
+    component("systemLog.component.index.verbosity"),
+    component("systemLog.component.network.verbosity"),
+    component("systemLog.component.processHealth.verbosity"),
+    component("systemLog.component.query.verbosity"),
+    component("systemLog.component.queryStats.verbosity"),
+    component("systemLog.component.replication.verbosity"),
+    component("systemLog.component.replication.election.verbosity"),
+    component("systemLog.component.replication.heartbeats.verbosity"),
+    component("systemLog.component.replication.initialSync.verbosity"),
+    component("systemLog.component.replication.rollback.verbosity"),
+    component("systemLog.component.sharding.verbosity"),
+    component("systemLog.component.sharding.rangeDeleter.verbosity"),
+    component("systemLog.component.sharding.shardingCatalogRefresh.verbosity"),
+    component("systemLog.component.sharding.migration.verbosity"),
+    component("systemLog.component.sharding.reshard.verbosity"),
+    component("systemLog.component.sharding.migrationPerf.verbosity"),
+    component("systemLog.component.storage.verbosity"),
+    component("systemLog.component.storage.recovery.verbosity"),
+    component("systemLog.component.storage.journal.verbosity"),
+    component("systemLog.component.storage.wt.verbosity"),
+    component("systemLog.component.storage.wt.wtBackup.verbosity"),
+    component("systemLog.component.storage.wt.wtCheckpoint.verbosity"),
+    component("systemLog.component.storage.wt.wtCompact.verbosity"),
+    component("systemLog.component.storage.wt.wtEviction.verbosity"),
+    component("systemLog.component.storage.wt.wtHS.verbosity"),
+    component("systemLog.component.storage.wt.wtRecovery.verbosity"),
+    component("systemLog.component.storage.wt.wtRTS.verbosity"),
+    component("systemLog.component.storage.wt.wtSalvage.verbosity"),
+    component("systemLog.component.storage.wt.wtTiered.verbosity"),
+    component("systemLog.component.storage.wt.wtTimestamp.verbosity"),
+    component("systemLog.component.storage.wt.wtTransaction.verbosity"),
+    component("systemLog.component.storage.wt.wtVerify.verbosity"),
+    component("systemLog.component.storage.wt.wtWriteLog.verbosity"),
+    component("systemLog.component.write.verbosity"),
+    component("systemLog.component.ftdc.verbosity"),
+    component("systemLog.component.network.asio.verbosity"),
+    component("systemLog.component.network.bridge.verbosity"),
+    component("systemLog.component.tracking.verbosity"),
+    component("systemLog.component.transaction.verbosity"),
+    component("systemLog.component.tenantMigration.verbosity"),
+    component("systemLog.component.network.connectionPool.verbosity"),
+    component("systemLog.component.test.verbosity"),
+    component("systemLog.component.resourceConsumption.verbosity"),
+];
+
 /// The option with this name in a file.
 pub fn by_name(name: &str) -> Option<&'static Choice> {
     let name = OTHER_NAMES.iter().find(|(other, _)| *other == name).map_or(name, |(_, same)| same);
-    CHOICES.iter().find(|choice| choice.name == name)
+    CHOICES.iter().chain(COMPONENTS).find(|choice| choice.name == name)
 }
 
 #[cfg(test)]

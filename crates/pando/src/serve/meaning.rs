@@ -3,10 +3,12 @@
 use super::ProgramName;
 use super::settings::Settings;
 use crate::error::{PandoError, Result};
+use pando_doc::{Doc, doc_from_json};
 use pando_engine::{EngineOptions, Mode};
 use pando_net::NetOptions;
-use pando_server::{ReplicationMode, SecurityOptions, ServerOptions};
+use pando_server::{ReplicationMode, SecurityOptions, ServerOptions, syslog_facility};
 use pando_wire::Compressors;
+use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -40,20 +42,27 @@ pub struct Plan {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LogPlan {
     Output,
+    System { facility: u8 },
     File { path: PathBuf, append: bool, renames: bool },
 }
 
 /// The meaning of the settings.
 pub fn plan(name: ProgramName, settings: &Settings, words: &[OsString]) -> Result<Plan> {
     refuse_what_is_not_done(name, settings)?;
+    let settings = &settings.clone().in_one_form();
     let replication = replication(name, settings)?;
     let addresses = addresses(settings)?;
     let mode = if replication == ReplicationMode::StandAlone { Mode::StandAlone } else { Mode::ReplicaSet };
     let compressors = settings.text("net.compression.compressors").map(Compressors::from_setting).transpose();
     let is_read_only = settings.is_on("storage.queryableBackupMode");
+    let data_directory = PathBuf::from(settings.text("storage.dbPath").unwrap_or(default_directory(name)));
     let server = ServerOptions {
+        data_directory: Some(data_directory.clone()),
         net: NetOptions {
             addresses,
+            socket_directory: socket_directory(settings),
+            socket_paths: socket_paths(settings),
+            socket_permissions: socket_permissions(settings)?,
             connections_max: connections_max(settings)?,
             compressors: compressors.map_err(|error| argument(error.reason()))?.unwrap_or_default(),
         },
@@ -63,15 +72,16 @@ pub fn plan(name: ProgramName, settings: &Settings, words: &[OsString]) -> Resul
         parsed: settings.parsed(),
         process_name: if name == ProgramName::Mongos { "mongos" } else { "mongod" }.to_owned(),
         security: SecurityOptions { is_enabled: has_authentication(settings)?, key_file: None },
+        profile_level: profile_level(settings)?,
+        profile_filter: profile_filter(settings)?,
         is_read_only,
         runs_tasks: true,
     };
-    let data_directory = settings.text("storage.dbPath").unwrap_or(default_directory(name));
     Ok(Plan {
         server,
         engine: engine(settings, mode, is_read_only)?,
         memory_bytes: memory_bytes(settings)?,
-        data_directory: data_directory.into(),
+        data_directory,
         key_file: settings.text("security.keyFile").map(PathBuf::from),
         log: log(settings)?,
         runs_in_background: settings.is_on("processManagement.fork"),
@@ -95,9 +105,6 @@ fn refuse_what_is_not_done(name: ProgramName, settings: &Settings) -> Result<()>
     }
     if let Some(mode) = settings.text("security.clusterAuthMode").filter(|mode| *mode != "keyFile") {
         return Err(argument(format!("members authenticate with a key only; clusterAuthMode {mode} is not there yet")));
-    }
-    if settings.is_on("systemLog.syslog") || settings.text("systemLog.destination") == Some("syslog") {
-        return Err(argument("logging to syslog is not there yet"));
     }
     if settings.is_on("sharding.configsvr")
         || settings.is_on("sharding.shardsvr")
@@ -152,10 +159,8 @@ fn addresses(settings: &Settings) -> Result<Vec<String>> {
         None => vec!["127.0.0.1"],
         Some(list) => list.split(',').map(str::trim).filter(|host| !host.is_empty()).collect(),
     };
-    if hosts.iter().any(|host| host.starts_with('/')) {
-        return Err(argument("listening on Unix domain sockets is not there yet"));
-    }
-    let mut addresses: Vec<String> = hosts.into_iter().map(|host| address(host, port, is_six_wanted)).collect();
+    let hosts = hosts.into_iter().filter(|host| !is_path(host));
+    let mut addresses: Vec<String> = hosts.map(|host| address(host, port, is_six_wanted)).collect();
     addresses.dedup();
     Ok(addresses)
 }
@@ -171,6 +176,46 @@ fn address(host: &str, port: u16, is_six_wanted: bool) -> String {
     }
 }
 
+/// Among the addresses may be sockets in the file system.
+fn is_path(host: &str) -> bool {
+    host.starts_with('/')
+}
+
+fn socket_paths(settings: &Settings) -> Vec<PathBuf> {
+    let hosts = settings.text("net.bindIp").unwrap_or_default().split(',').map(str::trim);
+    hosts.filter(|host| is_path(host)).map(PathBuf::from).collect()
+}
+
+fn socket_directory(settings: &Settings) -> Option<PathBuf> {
+    let is_off = settings.is_on("net.unixDomainSocket.disabled")
+        || settings.switch("net.unixDomainSocket.enabled") == Some(false);
+    let directory = settings.text("net.unixDomainSocket.pathPrefix").unwrap_or("/tmp");
+    (!is_off).then(|| PathBuf::from(directory))
+}
+
+/// The digits are those of an octal number, however many zeros are in front of them.
+fn socket_permissions(settings: &Settings) -> Result<u32> {
+    let Some(digits) = settings.whole("net.unixDomainSocket.filePermissions") else {
+        return Ok(NetOptions::default().socket_permissions);
+    };
+    let permissions = u32::from_str_radix(&digits.to_string(), 8).ok().filter(|number| (1..=0o777).contains(number));
+    permissions.ok_or_else(|| argument("filePermissions has to be an octal number from 1 to 777"))
+}
+
+fn profile_level(settings: &Settings) -> Result<i32> {
+    match settings.text("operationProfiling.mode") {
+        None | Some("off") if settings.whole("operationProfiling.profile").is_none() => Ok(0),
+        Some("slowOp") => Ok(1),
+        Some("all") => Ok(2),
+        _ => Err(argument("Bad value for the profiler: 0 or off, 1 or slowOp, 2 or all")),
+    }
+}
+
+fn profile_filter(settings: &Settings) -> Result<Option<Doc>> {
+    let filter = settings.text("operationProfiling.filter").map(doc_from_json).transpose();
+    filter.map_err(|error| argument(format!("Failed to parse option operationProfiling.filter: {}", error.reason())))
+}
+
 fn connections_max(settings: &Settings) -> Result<u64> {
     let Some(number) = settings.whole("net.maxIncomingConnections") else {
         return Ok(NetOptions::default().connections_max);
@@ -183,10 +228,45 @@ fn parameters(settings: &Settings) -> Result<Vec<(String, String)>> {
     if let Some(level) = settings.whole("systemLog.verbosity") {
         parameters.push(("logLevel".to_owned(), level.clamp(0, 5).to_string()));
     }
+    let components = component_verbosity(settings);
+    if !components.is_empty() {
+        parameters.push(("logComponentVerbosity".to_owned(), components));
+    }
+    if settings.is_on("security.redactClientLogData") {
+        parameters.push(("redactClientLogData".to_owned(), "true".to_owned()));
+    }
+    if let Some(rate) = settings.decimal("operationProfiling.slowOpSampleRate") {
+        parameters.push(("slowOpSampleRate".to_owned(), rate.to_string()));
+    }
     if let Some(slow_ms) = settings.whole("operationProfiling.slowOpThresholdMs") {
         parameters.push(("slowms".to_owned(), slow_ms.to_string()));
     }
     Ok(parameters)
+}
+
+/// The parts of the server that are to say more or less, as the parameter takes them; empty if there are none.
+fn component_verbosity(settings: &Settings) -> String {
+    let mut tree = Level::default();
+    for (name, level) in settings.component_verbosities() {
+        let below = name.split('.').fold(&mut tree, |place, part| place.below.entry(part).or_default());
+        below.own = Some(level.clamp(-1, 5));
+    }
+    if tree.below.is_empty() { String::new() } else { tree.to_json() }
+}
+
+/// A part of the server with those below it.
+#[derive(Default)]
+struct Level<'a> {
+    own: Option<i64>,
+    below: BTreeMap<&'a str, Level<'a>>,
+}
+
+impl Level<'_> {
+    fn to_json(&self) -> String {
+        let own = self.own.map(|level| format!("\"verbosity\": {level}"));
+        let below = self.below.iter().map(|(name, level)| format!("\"{name}\": {}", level.to_json()));
+        format!("{{{}}}", own.into_iter().chain(below).collect::<Vec<_>>().join(", "))
+    }
 }
 
 fn engine(settings: &Settings, mode: Mode, read_only: bool) -> Result<EngineOptions> {
@@ -222,6 +302,9 @@ fn log(settings: &Settings) -> Result<LogPlan> {
         Some(_) => return Err(argument("unknown value for logRotate")),
     };
     let append = settings.is_on("systemLog.logAppend");
+    if settings.is_on("systemLog.syslog") || settings.text("systemLog.destination") == Some("syslog") {
+        return system_log(settings);
+    }
     match settings.text("systemLog.path") {
         Some(_) if !renames && !append => Err(argument("logAppend must equal true if logRotate is set to reopen")),
         Some(path) => Ok(LogPlan::File { path: path.into(), append, renames }),
@@ -230,6 +313,15 @@ fn log(settings: &Settings) -> Result<LogPlan> {
         }
         None => Ok(LogPlan::Output),
     }
+}
+
+fn system_log(settings: &Settings) -> Result<LogPlan> {
+    if settings.text("systemLog.path").is_some() {
+        return Err(argument("Cant use both a logpath and syslog "));
+    }
+    let name = settings.text("systemLog.syslogFacility").unwrap_or("user");
+    let facility = syslog_facility(name).ok_or_else(|| argument(format!("ERROR: syslogFacility must be set to a string representing one of the possible syslog facilities, not {name}")))?;
+    Ok(LogPlan::System { facility })
 }
 
 fn default_directory(name: ProgramName) -> &'static str {
@@ -304,6 +396,36 @@ mod tests {
     }
 
     #[test]
+    fn u12_sockets_in_the_file_system_are_there_unless_switched_off() {
+        let plan = planned("mongod --port 5 --bind_ip localhost,/run/x.sock --filePermissions 0770").unwrap();
+        let net = plan.server.net;
+        assert_eq!((net.addresses, net.socket_directory), (vec!["127.0.0.1:5".to_owned()], Some("/tmp".into())));
+        assert_eq!((net.socket_paths, net.socket_permissions), (vec!["/run/x.sock".into()], 0o770));
+        let plan = planned("mongod --nounixsocket").unwrap();
+        assert_eq!((plan.server.net.socket_directory, plan.server.net.socket_permissions), (None, 0o700));
+        let plan = planned("mongod --unixSocketPrefix /run").unwrap();
+        assert_eq!(plan.server.net.socket_directory, Some("/run".into()));
+    }
+
+    #[test]
+    fn u12_the_log_and_the_profiler_are_set_at_start() {
+        let plan = planned("mongod --syslog --syslogFacility local3 --profile 2 --slowOpSampleRate 0.5").unwrap();
+        assert_eq!((plan.log, plan.server.profile_level), (LogPlan::System { facility: 19 }, 2));
+        let profiling = plan.server.parsed.get("operationProfiling").unwrap().as_document().unwrap();
+        assert_eq!(profiling.get("mode").unwrap().as_str(), Some("all"));
+        assert!(plan.server.parameters.contains(&("slowOpSampleRate".to_owned(), "0.5".to_owned())));
+        let mut settings = Settings::default();
+        for name in ["query", "replication.election"] {
+            let choice = crate::serve::catalog::by_name(&format!("systemLog.component.{name}.verbosity")).unwrap();
+            settings.set(choice, "2").unwrap();
+        }
+        assert_eq!(
+            component_verbosity(&settings),
+            "{\"query\": {\"verbosity\": 2}, \"replication\": {\"election\": {\"verbosity\": 2}}}"
+        );
+    }
+
+    #[test]
     fn u12_what_is_not_done_is_refused() {
         for line in [
             "mongod --port 70000",
@@ -319,6 +441,10 @@ mod tests {
             "mongod --journalCommitInterval 0",
             "mongod --maxConns 1",
             "mongod --shardsvr",
+            "mongod --profile 3",
+            "mongod --filePermissions 8",
+            "mongod --syslog --logpath /x",
+            "mongod --syslog --syslogFacility nonsense",
         ] {
             assert!(planned(line).is_err(), "{line}");
         }

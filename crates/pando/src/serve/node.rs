@@ -9,7 +9,7 @@ use pando_engine::{EngineOptions, Mode};
 use pando_env::real::{RealMachine, RealSignals};
 use pando_env::{Env, Machine, OpenMode};
 use pando_security::KeyFile;
-use pando_server::{FileSink, LogTarget, ProcessControl, Server, StreamSink};
+use pando_server::{FileSink, LogTarget, ProcessControl, Server, StreamSink, SyslogSink};
 use pando_storage::{Engine, StorageError};
 use std::path::Path;
 use std::process::ExitCode;
@@ -95,6 +95,11 @@ fn log_target(env: &Env, plan: &Plan) -> Result<Arc<dyn LogTarget>> {
         // A person who just starts it wants to see three lines, and what goes wrong.
         LogPlan::Output if plan.is_friendly => Arc::new(StreamSink::standard_output().quiet()),
         LogPlan::Output => Arc::new(StreamSink::standard_output()),
+        LogPlan::System { facility } => {
+            let port = plan.server.net.addresses.first().and_then(|address| address.rsplit_once(':'));
+            let program = format!("{}.{}", plan.server.process_name, port.map_or("27017", |(_, port)| port));
+            Arc::new(SyslogSink::new(env, *facility, &program, std::process::id()))
+        }
         LogPlan::File { path, append, renames } => {
             let file = FileSink::open(env, path, *append, *renames);
             Arc::new(file.map_err(|error| PandoError::Directory(path.clone(), error))?)

@@ -1,6 +1,6 @@
 //! Settings by dotted name, from wherever they came.
 
-use super::catalog::{Choice, Kind, by_name};
+use super::catalog::{COMPONENTS, Choice, Kind, by_name};
 use pando_doc::{Doc, DocBuilder, Value};
 use std::collections::BTreeMap;
 
@@ -59,6 +59,30 @@ impl Settings {
         self
     }
 
+    /// Gives options that are written in several ways one form: the profiler's number becomes its mode.
+    #[must_use]
+    pub fn in_one_form(mut self) -> Settings {
+        if let Some(Setting::Whole(level)) = self.values.get("operationProfiling.profile") {
+            let mode = match level {
+                0 => "off",
+                1 => "slowOp",
+                2 => "all",
+                _ => return self,
+            };
+            self.values.remove("operationProfiling.profile");
+            self.values.insert("operationProfiling.mode", Setting::Text(mode.to_owned()));
+        }
+        self
+    }
+
+    /// The verbosities of parts of the server: their dotted names and levels.
+    pub fn component_verbosities(&self) -> impl Iterator<Item = (&'static str, i64)> {
+        COMPONENTS.iter().filter_map(|choice| {
+            let name = choice.name.strip_prefix("systemLog.component.")?.strip_suffix(".verbosity")?;
+            Some((name, self.whole(choice.name)?))
+        })
+    }
+
     fn get(&self, name: &str) -> Option<&Setting> {
         debug_assert!(by_name(name).is_some(), "{name} is in the list");
         self.values.get(name)
@@ -67,6 +91,14 @@ impl Settings {
     /// Is it there, and not switched off?
     pub fn is_on(&self, name: &str) -> bool {
         self.get(name) == Some(&Setting::Switch(true))
+    }
+
+    /// What it was switched to.
+    pub fn switch(&self, name: &str) -> Option<bool> {
+        match self.get(name)? {
+            Setting::Switch(on) => Some(*on),
+            _ => None,
+        }
     }
 
     /// The text.

@@ -43,8 +43,12 @@ pub async fn drive(
     loop {
         let epoch = operation.recovery_unit.engine().prepare_epoch();
         match executor.next_batch(operation, sink)? {
-            BatchOutcome::Full => return Ok(false),
-            BatchOutcome::Exhausted => return Ok(true),
+            outcome @ (BatchOutcome::Full | BatchOutcome::Exhausted) => {
+                if operation.context.wants_details() {
+                    executor.tell(&operation.context);
+                }
+                return Ok(outcome == BatchOutcome::Exhausted);
+            }
             BatchOutcome::Yield(cause) => {
                 conflicts = if cause == YieldCause::Time { 0 } else { conflicts + 1 };
                 executor.save();

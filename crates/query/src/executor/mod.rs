@@ -20,8 +20,9 @@ pub use drive::{drive, drive_to_end, yield_now};
 pub use yielding::{PARAMETERS, YieldCause, YieldPolicy};
 pub(crate) use yielding::{SORT_MEMORY_BYTES_MAX, TRIAL_WORKS_MAX};
 
+use crate::CanonicalQuery;
 use crate::stage::{Examined, Member, StageNode, Step, plan_killed};
-use pando_base::{Namespace, Result, Uuid};
+use pando_base::{Namespace, OperationContext, Result, Uuid};
 use pando_catalog::Collection;
 use pando_doc::{Doc, DocBuilder};
 use pando_operation::Operation;
@@ -63,6 +64,11 @@ pub trait BatchSource: Send {
 
     /// The plan in few words.
     fn plan_summary(&self) -> &str;
+
+    /// Tells an operation that wants details what plan it has run, and how.
+    fn tell(&self, context: &OperationContext) {
+        context.describe(|description| description.plan_summary = self.plan_summary().to_owned().into());
+    }
 }
 
 impl BatchSource for Executor {
@@ -81,6 +87,10 @@ impl BatchSource for Executor {
     fn plan_summary(&self) -> &str {
         Executor::plan_summary(self)
     }
+
+    fn tell(&self, context: &OperationContext) {
+        self.tell_plan(context, false);
+    }
 }
 
 /// A plan being run.
@@ -89,6 +99,8 @@ pub struct Executor {
     namespace: Namespace,
     /// The collection that is read; none if it was not there.
     collection: Option<(Uuid, Arc<Collection>)>,
+    /// What was asked for, where it was planned for that.
+    query: Option<Arc<CanonicalQuery>>,
     /// A result that did not fit into the last batch.
     stashed: Option<Doc>,
     show_record_id: bool,
@@ -113,6 +125,7 @@ impl Executor {
             root,
             namespace,
             collection: collection.map(|collection| (collection.uuid, collection)),
+            query: None,
             stashed: None,
             show_record_id: false,
             clock: YieldClock::new(policy),
@@ -128,6 +141,18 @@ impl Executor {
     pub fn showing_record_ids(mut self, show: bool) -> Executor {
         self.show_record_id = show;
         self
+    }
+
+    /// Says what was asked for.
+    #[must_use]
+    pub(crate) fn for_query(mut self, query: &Arc<CanonicalQuery>) -> Executor {
+        self.query = Some(Arc::clone(query));
+        self
+    }
+
+    /// What was asked for, where it was planned for that.
+    pub(crate) fn query(&self) -> Option<&CanonicalQuery> {
+        self.query.as_deref()
     }
 
     /// Its stages.

@@ -3,6 +3,7 @@
 //! The plan is chosen as for the request itself: if several are worth trying, they are tried. With counters asked for, the plan is
 //! run to its end; writes do everything but write. What is shown comes from the stages themselves.
 
+mod facts;
 mod render;
 mod request;
 

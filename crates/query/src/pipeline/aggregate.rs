@@ -9,7 +9,7 @@ use super::{
 use crate::executor::{BatchOutcome, BatchSource, Collections, DocumentSink, SORT_MEMORY_BYTES_MAX, YieldPolicy};
 use crate::request::{AggregateRequest, Hint};
 use crate::{CanonicalQuery, QueryEngine, engine};
-use pando_base::{Namespace, Result};
+use pando_base::{Namespace, OperationContext, Result};
 use pando_catalog::Collection;
 use pando_doc::Doc;
 use pando_expr::matcher::Node;
@@ -103,6 +103,13 @@ impl BatchSource for PipelineExecutor {
 
     fn plan_summary(&self) -> &str {
         &self.summary
+    }
+
+    fn tell(&self, context: &OperationContext) {
+        let sorts = self.stages().iter().any(|stage| stage.name() == "$sort");
+        if let Some(executor) = self.executor() {
+            executor.tell_plan(context, sorts);
+        }
     }
 }
 

@@ -30,5 +30,6 @@ pub use interval::{Interval, IntervalList};
 pub(crate) use plan::everything;
 pub use plan::plans;
 pub use predicate_bounds::Tightness;
+pub(crate) use solution::key_text;
 pub use solution::{CollectionScanPlan, IndexScanPlan, KeyRange, PlanNode, ProjectionKind, SharedFilter};
 pub use sort_order::in_order;

@@ -6,7 +6,7 @@
 use super::{IndexBounds, IndexInfo};
 use crate::request::SortPattern;
 use pando_base::RecordId;
-use pando_doc::{Doc, OwnedValue};
+use pando_doc::{Doc, Element, OwnedValue};
 use pando_expr::{MatchExpression, Projection};
 use pando_storage::Direction;
 use std::sync::Arc;
@@ -216,10 +216,10 @@ impl PlanNode {
             PlanNode::IdHack { .. } => "IDHACK".to_owned(),
             PlanNode::CollectionScan(_) => "COLLSCAN".to_owned(),
             PlanNode::Eof => "EOF".to_owned(),
-            PlanNode::IndexScan(scan) => format!("IXSCAN {}", scan.info.index.descriptor.key_pattern),
-            PlanNode::CountScan(scan) => format!("COUNT_SCAN {}", scan.info.index.descriptor.key_pattern),
+            PlanNode::IndexScan(scan) => format!("IXSCAN {}", key_text(&scan.info.index.descriptor.key_pattern)),
+            PlanNode::CountScan(scan) => format!("COUNT_SCAN {}", key_text(&scan.info.index.descriptor.key_pattern)),
             PlanNode::DistinctScan { scan, .. } => {
-                format!("DISTINCT_SCAN {}", scan.info.index.descriptor.key_pattern)
+                format!("DISTINCT_SCAN {}", key_text(&scan.info.index.descriptor.key_pattern))
             }
             other => {
                 let parts: Vec<String> = other.children().iter().map(PlanNode::summary).collect();
@@ -227,4 +227,13 @@ impl PlanNode {
             }
         }
     }
+}
+
+/// A key pattern in few words: of numbers only the direction is told.
+pub(crate) fn key_text(pattern: &Doc) -> String {
+    let field = |element: Element<'_>| match element.value.to_double() {
+        Some(direction) => format!("{}: {}", element.name, if direction >= 0.0 { 1 } else { -1 }),
+        None => format!("{}: {}", element.name, element.value),
+    };
+    format!("{{ {} }}", pattern.view().elements().map(field).collect::<Vec<_>>().join(", "))
 }

@@ -17,6 +17,8 @@ impl QueryEngine {
         request.validate()?;
         let collection = self.collections.open(operation, &request.namespace)?;
         if let Some(count) = self.known_count(operation, request, collection.as_deref())? {
+            let summary = if collection.is_some() { "RECORD_STORE_FAST_COUNT" } else { "EOF" };
+            operation.context.describe(|description| description.plan_summary = summary.into());
             return Ok(count);
         }
         let mut executor = self.count_executor(operation, request, collection.as_ref())?;

@@ -73,6 +73,9 @@ impl QueryEngine {
             }
         }
         executor.report(operation);
+        if operation.context.wants_details() {
+            executor.tell_plan(&operation.context, false);
+        }
         for value in keys.values {
             if matches!(value, OwnedValue::Null) && !self.has_null(operation, request).await? {
                 continue;

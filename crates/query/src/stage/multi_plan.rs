@@ -94,7 +94,8 @@ pub struct MultiPlanStage {
     on_chosen: Option<OnChosen>,
     trial_works_max: u64,
     is_from_cache: bool,
-    was_replanned: bool,
+    /// Why a cached plan was given up.
+    replan_reason: Option<String>,
 }
 
 impl MultiPlanStage {
@@ -107,7 +108,7 @@ impl MultiPlanStage {
             on_chosen,
             trial_works_max: works_max,
             is_from_cache: false,
-            was_replanned: false,
+            replan_reason: None,
         }
     }
 
@@ -126,7 +127,7 @@ impl MultiPlanStage {
             on_chosen,
             trial_works_max,
             is_from_cache: true,
-            was_replanned: false,
+            replan_reason: None,
         }
     }
 
@@ -149,12 +150,17 @@ impl MultiPlanStage {
 
     /// True if the plan came from the cache and was not replaced.
     pub fn is_from_cache(&self) -> bool {
-        self.is_from_cache && !self.was_replanned
+        self.is_from_cache && self.replan_reason.is_none()
     }
 
     /// True if a cached plan was given up.
     pub fn was_replanned(&self) -> bool {
-        self.was_replanned
+        self.replan_reason.is_some()
+    }
+
+    /// Why a cached plan was given up, if it was.
+    pub fn replan_reason(&self) -> Option<&str> {
+        self.replan_reason.as_deref()
     }
 
     fn probe(&mut self, operation: &mut Operation) -> Result<()> {
@@ -169,8 +175,17 @@ impl MultiPlanStage {
             return Ok(());
         }
         let Some(replan) = replan.take() else { return Ok(()) };
+        let reason = match &candidate.failure {
+            Some(failure) => format!("cached plan returned: {}: {}", failure.code().name(), failure.reason()),
+            None => format!(
+                "cached plan was less efficient than expected: expected trial execution to take {} works but it took at \
+                 least {} works",
+                *works_max / REPLAN_FACTOR,
+                *works_max
+            ),
+        };
         self.candidates = replan()?;
-        self.was_replanned = true;
+        self.replan_reason = Some(reason);
         self.state = State::Trial { works_max: self.trial_works_max, next: 0, works: 0 };
         Ok(())
     }

@@ -13,11 +13,13 @@
 mod deadline;
 mod finish;
 mod linearizable;
+mod measured;
 mod stage;
 pub(crate) mod stages;
 mod write_concern;
 
 use pando_base::{Error, ErrorCode, OperationContext, Result, bail};
+use pando_commands::watch;
 use pando_commands::{ConnectionState, GenericArguments, Invocation, NextInvocation, Node, OpCounter};
 use pando_doc::DocBuilder;
 use pando_env::BoxedFuture;
@@ -102,17 +104,22 @@ impl Dispatcher {
     /// Runs a command between its stages and completes the reply's body.
     async fn invoke(&self, invocation: &Invocation, reply: &mut DocBuilder) -> Option<NextInvocation> {
         finish::describe(invocation);
+        watch::begin(invocation);
         let row = invocation.row;
         if row.is_stopped_when_abandoned {
             invocation.connection.set_stopped_when_abandoned(Some(invocation.context.clone()));
         }
         let mut beside = DocBuilder::new();
-        let outcome = self.staged(invocation, reply, &mut beside).await;
+        let mut has_run = false;
+        let outcome = self.staged(invocation, reply, &mut beside, &mut has_run).await;
         if row.is_stopped_when_abandoned {
             invocation.connection.set_stopped_when_abandoned(None);
         }
         let next = invocation.take_next();
         finish::complete(invocation, &outcome, beside.finish().view(), reply);
+        if let Some(document) = watch::end(invocation, outcome.as_ref().err(), has_run, reply.size_bytes()) {
+            watch::write_profile(invocation, &invocation.database, document).await;
+        }
         match next {
             _ if invocation.connection.client.is_ending() => Some(NextInvocation::Close),
             // An error ends a stream; a connection that is to close closes.
@@ -121,9 +128,15 @@ impl Dispatcher {
         }
     }
 
-    async fn staged(&self, invocation: &Invocation, reply: &mut DocBuilder, beside: &mut DocBuilder) -> Result<()> {
+    async fn staged(
+        &self,
+        invocation: &Invocation,
+        reply: &mut DocBuilder,
+        beside: &mut DocBuilder,
+        has_run: &mut bool,
+    ) -> Result<()> {
         let mut holds: Vec<Hold> = Vec::new();
-        let outcome = self.enter_and_run(invocation, &mut holds, reply, beside).await;
+        let outcome = self.enter_and_run(invocation, &mut holds, reply, beside, has_run).await;
         // What was taken last is given back first.
         while holds.pop().is_some() {}
         outcome
@@ -135,6 +148,7 @@ impl Dispatcher {
         holds: &mut Vec<Hold>,
         reply: &mut DocBuilder,
         beside: &mut DocBuilder,
+        has_run: &mut bool,
     ) -> Result<()> {
         for stage in &self.stages {
             match stage.enter(invocation) {
@@ -148,7 +162,8 @@ impl Dispatcher {
             reply.append("help", format!("help for: {} {}", invocation.row.name, invocation.row.help));
             return Ok(());
         }
-        if let Err(error) = deadline::run(invocation, reply).await {
+        *has_run = true;
+        if let Err(error) = measured::run(invocation, deadline::run(invocation, reply)).await {
             for stage in self.stages.iter().rev() {
                 if let Some(failing) = stage.fail(invocation, &error, beside) {
                     failing.await;

@@ -56,7 +56,12 @@ impl LogTarget for FileSink {
     fn rotate(&self) -> io::Result<()> {
         let mut open = self.open.lock();
         if self.renames {
-            self.env.disk().rename(&self.path, &old_name(&self.env, &self.path))?;
+            let name = old_name(&self.env, &self.path);
+            // Two rotations in one second: what the first left stays.
+            if self.env.disk().exists(&name)? {
+                return Err(io::Error::new(io::ErrorKind::AlreadyExists, format!("{} exists", name.display())));
+            }
+            self.env.disk().rename(&self.path, &name)?;
         }
         *open = Open::at(&self.env, &self.path)?;
         Ok(())

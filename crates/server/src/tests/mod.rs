@@ -13,6 +13,7 @@ mod replication;
 mod security;
 mod sessions;
 mod stages;
+mod watch;
 
 use crate::{LogTarget, ProcessControl, ReplicationMode, Server, ServerOptions};
 use bytes::Bytes;

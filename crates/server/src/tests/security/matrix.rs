@@ -61,6 +61,11 @@ fn cases(name: &str) -> Option<(Doc, Needed)> {
         "revokeRolesFromUser" | "revokeRolesFromRole" => {
             (doc! { (name): "u", "roles": ["read"] }, &[(ON_D, &[RevokeRole])])
         }
+        "profile" => (doc! { "profile": 1 }, &[(ON_D, &[EnableProfiler])]),
+        "validateDBMetadata" => {
+            let body = doc! { "validateDBMetadata": 1, "apiParameters": { "version": "1" } };
+            (body, &[(Target::AnyNormal, &[Validate])])
+        }
         "usersInfo" => (doc! { "usersInfo": 1 }, &[(ON_D, &[ViewUser])]),
         "rolesInfo" => (doc! { "rolesInfo": 1 }, &[(ON_D, &[ViewRole])]),
         "createRole" => {
