@@ -76,7 +76,7 @@ export const steps = [
   ['database statistics', 'db.stats()', [/db: 'compat_mongosh'/, /collections: Long\('\d+'\)|collections: \d+/, /views: (Long\('1'\)|1)/, /dataSize: \d/, /indexes: /, /ok: 1/]],
   ['collection statistics', 'const st = db.c.stats(); [st.ns, st.count, st.nindexes, st.ok, st.capped, st.totalSize > 0].join()', /^compat_mongosh\.c,4,4,1,false,true$/m],
   ['sizes', '[db.c.dataSize() > 0, db.c.storageSize() >= 0, db.c.totalIndexSize() > 0].join()', /^true,true,true$/m],
-  ['latency', 'db.c.latencyStats().toArray()[0].latencyStats.reads.ops > 0', /^true$/m],
+  ['latency', 'db.c.latencyStats()[0].latencyStats.reads.ops > 0', /^true$/m],
   ['rename', 'db.copy.renameCollection("copy2"); [db.copy2.countDocuments(), db.copy.countDocuments()].join()', /^2,0$/m],
   ['drop', 'db.copy2.drop()', /^true$/m],
   ['convertToCapped', 'db.t.convertToCapped(4096).ok; db.t.isCapped()', /^true$/m],
