@@ -37,6 +37,14 @@ retryable_reads retryable_reads_unified versioned_api_integration csot collectio
 gridfs_spec raw_bson decimal128 dbref code threads pooling streaming_protocol sessions_unified read_preferences write_concern
 client_context heartbeat_monitoring unified_format common crud_v1 server_selection_in_window
 """.split()
+# What is about users; run with --auth.
+AUTH_MODULES = "auth auth_spec command_logging".split()
+USER, PASSWORD = "suite", "password of the suite"
+MAKE_USER = """
+import pymongo, sys
+admin = pymongo.MongoClient(sys.argv[1]).admin
+admin.command("createUser", sys.argv[2], pwd=sys.argv[3], roles=["root"])
+"""
 TEST_SECONDS_MAX = 60
 MODULE_SECONDS_MAX = 900
 
@@ -187,11 +195,16 @@ class Tally:
 
 
 def run(uri, options, setup):
-    modules = options.modules.split(",") if options.modules else list(MODULES)
-    if not options.modules and os.environ.get("PANDO_TEST_LONG"):
+    usual = AUTH_MODULES if options.auth else MODULES
+    modules = options.modules.split(",") if options.modules else list(usual)
+    if not options.modules and not options.auth and os.environ.get("PANDO_TEST_LONG"):
         modules += MORE_MODULES
     tally = Tally(expected_failures(), modules, bool(options.keyword))
     environment = environment_of(uri, setup)
+    if options.auth:
+        # The first user, made from this machine.
+        subprocess.run([str(setup.python), "-c", MAKE_USER, uri, USER, PASSWORD], check=True)
+        environment.update(DB_USER=USER, DB_PASSWORD=PASSWORD)
     details = open(options.details, "w", encoding="utf-8") if options.details else None
     for name in modules:
         results = run_module(name, setup, environment, options)
@@ -211,6 +224,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--modules", help="names such as collection,cursor instead of those that must pass")
     parser.add_argument("-k", dest="keyword", help="pytest's -k")
+    parser.add_argument("--auth", action="store_true", help="with authentication and a user")
     parser.add_argument("--uri", help="a server that runs already, instead of one of our own")
     parser.add_argument("--details", help="one JSON line for each test goes there")
     parser.add_argument("--logs", help="pytest's output by module goes there")
@@ -222,7 +236,7 @@ def main():
     if options.uri:
         return run(options.uri, options, setup)
     try:
-        with Server("pymongo") as server:
+        with Server("pymongo", ["--auth"] if options.auth else []) as server:
             return run(server.uri, options, setup)
     except ServerFailure as failure:
         print(f"test the server ... FAILED\n    {failure}\ntest result: FAILED. 0 passed; 1 failed", flush=True)

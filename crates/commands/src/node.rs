@@ -74,6 +74,9 @@ pub trait Control: Send + Sync {
     /// Begins to end the process in good order; returns at once.
     fn shut_down(&self, timeout_seconds: u64);
 
+    /// Reads the certificates again, for connections to come.
+    fn rotate_certificates(&self) -> Result<()>;
+
     /// Begins a new log file. `kind` is "server" or "audit"; none means all.
     fn rotate_logs(&self, kind: Option<&str>) -> Result<()>;
 }

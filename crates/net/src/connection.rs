@@ -8,6 +8,7 @@ use crate::counters::{ConnectionCounters, NetworkCounters};
 use crate::handler::{Next, Peer, Request, RequestHandler, Response};
 use crate::reader::MessageReader;
 use crate::stop::Stop;
+use crate::tls::{Accepted, Tls};
 use bytes::Bytes;
 use pando_base::{Component, Log, Severity, log};
 use pando_doc::Doc;
@@ -22,6 +23,7 @@ use std::task::Poll;
 /// What all connections share.
 pub(crate) struct Shared<H> {
     pub(crate) handler: H,
+    pub(crate) tls: Option<std::sync::Arc<Tls>>,
     pub(crate) log: Log,
     pub(crate) stop: Stop,
     pub(crate) connections: std::sync::Arc<ConnectionCounters>,
@@ -59,11 +61,31 @@ enum End {
 pub(crate) async fn serve<H: RequestHandler>(shared: &Shared<H>, stream: Box<dyn Connection>, peer: Peer) {
     let _registered = shared.stop.register().await;
     let connection_id = peer.connection_id;
-    let connection = shared.handler.connected(peer);
+    let Some(Accepted { stream, subject }) = accepted(shared, stream, connection_id).await else { return };
+    let connection = shared.handler.connected(Peer { certificate_subject: subject, ..peer });
     let reader = MessageReader::default();
     let mut conversation = Conversation { shared, connection, stream, reader, connection_id };
     conversation.run().await;
     shared.handler.closed(&conversation.connection);
+}
+
+/// Agrees on encryption with the client; none if that failed or the node ends.
+async fn accepted<H>(shared: &Shared<H>, stream: Box<dyn Connection>, connection_id: i64) -> Option<Accepted> {
+    let Some(tls) = &shared.tls else { return Some(Accepted { stream, subject: None }) };
+    let accepted = tokio::select! {
+        biased;
+        () = shared.stop.stopped() => return None,
+        accepted = tls.accept(stream) => accepted,
+    };
+    match accepted {
+        Ok(accepted) => Some(accepted),
+        Err(error) => {
+            let log = shared.log.with_context(format!("conn{connection_id}"));
+            let message = "Error receiving request from client. Ending connection from remote";
+            log!(log, Severity::Info, Component::Network, 22988, message, "error" = &error);
+            None
+        }
+    }
 }
 
 impl<H: RequestHandler> Conversation<'_, H> {

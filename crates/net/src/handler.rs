@@ -13,6 +13,8 @@ pub struct Peer {
     pub remote: Address,
     /// The address that the client reached.
     pub local: Address,
+    /// The subject of the client's certificate, which was checked.
+    pub certificate_subject: Option<String>,
 }
 
 /// A request, and what its reply is built with.

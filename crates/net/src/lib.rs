@@ -25,11 +25,13 @@ mod listener;
 mod options;
 mod reader;
 mod stop;
+mod tls;
 
 pub use counters::{CompressionCounters, ConnectionCounters, NetworkCounters};
 pub use handler::{Next, Peer, Request, RequestHandler, Response};
 pub use listener::Net;
 pub use options::NetOptions;
+pub use tls::{Tls, TlsMode, TlsOptions};
 
 #[cfg(test)]
 mod tests;

@@ -5,6 +5,7 @@ use crate::counters::{ConnectionCounters, NetworkCounters};
 use crate::handler::{Peer, RequestHandler};
 use crate::options::NetOptions;
 use crate::stop::Stop;
+use crate::tls::Tls;
 use pando_base::{Component, Error, ErrorCode, Log, Result, Severity, log};
 use pando_env::{Connection, Env, Listener};
 use std::net::SocketAddr;
@@ -68,11 +69,12 @@ impl Drop for Counted {
 }
 
 impl<H: RequestHandler> Net<H> {
-    /// Binds the addresses and begins to accept. The counters are the caller's, who shows them.
+    /// Binds the addresses and begins to accept, encrypted if there is `tls`. The counters are the caller's, who shows them.
     pub async fn listen(
         env: &Env,
         options: &NetOptions,
         handler: H,
+        tls: Option<Arc<Tls>>,
         log: Log,
         connections: Arc<ConnectionCounters>,
         network: Arc<NetworkCounters>,
@@ -80,6 +82,7 @@ impl<H: RequestHandler> Net<H> {
         connections.max.set(i64::try_from(options.connections_max).unwrap_or(i64::MAX));
         let shared = Arc::new(Shared {
             handler,
+            tls,
             log: log.with_context("listener"),
             stop: Stop::default(),
             connections,
@@ -227,7 +230,7 @@ fn admit<H: RequestHandler>(env: &Env, shared: &Arc<Shared<H>>, books: &Arc<Book
         "connectionCount" = current
     );
     let name = remote.to_string();
-    let (peer, shared) = (Peer { connection_id, remote, local }, Arc::clone(shared));
+    let (peer, shared) = (Peer { connection_id, remote, local, certificate_subject: None }, Arc::clone(shared));
     let task = async move {
         serve(&shared, stream, peer).await;
         let left = shared.connections.current.get() - 1;

@@ -1,5 +1,6 @@
 //! Where to listen, and how many may come.
 
+use crate::tls::TlsOptions;
 use pando_wire::Compressors;
 use std::path::PathBuf;
 
@@ -21,6 +22,8 @@ pub struct NetOptions {
     pub connections_max: u64,
     /// The compressors that peers may use (`net.compression.compressors`).
     pub compressors: Compressors,
+    /// How connections are encrypted; none if they never are.
+    pub tls: Option<TlsOptions>,
 }
 
 impl Default for NetOptions {
@@ -32,6 +35,7 @@ impl Default for NetOptions {
             socket_permissions: SOCKET_PERMISSIONS_DEFAULT,
             connections_max: 1_000_000,
             compressors: Compressors::default(),
+            tls: None,
         }
     }
 }

@@ -104,7 +104,7 @@ async fn fixture(connections_max: u64) -> Fixture {
     };
     let (connections, network) = (Arc::new(ConnectionCounters::default()), Arc::new(NetworkCounters::default()));
     let handler = Shared(Arc::clone(&echo));
-    let listening = Net::listen(&env, &options, handler, Log::silent(), connections.clone(), network.clone());
+    let listening = Net::listen(&env, &options, handler, None, Log::silent(), connections.clone(), network.clone());
     let net = listening.await.unwrap();
     Fixture { env, net, echo, connections, network }
 }

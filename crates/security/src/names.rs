@@ -120,7 +120,7 @@ fn read_document(document: DocRef<'_>, field: &str) -> Result<(String, String)> 
         *place = Some(text.ok_or_else(wrong)?);
     }
     match found {
-        (Some(name), Some(database)) if !name.is_empty() => Ok((name, database)),
+        (Some(name), Some(database)) if !name.is_empty() && !database.is_empty() => Ok((name, database)),
         _ => Err(Error::bad_value(format!("{field} names must contain both a \"{field}\" and a \"db\" field"))),
     }
 }

@@ -1,8 +1,10 @@
-//! What only the process can do: end, and begin a new log file.
+//! What only the process can do: end, begin a new log file, and read its certificates again.
 
 use crate::logging::LogTarget;
 use pando_base::{Error, ErrorCode, Result};
 use pando_commands::Control;
+use pando_net::Tls;
+use parking_lot::Mutex;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use tokio::sync::Notify;
@@ -16,6 +18,7 @@ pub struct ProcessControl {
     patience_seconds: AtomicU64,
     stopping: Notify,
     log_target: Arc<dyn LogTarget>,
+    tls: Mutex<Option<Arc<Tls>>>,
 }
 
 impl ProcessControl {
@@ -26,7 +29,13 @@ impl ProcessControl {
             patience_seconds: AtomicU64::new(PATIENCE_SECONDS),
             stopping: Notify::new(),
             log_target,
+            tls: Mutex::default(),
         }
+    }
+
+    /// Keeps what encrypts connections, for when its certificates change.
+    pub(crate) fn set_tls(&self, tls: Option<Arc<Tls>>) {
+        *self.tls.lock() = tls;
     }
 
     /// Ends when the process is to end.
@@ -51,6 +60,14 @@ impl Control for ProcessControl {
         self.patience_seconds.store(timeout_seconds.min(PATIENCE_SECONDS), Ordering::SeqCst);
         self.is_stopping.store(true, Ordering::SeqCst);
         self.stopping.notify_waiters();
+    }
+
+    fn rotate_certificates(&self) -> Result<()> {
+        let tls = self.tls.lock().clone();
+        match tls {
+            Some(tls) => tls.rotate(),
+            None => Err(Error::new(pando_base::ErrorCode::IllegalOperation, "TLS is not enabled on this server")),
+        }
     }
 
     fn rotate_logs(&self, kind: Option<&str>) -> Result<()> {

@@ -22,7 +22,7 @@ use pando_commands::{
 };
 use pando_doc::ObjectId;
 use pando_env::{Env, Machine, Signal, Signals};
-use pando_net::{ConnectionCounters, Net, NetworkCounters};
+use pando_net::{ConnectionCounters, Net, NetworkCounters, Tls};
 use pando_storage::Engine;
 use parking_lot::Mutex;
 use std::net::{IpAddr, SocketAddr};
@@ -82,8 +82,10 @@ impl Server {
             let directory = directory.filter(|_| !options.is_read_only);
             background.spawn(env, diagnostic_data::collect(env.clone(), Arc::downgrade(&node), directory))?;
         }
+        let tls = options.net.tls.clone().map(|tls| Tls::load(env, tls).map(Arc::new)).transpose()?;
+        control.set_tls(tls.clone());
         let dispatcher = Dispatcher::new(Arc::clone(&node), lists::stages());
-        let net = Net::listen(env, &options.net, dispatcher, log.clone(), connections, network).await?;
+        let net = Net::listen(env, &options.net, dispatcher, tls.clone(), log.clone(), connections, network).await?;
         for address in net.addresses() {
             log!(log, Severity::Info, Component::Network, 23015, "Listening on", "address" = address.to_string());
         }
@@ -92,7 +94,15 @@ impl Server {
             log!(log, Severity::Info, Component::Network, 23015, "Listening on", "address" = path);
         }
         let port = net.addresses().first().map_or(0, SocketAddr::port);
-        log!(log, Severity::Info, Component::Network, 23016, "Waiting for connections", "port" = port, "ssl" = "off");
+        log!(
+            log,
+            Severity::Info,
+            Component::Network,
+            23016,
+            "Waiting for connections",
+            "port" = port,
+            "ssl" = if tls.is_some() { "on" } else { "off" }
+        );
         Ok(Server { env: env.clone(), net, node, control, engine, background: Mutex::new(background) })
     }
 

@@ -5,6 +5,7 @@ mod kill_op;
 mod log_component_verbosity;
 mod log_rotate;
 mod profile;
+mod rotate_certificates;
 mod set_parameter;
 mod set_profiling_filter_globally;
 mod shutdown;
@@ -22,6 +23,7 @@ pub static ROWS: &[CommandRow] = &[
     kill_op::ROW,
     log_rotate::ROW,
     profile::ROW,
+    rotate_certificates::ROW,
     set_parameter::ROW,
     set_profiling_filter_globally::ROW,
     shutdown::ROW,

@@ -8,6 +8,7 @@ pub(super) const ROW: CommandRow = CommandRow {
     name: "listCommands",
     help: "get a list of all db commands",
     run: |invocation, reply| run_boxed(std::future::ready(run(invocation, reply))),
+    is_allowed_before_authentication: true,
     privileges: Access::Nothing,
     ..CommandRow::DEFAULT
 };

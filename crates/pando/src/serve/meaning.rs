@@ -5,7 +5,7 @@ use super::settings::Settings;
 use crate::error::{PandoError, Result};
 use pando_doc::{Doc, doc_from_json};
 use pando_engine::{EngineOptions, Mode};
-use pando_net::NetOptions;
+use pando_net::{NetOptions, TlsMode, TlsOptions};
 use pando_server::{ReplicationMode, SecurityOptions, ServerOptions, syslog_facility};
 use pando_wire::Compressors;
 use std::collections::BTreeMap;
@@ -65,6 +65,7 @@ pub fn plan(name: ProgramName, settings: &Settings, words: &[OsString]) -> Resul
             socket_permissions: socket_permissions(settings)?,
             connections_max: connections_max(settings)?,
             compressors: compressors.map_err(|error| argument(error.reason()))?.unwrap_or_default(),
+            tls: tls(settings)?,
         },
         replication,
         parameters: parameters(settings)?,
@@ -99,10 +100,6 @@ fn refuse_what_is_not_done(name: ProgramName, settings: &Settings) -> Result<()>
     if name == ProgramName::Mongos {
         return Err(argument("the router is not there yet; start a node with `pando` or `mongod`"));
     }
-    let tls = [settings.text("net.tls.mode"), settings.text("net.tls.modeOldName")];
-    if tls.into_iter().flatten().any(|mode| mode != "disabled" && mode != "allowTLS" && mode != "allowSSL") {
-        return Err(argument("TLS is not there yet"));
-    }
     if let Some(mode) = settings.text("security.clusterAuthMode").filter(|mode| *mode != "keyFile") {
         return Err(argument(format!("members authenticate with a key only; clusterAuthMode {mode} is not there yet")));
     }
@@ -116,6 +113,35 @@ fn refuse_what_is_not_done(name: ProgramName, settings: &Settings) -> Result<()>
         None | Some("wiredTiger") => Ok(()),
         Some(other) => Err(argument(format!("Cannot start server with an unknown storage engine: {other}"))),
     }
+}
+
+/// How connections are encrypted.
+fn tls(settings: &Settings) -> Result<Option<TlsOptions>> {
+    let mode = match settings.text("net.tls.mode").or(settings.text("net.tls.modeOldName")) {
+        None | Some("disabled") => return Ok(None),
+        Some("allowTLS" | "allowSSL") => TlsMode::Allow,
+        Some("preferTLS" | "preferSSL") => TlsMode::Prefer,
+        Some("requireTLS" | "requireSSL") => TlsMode::Require,
+        Some(other) => return Err(argument(format!("unsupported value for tlsMode {other}"))),
+    };
+    let Some(file) = settings.text("net.tls.certificateKeyFile") else {
+        return Err(argument("need tlsCertificateKeyFile when TLS is enabled"));
+    };
+    let disabled = settings.text("net.tls.disabledProtocols").unwrap_or_default();
+    Ok(Some(TlsOptions {
+        mode,
+        certificate_key_file: file.into(),
+        authorities_file: settings.text("net.tls.CAFile").map(PathBuf::from),
+        revocations_file: settings.text("net.tls.CRLFile").map(PathBuf::from),
+        allows_no_certificate: settings.is_on("net.tls.allowConnectionsWithoutCertificates"),
+        allows_invalid_certificates: settings.is_on("net.tls.allowInvalidCertificates"),
+        disabled_protocols: disabled
+            .split(',')
+            .map(str::trim)
+            .filter(|name| !name.is_empty())
+            .map(str::to_owned)
+            .collect(),
+    }))
 }
 
 /// Have clients to log in? A key that members share says so as well.
@@ -379,6 +405,16 @@ mod tests {
         assert_eq!((plan.server.net.connections_max, plan.engine.oplog_bytes_max), (10, 3 << 20));
         let shown = plan.server.parsed.get("setParameter").unwrap().as_document().unwrap();
         assert_eq!(shown.get("a").unwrap().as_str(), Some("b=c"));
+    }
+
+    #[test]
+    fn u10_encryption_needs_a_certificate() {
+        let line =
+            "mongod --tlsMode preferTLS --tlsCertificateKeyFile /k --tlsCAFile /a --tlsDisabledProtocols TLS1_0,TLS1_2";
+        let tls = planned(line).unwrap().server.net.tls.unwrap();
+        assert_eq!((tls.mode, tls.disabled_protocols.len()), (TlsMode::Prefer, 2));
+        assert!(!tls.allows_no_certificate && tls.authorities_file.is_some());
+        assert!(planned("mongod --tlsMode disabled").unwrap().server.net.tls.is_none());
     }
 
     #[test]

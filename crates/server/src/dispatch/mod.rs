@@ -218,7 +218,8 @@ impl RequestHandler for Dispatcher {
     type Connection = Arc<ConnectionState>;
 
     fn connected(&self, peer: Peer) -> Arc<ConnectionState> {
-        Arc::new(ConnectionState::new(peer.connection_id, peer.remote, peer.local))
+        let connection = ConnectionState::new(peer.connection_id, peer.remote, peer.local);
+        Arc::new(connection.with_certificate(peer.certificate_subject))
     }
 
     fn handle<'a>(&'a self, connection: &'a Arc<ConnectionState>, request: Request) -> BoxedFuture<'a, Response> {

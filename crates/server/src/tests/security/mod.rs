@@ -4,6 +4,7 @@ mod access;
 mod attacks;
 mod login;
 mod matrix;
+mod tls;
 mod users;
 
 use super::*;
