@@ -38,7 +38,7 @@ gridfs_spec raw_bson decimal128 dbref code threads pooling streaming_protocol se
 client_context heartbeat_monitoring unified_format common crud_v1 server_selection_in_window
 """.split()
 # What is about users; run with --auth.
-AUTH_MODULES = "auth auth_spec command_logging".split()
+AUTH_MODULES = "auth auth_spec".split()
 USER, PASSWORD = "suite", "password of the suite"
 MAKE_USER = """
 import pymongo, sys
@@ -117,7 +117,8 @@ def run_module(name, setup, environment, options):
     outcomes = Path(environment["PANDO_OUTCOMES"])
     outcomes.unlink(missing_ok=True)
     command = [str(setup.python), "-m", "pytest", "-q", "-p", "outcomes", "-p", "no:cacheprovider", "-o", "addopts="]
-    command += ["-m", "default or default_async", f"--timeout={TEST_SECONDS_MAX}", f"test/test_{name}.py"]
+    marks = "default or default_async or auth" if options.auth else "default or default_async"
+    command += ["-m", marks, f"--timeout={TEST_SECONDS_MAX}", f"test/test_{name}.py"]
     if options.keyword:
         command += ["-k", options.keyword]
     with open(Path(options.logs) / f"{name}.log", "w", encoding="utf-8") as log:
