@@ -115,6 +115,11 @@ impl<'a> DocRef<'a> {
         self.bytes.get(4..self.bytes.len().saturating_sub(1)).unwrap_or_default()
     }
 
+    /// The field that begins at this place of the encoded document, if one does.
+    pub fn element_at(self, offset: usize) -> Option<RawElement<'a>> {
+        split_element(self.bytes.get(offset..)?)
+    }
+
     /// The value of the first field with this name.
     #[inline]
     pub fn get(self, name: impl AsRef<[u8]>) -> Option<Value<'a>> {

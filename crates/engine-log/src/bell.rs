@@ -2,8 +2,10 @@
 //!
 //! Ringing costs one atomic addition while nobody waits, so it may stand in the path of every commit. The rule that makes
 //! no ring lost: a waiter first registers ([`Bell::listen`]), then looks at what it waits for, then waits; a ringer first
-//! changes it, then rings. Either the ringer sees the waiter or the waiter sees the change. Checked under `shuttle`.
+//! changes it, then rings. Either the ringer sees the waiter or the waiter sees the change. Checked under `shuttle`. A task that
+//! gives up waiting after it was chosen to wake the others leaves that to the next (`Notify` passes a notification on).
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use tokio::sync::Notify;
 
 /// Defines the blocking half on the primitives of a module that looks like `std::sync`, so that the same text runs for
@@ -62,6 +64,8 @@ define_blocking_bell!(BlockingBell, std::sync);
 pub(crate) struct Bell {
     blocking: BlockingBell,
     notify: Notify,
+    /// The task that is woken next wakes the others.
+    is_passed_on: AtomicBool,
 }
 
 /// A registered waiter.
@@ -77,6 +81,16 @@ impl Bell {
         if self.blocking.count() {
             self.blocking.wake();
             self.notify.notify_waiters();
+        }
+    }
+
+    /// The same for a thread that is no worker of the runtime: wakes the threads and one task, which wakes the others. Woken
+    /// one by one from outside, each task would wake a worker of its own, which had nothing else to do then.
+    pub(crate) fn ring_from_outside(&self) {
+        if self.blocking.count() {
+            self.blocking.wake();
+            self.is_passed_on.store(true, Ordering::SeqCst);
+            self.notify.notify_one();
         }
     }
 
@@ -96,8 +110,11 @@ impl Listener<'_> {
     pub(crate) async fn wait_async(self) {
         let mut notified = std::pin::pin!(self.bell.notify.notified());
         notified.as_mut().enable();
-        if self.bell.blocking.rings.load(std::sync::atomic::Ordering::SeqCst) == self.seen {
+        if self.bell.blocking.rings.load(Ordering::SeqCst) == self.seen {
             notified.await;
+        }
+        if self.bell.is_passed_on.load(Ordering::SeqCst) && self.bell.is_passed_on.swap(false, Ordering::SeqCst) {
+            self.bell.notify.notify_waiters();
         }
     }
 }

@@ -186,7 +186,7 @@ impl Inner {
     }
 
     /// Flushes, or waits for whoever is flushing; true if this thread did it.
-    fn lead_or_wait(&self) -> Result<bool> {
+    pub(crate) fn lead_or_wait(&self) -> Result<bool> {
         let listener = self.flushed.listen();
         if !self.try_lead()? {
             listener.wait();
@@ -207,10 +207,11 @@ impl Inner {
 
     fn lead(&self) -> Result<()> {
         self.gather();
+        self.flusher.withdraw();
         let result = self.write_out(true);
         self.durability.lock().leading = false;
-        self.flushed.ring();
-        self.hole_closed.ring();
+        self.flushed.ring_from_outside();
+        self.hole_closed.ring_from_outside();
         if result.is_ok() {
             self.grow_ahead();
         }
@@ -308,13 +309,13 @@ impl Log {
                 Status::NeedsFlush => {
                     drop(hole);
                     let flushed = inner.flushed.listen();
-                    if inner.try_lead()? {
+                    if (!inner.is_quiet() && inner.flusher.ask()) || !inner.try_lead()? {
+                        flushed.wait_async().await;
+                    } else {
                         drop(flushed);
                         let mut result = Ok(());
                         inner.env.tasks().blocking(&mut || result = inner.lead());
                         result?;
-                    } else {
-                        flushed.wait_async().await;
                     }
                 }
             }

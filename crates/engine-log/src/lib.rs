@@ -18,6 +18,7 @@ mod chain;
 mod control;
 mod error;
 mod flush;
+mod flusher;
 mod index;
 mod log;
 mod oplog;

@@ -10,6 +10,7 @@ use crate::backup::BackupPins;
 use crate::bell::Bell;
 use crate::control::{ControlRecord, Link};
 use crate::flush::{Durability, Writer};
+use crate::flusher::Flusher;
 use crate::index::{OplogIndex, SegmentRows};
 use crate::position::AtomicPosition;
 use crate::record::PreparedRecord;
@@ -124,6 +125,7 @@ pub(crate) struct Inner {
     /// How many commits the last flush took along.
     pub(crate) group: AtomicU64,
     pub(crate) stopped: AtomicBool,
+    pub(crate) flusher: Flusher,
     pub(crate) flushed: Bell,
     pub(crate) hole_closed: Bell,
     pub(crate) visibility: Bell,
@@ -168,6 +170,7 @@ impl Inner {
             truncations: AtomicU64::new(0),
             group: AtomicU64::new(0),
             stopped: AtomicBool::new(false),
+            flusher: Flusher::default(),
             flushed: Bell::default(),
             hole_closed: Bell::default(),
             visibility: Bell::default(),

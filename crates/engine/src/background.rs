@@ -3,6 +3,7 @@
 //! Each does nothing but call what a caller without threads would call. They end when the engine is shut down.
 
 use crate::core::Core;
+use crate::failure::of_log;
 use crate::memory::Advice;
 use pando_env::{Alarm, ThreadHandle};
 use pando_storage::{CheckpointKind, Result, StorageError};
@@ -50,9 +51,9 @@ impl Background {
     /// Ends them and waits.
     pub fn stop(&self, core: &Core) {
         core.stopping.store(true, Ordering::Release);
-        for alarm in [&core.flush_alarm, &core.checkpoint_alarm, &core.merge_alarm] {
-            alarm.ring();
-        }
+        core.checkpoint_alarm.ring();
+        core.merge_alarm.ring();
+        core.log.wake_flusher();
         for thread in self.threads.lock().drain(..) {
             if thread.join().is_err() {
                 core.stop("a background thread of the engine panicked");
@@ -74,11 +75,9 @@ fn wait(core: &Core, alarm: &Alarm, at_most: Duration) -> bool {
 }
 
 fn flush_loop(core: &Core) {
-    while wait(core, &core.flush_alarm, core.options.commit_interval) {
-        if core.has_unflushed() {
-            // An error that matters has stopped the engine; a full disk is told to whoever commits.
-            let _ = core.flush();
-        }
+    let served = core.log.serve_flushes(core.options.commit_interval, &|| going(core), &|| core.has_unflushed());
+    if let Err(error) = served {
+        core.noted(of_log(error));
     }
 }
 

@@ -68,8 +68,6 @@ pub struct Core {
     pub checkpoint_alarm: Alarm,
     /// Asks the merge thread to work.
     pub merge_alarm: Alarm,
-    /// Asks the flush thread to work.
-    pub flush_alarm: Alarm,
     /// What named backups had, for incremental ones.
     pub backups: Mutex<BTreeMap<String, BackupList>>,
     /// One creation or drop of a table at a time.
@@ -145,7 +143,6 @@ impl Core {
             checkpoint: Mutex::new(parts.checkpoint),
             checkpoint_alarm: Alarm::new(),
             merge_alarm: Alarm::new(),
-            flush_alarm: Alarm::new(),
             backups: Mutex::default(),
             creating: Mutex::new(()),
             replaying: Mutex::new(None),

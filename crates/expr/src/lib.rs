@@ -27,4 +27,4 @@ pub use expression::{Expression, Operand, Scope, SharedRandom};
 pub use matcher::MatchExpression;
 pub use projection::{Projection, ProjectionPolicies};
 pub use regex::Regex;
-pub use update::{Update, UpdateContext, UpdateOutcome};
+pub use update::{ChangedField, Update, UpdateContext, UpdateOutcome};

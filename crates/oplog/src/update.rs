@@ -2,7 +2,7 @@
 
 use crate::diff::{self, Difference};
 use pando_base::{Error, Result};
-use pando_doc::{Doc, DocBuilder, DocRef, Value};
+use pando_doc::{Doc, DocBuilder, DocRef, RawElement, Value};
 
 /// The version of the format of changes, in the field `$v`.
 const DELTA_VERSION: i32 = 2;
@@ -47,6 +47,24 @@ pub fn update_object(pre: DocRef<'_>, post: DocRef<'_>) -> Option<Doc> {
         Difference::Diff(diff) => Some(delta_object(diff.view())),
         Difference::Whole => Some(post.to_doc()),
     }
+}
+
+/// The same where it is known which fields changed: those of the old version, none for a new one, with those of the new
+/// version, in its order. Each name must be that of one field only, and no field may be gone.
+pub fn update_object_of_fields<'a>(
+    post: DocRef<'a>,
+    fields: impl Iterator<Item = (Option<RawElement<'a>>, RawElement<'a>)>,
+) -> Doc {
+    let Some(diff) = diff::of_fields(post, fields) else { return post.to_doc() };
+    let mut builder = DocBuilder::with_capacity(diff.size_bytes() + 32);
+    builder.append("$v", DELTA_VERSION);
+    let open = builder.begin_document("diff");
+    let before_bytes = builder.size_bytes();
+    diff::write_document(&diff, &mut builder);
+    // What was begun had its length, and would have its end.
+    let diff_bytes = builder.size_bytes() - before_bytes + DocRef::EMPTY.size_bytes();
+    builder.end(open);
+    if diff_bytes < post.size_bytes() { builder.finish() } else { post.to_doc() }
 }
 
 /// Wraps a diff for the field `o`.

@@ -14,20 +14,15 @@ use std::borrow::Cow;
 /// How many nulls may be put before a value that is set far beyond the end of an array.
 const PADDING_MAX: usize = 1_500_000;
 
-pub(super) fn apply(
-    operators: &Operators,
-    doc: DocRef<'_>,
-    context: &UpdateContext<'_>,
-) -> Result<(Doc, Vec<FieldPath>)> {
+pub(super) fn apply(operators: &Operators, doc: DocRef<'_>, context: &UpdateContext<'_>) -> Result<Doc> {
     let mut root = Mutable::Raw(Value::Document(doc));
     root.expand();
-    let mut walk = Walk { operators, original: doc, context, path: Vec::new(), changed: Vec::new() };
+    let mut walk = Walk { operators, original: doc, context, path: Vec::new(), changes: 0 };
     walk.object(&operators.root, &mut root)?;
-    let updated = match &root {
-        Mutable::Document(fields) if !walk.changed.is_empty() => write_document(fields, doc.size_bytes() + 64),
+    Ok(match &root {
+        Mutable::Document(fields) if walk.changes > 0 => write_document(fields, doc.size_bytes() + 64),
         _ => doc.to_doc(),
-    };
-    Ok((updated, walk.changed))
+    })
 }
 
 pub(super) struct Walk<'w, 'd> {
@@ -36,7 +31,8 @@ pub(super) struct Walk<'w, 'd> {
     context: &'w UpdateContext<'w>,
     /// Where the walk is.
     pub(super) path: Vec<BString>,
-    changed: Vec<FieldPath>,
+    /// How many values it has changed.
+    changes: usize,
 }
 
 impl<'d> Walk<'_, 'd> {
@@ -196,12 +192,12 @@ impl<'d> Walk<'_, 'd> {
                     Change::Nothing => Ok(false),
                     Change::Remove => {
                         self.check_rename_source(operation)?;
-                        self.note_change()?;
+                        self.changes += 1;
                         Ok(true)
                     }
                     Change::Set(new) => {
                         if !is_identical(current, new.view()) {
-                            self.note_change()?;
+                            self.changes += 1;
                             *value = Mutable::Owned(new);
                         }
                         Ok(false)
@@ -213,7 +209,7 @@ impl<'d> Walk<'_, 'd> {
 
     fn replace(&mut self, value: &mut Mutable<'d>, new: OwnedValue) -> Result<()> {
         if !is_identical(value.to_owned_value().view(), new.view()) {
-            self.note_change()?;
+            self.changes += 1;
             *value = Mutable::Owned(new);
         }
         Ok(())
@@ -226,23 +222,23 @@ impl<'d> Walk<'_, 'd> {
             Node::Leaf(Operation::RenameTo(source)) => {
                 let renamed = self.renamed(source)?;
                 if renamed.is_some() {
-                    self.note_change()?;
+                    self.changes += 1;
                 }
                 Ok(renamed.map(Mutable::Owned))
             }
             Node::Leaf(operation) => match operation.apply(None, &self.surroundings())? {
                 Change::Set(new) => {
-                    self.note_change()?;
+                    self.changes += 1;
                     Ok(Some(Mutable::Owned(new)))
                 }
                 Change::Nothing | Change::Remove => Ok(None),
             },
             Node::Object(object) => {
-                let changes = self.changed.len();
+                let changes = self.changes;
                 let mut made = Mutable::Document(Vec::new());
                 self.object(object, &mut made)?;
                 // Operators that found nothing to do leave no empty document.
-                Ok((self.changed.len() > changes).then_some(made))
+                Ok((self.changes > changes).then_some(made))
             }
             Node::Array(_) => {
                 let reason = format!(
@@ -313,12 +309,6 @@ impl<'d> Walk<'_, 'd> {
         );
         Err(Error::bad_value(reason))
     }
-
-    fn note_change(&mut self) -> Result<()> {
-        let path = FieldPath::lenient(self.path_text())?;
-        self.changed.push(path);
-        Ok(())
-    }
 }
 
 /// A path that leads through a value without fields, for an operator that does not make its path.
@@ -342,7 +332,7 @@ fn array_field(doc: DocRef<'_>, path: &FieldPath) -> BString {
 }
 
 /// Equality of type and bytes, so that a change of type is a change.
-fn is_identical(left: Value<'_>, right: Value<'_>) -> bool {
+pub(super) fn is_identical(left: Value<'_>, right: Value<'_>) -> bool {
     match (left, right) {
         (Value::Double(left), Value::Double(right)) => left.to_bits() == right.to_bits(),
         (left, right) => left == right,

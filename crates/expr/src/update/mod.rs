@@ -2,13 +2,14 @@
 //!
 //! An update is a replacement document, a document of operators (`$set`, `$push`, …), or a pipeline. Operators are parsed into a tree by
 //! path (`node`), in which two of them must not overlap; `apply` walks the tree and the document together. The document is taken
-//! apart lazily (`mutable`): what no path leads to stays the bytes that it was.
+//! apart lazily (`mutable`): what no path leads to stays the bytes that it was. The plain case, fields of the document itself, is
+//! done on its bytes (`splice`).
 //!
 //! Invariants: operators on one level are applied in the order of their names, numbers by value, so that new fields have the
 //! order that MongoDB gives them; an `_id` never changes; an update that changes nothing says so.
 //!
-//! Time and object ids are handed in. What an update does to an index or the oplog is not known here: the outcome names the
-//! paths that changed.
+//! Time and object ids are handed in. What an update does to an index or the oplog is not known here: the outcome tells which
+//! fields changed, where that is known without comparing.
 
 mod apply;
 mod apply_array;
@@ -23,6 +24,7 @@ mod pipeline;
 mod pull;
 mod push;
 mod replacement;
+mod splice;
 mod upsert;
 
 #[cfg(test)]
@@ -34,6 +36,9 @@ use array_filter::ArrayFilter;
 use bstr::BStr;
 use pando_base::{Error, Result, Timestamp};
 use pando_doc::{Doc, DocRef, FieldPath, Value};
+use splice::Spliced;
+
+pub use splice::ChangedField;
 
 /// How large a document may become.
 const SIZE_BYTES_MAX: usize = pando_doc::USER_SIZE_BYTES_MAX;
@@ -87,8 +92,8 @@ pub struct UpdateOutcome {
     pub doc: Doc,
     /// True if it is the old one.
     pub is_noop: bool,
-    /// The paths that changed; empty for replacements and pipelines, where every path may have.
-    pub changed_paths: Vec<FieldPath>,
+    /// The fields that changed, in the order of the new document, if that is known: anything may have changed otherwise.
+    pub changed_fields: Option<Vec<ChangedField>>,
 }
 
 impl Update {
@@ -133,22 +138,45 @@ impl Update {
 
     /// The document as updated.
     pub fn apply(&self, doc: DocRef<'_>, context: &UpdateContext<'_>) -> Result<UpdateOutcome> {
-        let (updated, changed_paths) = match &self.form {
-            Form::Replacement(replacement) => (replacement::apply(replacement, doc), Vec::new()),
-            Form::Operators(operators) => apply::apply(operators, doc, context)?,
-            Form::Pipeline(steps) => (pipeline::apply(steps, doc)?, Vec::new()),
+        let updated = match &self.form {
+            Form::Replacement(replacement) => replacement::apply(replacement, doc),
+            Form::Operators(operators) => match splice::apply(operators, doc, context)? {
+                Some(spliced) => return spliced_outcome(spliced, doc, context),
+                None => apply::apply(operators, doc, context)?,
+            },
+            Form::Pipeline(steps) => pipeline::apply(steps, doc)?,
         };
         if updated.bytes() == doc.bytes() && !self.is_replacement_without_id() {
-            return Ok(UpdateOutcome { doc: updated, is_noop: true, changed_paths: Vec::new() });
+            return Ok(UpdateOutcome { doc: updated, is_noop: true, changed_fields: None });
         }
         replacement::check_immutable(doc, updated.view(), context.immutable_paths, self.is_replacement())?;
-        if updated.size_bytes() > SIZE_BYTES_MAX {
-            let reason = format!("Resulting document after update is larger than {SIZE_BYTES_MAX}");
-            return Err(Error::location(17419, reason));
-        }
+        check_size(&updated)?;
         pando_doc::check_user_depth(updated.view())?;
-        Ok(UpdateOutcome { doc: updated, is_noop: false, changed_paths })
+        Ok(UpdateOutcome { doc: updated, is_noop: false, changed_fields: None })
     }
+}
+
+/// The `_id` is as it was, and so is the depth unless a new value has one.
+fn spliced_outcome(spliced: Spliced, old: DocRef<'_>, context: &UpdateContext<'_>) -> Result<UpdateOutcome> {
+    let Some(doc) = spliced.doc else {
+        return Ok(UpdateOutcome { doc: old.to_doc(), is_noop: true, changed_fields: None });
+    };
+    if !context.immutable_paths.is_empty() {
+        replacement::check_immutable(old, doc.view(), context.immutable_paths, false)?;
+    }
+    check_size(&doc)?;
+    if spliced.has_nested {
+        pando_doc::check_user_depth(doc.view())?;
+    }
+    Ok(UpdateOutcome { doc, is_noop: false, changed_fields: spliced.fields })
+}
+
+fn check_size(updated: &Doc) -> Result<()> {
+    if updated.size_bytes() > SIZE_BYTES_MAX {
+        let reason = format!("Resulting document after update is larger than {SIZE_BYTES_MAX}");
+        return Err(Error::location(17419, reason));
+    }
+    Ok(())
 }
 
 fn is_operators(doc: DocRef<'_>) -> bool {

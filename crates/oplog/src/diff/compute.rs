@@ -37,14 +37,30 @@ pub fn compute(pre: DocRef<'_>, post: DocRef<'_>) -> Difference {
     if written.size_bytes() < post.size_bytes() { Difference::Diff(written) } else { Difference::Whole }
 }
 
+/// The diff of two versions of which is known what changed: the fields of the old version with those of the new one, in its
+/// order. Each name is that of one field only. None if the new version as a whole is to be logged.
+pub(crate) fn of_fields<'a>(
+    post: DocRef<'a>,
+    fields: impl Iterator<Item = (Option<RawElement<'a>>, RawElement<'a>)>,
+) -> Option<DocumentNode<'a>> {
+    let mut node = DocumentNode::new(WRAPPER_BYTES);
+    for (old, new) in fields {
+        match old {
+            Some(old) => node.change(old, new),
+            None => node.insert(new),
+        }
+    }
+    (node.size_bytes < post.size_bytes()).then_some(node)
+}
+
 /// A diff, not yet written.
-pub(super) enum Node<'a> {
+pub(crate) enum Node<'a> {
     Document(DocumentNode<'a>),
     Array(ArrayNode<'a>),
 }
 
 /// The changes of a document.
-pub(super) struct DocumentNode<'a> {
+pub(crate) struct DocumentNode<'a> {
     pub(super) deletes: Vec<&'a BStr>,
     pub(super) updates: Vec<RawElement<'a>>,
     pub(super) inserts: Vec<RawElement<'a>>,
@@ -53,14 +69,14 @@ pub(super) struct DocumentNode<'a> {
 }
 
 /// The changes of an array.
-pub(super) struct ArrayNode<'a> {
+pub(crate) struct ArrayNode<'a> {
     pub(super) length: Option<usize>,
     pub(super) changes: Vec<(usize, Change<'a>)>,
     size_bytes: usize,
 }
 
 /// What happened to one place of an array.
-pub(super) enum Change<'a> {
+pub(crate) enum Change<'a> {
     Set(RawElement<'a>),
     Inner(Node<'a>),
 }
@@ -75,6 +91,17 @@ impl Node<'_> {
 }
 
 impl<'a> DocumentNode<'a> {
+    fn new(padding_bytes: usize) -> DocumentNode<'a> {
+        let size_bytes = DOCUMENT_BASE_BYTES + padding_bytes;
+        let (updates, inserts) = (Vec::new(), Vec::new());
+        DocumentNode { deletes: Vec::new(), updates, inserts, inner: Vec::new(), size_bytes }
+    }
+
+    /// About how long it will be.
+    pub(crate) fn size_bytes(&self) -> usize {
+        self.size_bytes
+    }
+
     fn delete(&mut self, name: &'a BStr) {
         self.account(self.deletes.is_empty(), name, 1);
         self.deletes.push(name);
@@ -123,9 +150,7 @@ impl<'a> DocumentNode<'a> {
 
 /// The diff of two documents; none if it does not pay or cannot say it.
 fn document<'a>(pre: DocRef<'a>, post: DocRef<'a>, padding_bytes: usize) -> Option<DocumentNode<'a>> {
-    let size_bytes = DOCUMENT_BASE_BYTES + padding_bytes;
-    let (updates, inserts) = (Vec::new(), Vec::new());
-    let mut node = DocumentNode { deletes: Vec::new(), updates, inserts, inner: Vec::new(), size_bytes };
+    let mut node = DocumentNode::new(padding_bytes);
     let (mut old_fields, mut new_fields) = (pre.raw_elements().peekable(), post.raw_elements().peekable());
     let mut displaced: BTreeSet<&BStr> = BTreeSet::new();
     let mut changed = 0;

@@ -66,7 +66,7 @@ pub(super) fn write(diff: &DocumentNode<'_>) -> Doc {
     builder.finish()
 }
 
-fn write_document(node: &DocumentNode<'_>, builder: &mut DocBuilder) {
+pub(crate) fn write_document(node: &DocumentNode<'_>, builder: &mut DocBuilder) {
     if !node.deletes.is_empty() {
         let section = builder.begin_document(DELETES);
         node.deletes.iter().for_each(|name| builder.append(name, false));

@@ -21,4 +21,6 @@ mod format;
 mod tests;
 
 pub use apply::apply;
+pub(crate) use compute::of_fields;
 pub use compute::{Difference, compute};
+pub(crate) use format::write_document;
