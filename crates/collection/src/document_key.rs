@@ -2,6 +2,9 @@
 
 use pando_doc::{DocBuilder, DocRef};
 
+/// What the key of most documents has room in: an `_id` that is an object id, a UUID, or a short text.
+pub(crate) const KEY_BYTES: usize = 64;
+
 /// Appends the document's key behind the bytes, as a document of its own. One without `_id` is named by all of itself.
 pub(crate) fn append_document_key(buffer: Vec<u8>, document: DocRef<'_>) -> Vec<u8> {
     let mut key = DocBuilder::behind(buffer);
@@ -14,5 +17,5 @@ pub(crate) fn append_document_key(buffer: Vec<u8>, document: DocRef<'_>) -> Vec<
 
 /// The document's key.
 pub(crate) fn document_key(document: DocRef<'_>) -> Vec<u8> {
-    append_document_key(Vec::with_capacity(32), document)
+    append_document_key(Vec::with_capacity(KEY_BYTES), document)
 }

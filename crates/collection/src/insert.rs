@@ -3,7 +3,7 @@
 use crate::arguments::{InsertOptions, InsertStatement};
 use crate::capped::can_batch_inserts;
 use crate::cluster_key::cluster_key_of;
-use crate::document_key::append_document_key;
+use crate::document_key::{KEY_BYTES, append_document_key};
 use crate::validation::check_size;
 use crate::write_path::{WritePath, count_keys};
 use pando_base::{Error, ErrorCode, RecordId, Result, bail};
@@ -153,7 +153,7 @@ fn insert_record(
 
 /// The documents' keys behind each other in one buffer, and where each lies.
 fn document_keys(statements: &[InsertStatement<'_>]) -> (Vec<u8>, SmallVec<[Range<usize>; 1]>) {
-    let mut buffer = Vec::with_capacity(32 * statements.len());
+    let mut buffer = Vec::with_capacity(KEY_BYTES * statements.len());
     let mut places = SmallVec::with_capacity(statements.len());
     for statement in statements {
         let start = buffer.len();

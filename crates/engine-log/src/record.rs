@@ -15,6 +15,7 @@
 
 use crate::{LogError, LogPosition, Result};
 use pando_base::Timestamp;
+use smallvec::SmallVec;
 use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 
 /// The size of a record's header.
@@ -169,7 +170,7 @@ pub struct PreparedRecord {
     pub(crate) body: Vec<u8>,
     pub(crate) body_bytes: u32,
     pub(crate) body_hash: u64,
-    pub(crate) places: Vec<EntryPlace>,
+    pub(crate) places: SmallVec<[EntryPlace; 1]>,
     pub(crate) highest: Timestamp,
 }
 
@@ -183,43 +184,51 @@ impl PreparedRecord {
 
     /// Makes this another record.
     pub fn rebuild<E: AsRef<[u8]>>(&mut self, kind: u8, entries: &[(Timestamp, E)], payload: &[u8]) -> Result<()> {
-        let entries_bytes: u64 = entries.iter().map(|(_, bytes)| bytes.as_ref().len() as u64).sum();
-        let bytes = entries_bytes + payload.len() as u64 + (entries.len() * ROW_BYTES) as u64;
-        if bytes > BODY_BYTES_MAX {
-            return Err(LogError::RecordTooLarge { bytes, limit_bytes: BODY_BYTES_MAX });
-        }
-        self.kind = kind;
-        self.body_bytes = bytes as u32;
         self.body.clear();
-        self.body.reserve(padded(bytes) as usize);
         self.places.clear();
         self.highest = Timestamp::NONE;
         for (timestamp, bytes) in entries {
             self.push_entry(*timestamp, bytes.as_ref());
         }
-        self.body.extend_from_slice(payload);
-        self.finish();
-        Ok(())
+        self.complete(kind, payload)
     }
 
-    fn push_entry(&mut self, timestamp: Timestamp, bytes: &[u8]) {
+    /// Adds an oplog entry; the record is [completed](PreparedRecord::complete) later.
+    pub fn push_entry(&mut self, timestamp: Timestamp, bytes: &[u8]) {
         debug_assert!(timestamp.is_some(), "an oplog entry has a timestamp");
         let offset = (HEADER_BYTES + self.body.len()) as u32;
         let hash = entry_hash(timestamp, bytes);
+        // A single entry, as most commits have, is the body with its row and padding.
+        self.body.reserve(bytes.len() + ROW_BYTES + ALIGNMENT as usize);
         self.body.extend_from_slice(bytes);
         self.places.push(EntryPlace { timestamp, offset, length: bytes.len() as u32, hash });
         self.highest = self.highest.max(timestamp);
     }
 
-    fn finish(&mut self) {
+    /// True if it has an entry with this timestamp.
+    pub fn has_entry(&self, timestamp: Timestamp) -> bool {
+        self.places.iter().any(|place| place.timestamp == timestamp)
+    }
+
+    /// Completes a record whose entries are there.
+    pub fn complete(&mut self, kind: u8, payload: &[u8]) -> Result<()> {
+        let bytes = (self.body.len() + payload.len() + self.places.len() * ROW_BYTES) as u64;
+        if bytes > BODY_BYTES_MAX {
+            return Err(LogError::RecordTooLarge { bytes, limit_bytes: BODY_BYTES_MAX });
+        }
+        self.kind = kind;
+        self.body_bytes = bytes as u32;
+        self.body.reserve_exact(padded(bytes) as usize - self.body.len());
+        self.body.extend_from_slice(payload);
         for place in &self.places {
             self.body.extend_from_slice(&place.timestamp.0.to_le_bytes());
             self.body.extend_from_slice(&place.length.to_le_bytes());
             self.body.extend_from_slice(&place.hash.to_le_bytes());
         }
         debug_assert_eq!(self.body.len(), self.body_bytes as usize);
-        self.body.resize(padded(u64::from(self.body_bytes)) as usize, 0);
+        self.body.resize(padded(bytes) as usize, 0);
         self.body_hash = xxh3_64(&self.body);
+        Ok(())
     }
 
     /// The size of the record in the log.
@@ -299,7 +308,7 @@ mod tests {
         assert_eq!(Header::decode(&bytes, LogPosition::new(3, 64)), None);
         assert!(body_matches(&header, &record.body));
         let body = CommitBody::decode(&header, &record.body).unwrap();
-        assert_eq!(body.places, record.places);
+        assert_eq!(body.places.as_slice(), record.places.as_slice());
         assert_eq!(&record.body[body.payload], b"redo");
         for byte in 0..HEADER_BYTES {
             for bit in 0..8 {

@@ -15,7 +15,6 @@ use crate::registry::Registry;
 use crate::timestamps::{Retained, Slots, TimestampKeeper};
 use crate::visibility::{ReadView, Snapshots, Watermark};
 use arc_swap::ArcSwap;
-use bytes::Bytes;
 use pando_base::Timestamp;
 use pando_engine_log::{Log, PreparedRecord};
 use pando_engine_runs::{BackupList, ReadPoint, RetentionPoint, RetentionSource, Runs};
@@ -206,9 +205,9 @@ impl Core {
         Ok(ReadView::new(ReadPoint { sequence: ticket.sequence(), timestamp }, options.prepare, ticket))
     }
 
-    /// Encodes a record and reserves room for it.
-    pub fn prepare_record(&self, kind: u8, oplog: Vec<(Timestamp, Bytes)>, payload: &[u8]) -> Result<PendingRecord> {
-        let record = PreparedRecord::new(kind, &oplog, payload).map_err(of_log)?;
+    /// Completes a record, which may have oplog entries, and reserves room for it.
+    pub fn prepare_record(&self, kind: u8, mut record: PreparedRecord, payload: &[u8]) -> Result<PendingRecord> {
+        record.complete(kind, payload).map_err(of_log)?;
         let reserved = self.log.reserve(record.reserved_bytes()).map_err(of_log);
         let reservation = reserved.map_err(|error| self.noted(error))?;
         Ok(PendingRecord { record, reservation })

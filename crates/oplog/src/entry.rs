@@ -82,10 +82,15 @@ impl<'a> OplogEntry<'a> {
 
     /// The entry as a document.
     pub fn to_doc(&self) -> Doc {
+        Doc::trusted(self.to_bytes())
+    }
+
+    /// The encoded document.
+    pub fn to_bytes(&self) -> Vec<u8> {
         let o2_bytes = self.operation.object2.map_or(0, DocRef::size_bytes);
         let mut builder = DocBuilder::with_capacity(256 + self.operation.object.size_bytes() + o2_bytes);
         self.append_to(&mut builder);
-        builder.finish()
+        builder.finish_buffer()
     }
 
     /// Writes the entry's fields in MongoDB's order.

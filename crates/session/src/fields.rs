@@ -31,7 +31,17 @@ impl<'a> Fields<'a> {
 
     /// A field that may be there.
     pub fn optional<T>(&self, field: &str, read: impl Fn(Value<'a>) -> Found<T>) -> Result<Option<T>> {
-        let Some(value) = self.document.get(field) else { return Ok(None) };
+        self.read(field, self.document.get(field), read)
+    }
+
+    /// A field whose value was found already.
+    pub fn read<T>(
+        &self,
+        field: &str,
+        value: Option<Value<'a>>,
+        read: impl Fn(Value<'a>) -> Found<T>,
+    ) -> Result<Option<T>> {
+        let Some(value) = value else { return Ok(None) };
         read(value).map(Some).map_err(|expected| {
             let (name, found) = (self.name, value.value_type().name());
             Error::type_mismatch(format!(
@@ -41,19 +51,24 @@ impl<'a> Fields<'a> {
     }
 
     /// Fails if there is a field that is none of these, or one of them twice.
-    pub fn only(&self, known: &[&str]) -> Result<()> {
-        let mut seen = 0_u64;
-        for element in self.document.raw_elements() {
+    pub fn only<const COUNT: usize>(&self, known: &[&str; COUNT]) -> Result<()> {
+        self.all(known).map(|_| ())
+    }
+
+    /// The values of these fields, in this order. Fails if there is a field that is none of these, or one of them twice.
+    pub fn all<const COUNT: usize>(&self, known: &[&str; COUNT]) -> Result<[Option<Value<'a>>; COUNT]> {
+        let mut values = [None; COUNT];
+        for element in self.document.elements() {
             let (name, field) = (self.name, element.name);
-            let Some(place) = known.iter().position(|known| field == *known) else {
+            let mut places = known.iter().zip(&mut values);
+            let Some((_, place)) = places.find(|(known, _)| field == **known) else {
                 return Err(Error::location(40415, format!("BSON field '{name}.{field}' is an unknown field.")));
             };
-            if seen & (1 << (place % 64)) != 0 {
+            if place.replace(element.value).is_some() {
                 return Err(Error::location(40413, format!("BSON field '{name}.{field}' is a duplicate field")));
             }
-            seen |= 1 << (place % 64);
         }
-        Ok(())
+        Ok(values)
     }
 }
 

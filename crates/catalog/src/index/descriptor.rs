@@ -12,6 +12,9 @@ use std::sync::Arc;
 /// The name of the index on `_id`.
 pub const ID_INDEX_NAME: &str = "_id_";
 
+/// `{_id: 1}`, encoded.
+const ID_KEY_PATTERN: &[u8] = b"\x0e\0\0\0\x10_id\0\x01\0\0\0\0";
+
 /// What an index is.
 #[derive(Clone, Debug)]
 pub struct IndexDescriptor {
@@ -76,7 +79,8 @@ impl IndexDescriptor {
 
     /// True for the index on `_id`.
     pub fn is_id_index(&self) -> bool {
-        is_id_key_pattern(self.key_pattern.view())
+        // Asked for at every write; nearly always it is written so.
+        self.key_pattern.bytes() == ID_KEY_PATTERN || is_id_key_pattern(self.key_pattern.view())
     }
 
     /// True if the planner, the client and the oplog may see it used: not hidden.

@@ -67,7 +67,7 @@ impl EngineTransaction {
         if self.commit.is_some() {
             return Err(illegal("a transaction with a commit timestamp cannot be prepared"));
         }
-        if self.wrote_logged || !self.oplog.is_empty() {
+        if self.wrote_logged || self.record.entry_count() > 0 {
             return Err(illegal("a transaction that wrote to the log cannot be prepared"));
         }
         let stable = self.core.keeper.stable();
@@ -113,7 +113,10 @@ impl EngineTransaction {
     }
 
     fn wrote_nothing(&self) -> bool {
-        self.written.is_empty() && self.truncated.is_empty() && self.resized.is_empty() && self.oplog.is_empty()
+        self.written.is_empty()
+            && self.truncated.is_empty()
+            && self.resized.is_empty()
+            && self.record.entry_count() == 0
     }
 
     fn commit_checked(&mut self) -> Result<Committed> {
@@ -140,15 +143,16 @@ impl EngineTransaction {
     }
 
     fn log_record(&mut self) -> Result<Option<crate::core::PendingRecord>> {
-        if self.redo.is_empty() && self.oplog.is_empty() {
+        if self.redo.is_empty() && self.record.entry_count() == 0 {
             return Ok(None);
         }
-        let mut payload = Vec::with_capacity(self.redo.len() + 20);
+        let mut payload = Vec::new();
         if !self.redo.is_empty() {
+            payload.reserve_exact(self.redo.len() + 20);
             redo::put_header(&mut payload, self.first_commit, self.durable);
             payload.extend_from_slice(&self.redo);
         }
-        self.core.prepare_record(kind::COMMIT, std::mem::take(&mut self.oplog), &payload).map(Some)
+        self.core.prepare_record(kind::COMMIT, std::mem::take(&mut self.record), &payload).map(Some)
     }
 
     /// Under the log's lock: sizes change together with the commit.

@@ -21,10 +21,12 @@ use crate::table::EngineTable;
 use crate::visibility::ReadView;
 use bytes::Bytes;
 use pando_base::Timestamp;
+use pando_engine_log::PreparedRecord;
 use pando_storage::{
     BeginOptions, Committed, Cursor, PrepareBehaviour, ReadAt, Result, Slot, StorageError, Table, TableSize,
     Transaction,
 };
+use smallvec::SmallVec;
 use std::any::Any;
 use std::sync::Arc;
 
@@ -59,16 +61,17 @@ pub struct EngineTransaction {
     options: BeginOptions,
     phase: Phase,
     /// Tables that were written, each once.
-    tables: Vec<Table>,
-    keys: Vec<u8>,
-    written: Vec<Written>,
+    tables: SmallVec<[Table; 4]>,
+    keys: SmallVec<[u8; 96]>,
+    written: SmallVec<[Written; 4]>,
     /// Tables with deleted ranges.
     truncated: Vec<usize>,
-    resized: Vec<Resized>,
+    resized: SmallVec<[Resized; 2]>,
     redo: Vec<u8>,
-    oplog: Vec<(Timestamp, Bytes)>,
+    /// The log's record so far: the oplog entries.
+    record: PreparedRecord,
     /// Timestamps of its oplog entries, which hold back all_durable.
-    oplog_holds: Vec<Timestamp>,
+    oplog_holds: SmallVec<[Timestamp; 2]>,
     /// The newest oplog entry's timestamp.
     oplog_newest: Timestamp,
     wrote_logged: bool,
@@ -79,7 +82,7 @@ pub struct EngineTransaction {
     durable: Timestamp,
     /// The newest durable timestamp below a write that has no commit timestamp yet.
     predecessor_max: Timestamp,
-    slots: Vec<Slot>,
+    slots: SmallVec<[Slot; 1]>,
     dirty_bytes: u64,
     /// As much of it as the memory was told of.
     told_bytes: u64,
@@ -95,14 +98,14 @@ impl EngineTransaction {
             view,
             options,
             phase: Phase::Active,
-            tables: Vec::new(),
-            keys: Vec::new(),
-            written: Vec::new(),
+            tables: SmallVec::new(),
+            keys: SmallVec::new(),
+            written: SmallVec::new(),
             truncated: Vec::new(),
-            resized: Vec::new(),
+            resized: SmallVec::new(),
             redo: Vec::new(),
-            oplog: Vec::new(),
-            oplog_holds: Vec::new(),
+            record: PreparedRecord::default(),
+            oplog_holds: SmallVec::new(),
             oplog_newest: Timestamp::NONE,
             wrote_logged: false,
             was_prepared: false,
@@ -110,7 +113,7 @@ impl EngineTransaction {
             commit: Timestamp::NONE,
             durable: Timestamp::NONE,
             predecessor_max: Timestamp::NONE,
-            slots: Vec::new(),
+            slots: SmallVec::new(),
             dirty_bytes: 0,
             told_bytes: 0,
         })

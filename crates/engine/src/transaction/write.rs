@@ -331,15 +331,14 @@ impl EngineTransaction {
         if entry.len() > VALUE_LENGTH_MAX {
             return Err(StorageError::TooLarge("oplog entry", entry.len(), VALUE_LENGTH_MAX));
         }
-        let twice = self.oplog.iter().any(|(other, _)| *other == timestamp);
-        if twice || self.core.oplog_contains(timestamp)? {
+        if self.record.has_entry(timestamp) || self.core.oplog_contains(timestamp)? {
             return Err(StorageError::DuplicateKey);
         }
         // Readers must not pass the entry before it is there.
         self.core.keeper.reserve(timestamp)?;
         self.oplog_holds.push(timestamp);
         self.oplog_newest = self.oplog_newest.max(timestamp);
-        self.oplog.push((timestamp, Bytes::copy_from_slice(entry)));
+        self.record.push_entry(timestamp, entry);
         Ok(())
     }
 

@@ -4,6 +4,10 @@ use crate::mode::{Mode, ModeSet};
 use crate::resource::{ResourceId, ResourceType};
 use crate::stats::LockStats;
 use crate::tickets::{HeldTicket, Priority};
+use smallvec::SmallVec;
+
+/// As many locks an operation on one collection has at once: those above it, its database's, its own.
+const HELD_USUALLY: usize = 6;
 
 /// A lock that is granted.
 #[derive(Clone, Copy, Debug)]
@@ -22,7 +26,7 @@ pub(crate) struct Held {
 #[derive(Default)]
 pub(crate) struct State {
     /// In the order in which they were granted.
-    pub held: Vec<Held>,
+    pub held: SmallVec<[Held; HELD_USUALLY]>,
     /// Open units of work, nested.
     pub unit_of_work_depth: u32,
     /// Whether IS and S are kept to the end of the unit of work too.

@@ -125,11 +125,11 @@ impl OplogWriter {
     }
 
     fn append(&self, operation: &mut Operation, entry: &OplogEntry<'_>) -> Result<()> {
-        let document = entry.to_doc();
-        if document.size_bytes() > INTERNAL_SIZE_BYTES_MAX {
-            return Err(pando_doc::too_large(document.size_bytes(), INTERNAL_SIZE_BYTES_MAX));
+        let document = entry.to_bytes();
+        if document.len() > INTERNAL_SIZE_BYTES_MAX {
+            return Err(pando_doc::too_large(document.len(), INTERNAL_SIZE_BYTES_MAX));
         }
-        operation.recovery_unit.writer()?.append_oplog(entry.op_time.timestamp, document.bytes())?;
+        operation.recovery_unit.writer()?.append_oplog(entry.op_time.timestamp, &document)?;
         Ok(())
     }
 

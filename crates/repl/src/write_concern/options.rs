@@ -121,10 +121,11 @@ impl WriteConcern {
             return Err(Error::failed_to_parse("write concern object cannot be empty"));
         }
         let fields = Fields::of("writeConcern", concern);
-        fields.only(&["w", "j", "fsync", "wtimeout", "provenance", "wElectionId", "wOpTime", "getLastError"])?;
-        let acknowledgement = concern.get("w").map(acknowledgement).transpose()?;
-        let journal = fields.optional("j", safe_boolean)?;
-        let sync = match (journal, fields.optional("fsync", safe_boolean)?) {
+        let known = ["w", "j", "fsync", "wtimeout", "provenance", "wElectionId", "wOpTime", "getLastError"];
+        let [members, journal, fsync, wtimeout, provenance, ..] = fields.all(&known)?;
+        let acknowledgement = members.map(acknowledgement).transpose()?;
+        let journal = fields.read("j", journal, safe_boolean)?;
+        let sync = match (journal, fields.read("fsync", fsync, safe_boolean)?) {
             (Some(true), Some(true)) => {
                 return Err(Error::failed_to_parse("fsync and j options cannot be used together"));
             }
@@ -137,8 +138,8 @@ impl WriteConcern {
             is_explicit: acknowledgement.is_some(),
             acknowledgement: acknowledgement.unwrap_or(Acknowledgement::Members(1)),
             sync,
-            timeout_ms: fields.optional("wtimeout", timeout)?.unwrap_or(0),
-            provenance: fields.optional("provenance", Provenance::parse)?.unwrap_or_default(),
+            timeout_ms: fields.read("wtimeout", wtimeout, timeout)?.unwrap_or(0),
+            provenance: fields.read("provenance", provenance, Provenance::parse)?.unwrap_or_default(),
         })
     }
 

@@ -217,6 +217,7 @@ impl RecoveryUnit {
         Ok((*id, &**transaction))
     }
 
+    #[inline]
     fn opened(&mut self) -> Result<&mut (SnapshotId, Box<dyn Transaction>)> {
         if self.open.is_none() {
             let transaction = self.engine.begin(self.begin_options()?)?;
@@ -251,7 +252,9 @@ impl RecoveryUnit {
     /// The transaction, to write with. Only inside a unit of work.
     pub fn writer(&mut self) -> Result<&mut dyn Transaction> {
         self.require_writable_unit()?;
-        self.opened()?;
+        if self.open.is_none() {
+            self.opened()?;
+        }
         self.apply_timestamp()?;
         Ok(&mut *self.opened()?.1)
     }

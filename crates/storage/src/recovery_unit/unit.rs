@@ -3,6 +3,7 @@
 use super::RecoveryUnit;
 use crate::{Committed, Result, StorageError, TableSize};
 use pando_base::Timestamp;
+use smallvec::SmallVec;
 use std::collections::VecDeque;
 
 /// Something to do when a unit of work ends. Neither end may fail.
@@ -24,14 +25,14 @@ pub(crate) struct Unit {
     /// Left open by `WriteUnitOfWork::release`.
     pub(crate) released: bool,
     pub(super) group_oplog_entries: bool,
-    pub(super) changes: Vec<Box<dyn Change>>,
+    pub(super) changes: SmallVec<[Box<dyn Change>; 4]>,
     pub(super) hooks: VecDeque<PreCommitHook>,
     /// The last commit timestamp asked for inside the unit.
     pub(super) timestamp: Timestamp,
     /// The last commit timestamp that the transaction was given.
     pub(super) applied: Timestamp,
     /// Size changes not committed yet, by table id.
-    pub(super) sizes: Vec<(u64, TableSize)>,
+    pub(super) sizes: SmallVec<[(u64, TableSize); 2]>,
 }
 
 impl RecoveryUnit {
@@ -96,7 +97,7 @@ impl RecoveryUnit {
             Some((_, transaction)) => transaction.commit(),
             None => Ok(Committed { position: self.engine.log_end() }),
         };
-        let changes = self.unit.take().map_or_else(Vec::new, |unit| unit.changes);
+        let changes = self.unit.take().map_or_else(SmallVec::new, |unit| unit.changes);
         match &outcome {
             Ok(_) => changes.into_iter().for_each(|change| change.on_commit(timestamp)),
             Err(_) => changes.into_iter().rev().for_each(|change| change.on_rollback()),
@@ -115,7 +116,7 @@ impl RecoveryUnit {
         if let Some((_, transaction)) = self.open.take() {
             transaction.roll_back();
         }
-        let changes = self.unit.take().map_or_else(Vec::new, |unit| unit.changes);
+        let changes = self.unit.take().map_or_else(SmallVec::new, |unit| unit.changes);
         changes.into_iter().rev().for_each(|change| change.on_rollback());
     }
 }
