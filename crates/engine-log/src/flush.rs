@@ -91,6 +91,7 @@ impl Inner {
             self.memory_start.store(tail.memory_start());
         }
         if sync {
+            self.filler.synced(capture.pieces.iter().map(|piece| piece.bytes.len() as u64).sum());
             let mut durability = self.durability.lock();
             durability.position = capture.end;
             durability.no_holes = capture.no_holes;
@@ -213,7 +214,7 @@ impl Inner {
         self.flushed.ring_from_outside();
         self.hole_closed.ring_from_outside();
         if result.is_ok() {
-            self.grow_ahead();
+            self.look_ahead();
         }
         result
     }

@@ -35,6 +35,11 @@ impl Flusher {
         true
     }
 
+    /// Has the thread look whether it goes on.
+    pub(crate) fn wake(&self) {
+        self.alarm.ring();
+    }
+
     /// Whoever leads takes the requests so far upon itself.
     pub(crate) fn withdraw(&self) {
         self.is_asked.store(false, Ordering::SeqCst);
@@ -70,10 +75,5 @@ impl Log {
         inner.flusher.is_present.store(false, Ordering::SeqCst);
         inner.flushed.ring();
         outcome
-    }
-
-    /// Has the thread in [`Log::serve_flushes`] look whether it goes on.
-    pub fn wake_flusher(&self) {
-        self.inner.flusher.alarm.ring();
     }
 }

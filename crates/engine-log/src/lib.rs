@@ -17,6 +17,7 @@ mod bell;
 mod chain;
 mod control;
 mod error;
+mod fill;
 mod flush;
 mod flusher;
 mod index;

@@ -9,6 +9,7 @@
 use crate::backup::BackupPins;
 use crate::bell::Bell;
 use crate::control::{ControlRecord, Link};
+use crate::fill::Filler;
 use crate::flush::{Durability, Writer};
 use crate::flusher::Flusher;
 use crate::index::{OplogIndex, SegmentRows};
@@ -125,6 +126,9 @@ pub(crate) struct Inner {
     /// How many commits the last flush took along.
     pub(crate) group: AtomicU64,
     pub(crate) stopped: AtomicBool,
+    /// What is written with zeros ahead of the log's end; stored under `io`.
+    pub(crate) filled: AtomicPosition,
+    pub(crate) filler: Filler,
     pub(crate) flusher: Flusher,
     pub(crate) flushed: Bell,
     pub(crate) hole_closed: Bell,
@@ -170,6 +174,8 @@ impl Inner {
             truncations: AtomicU64::new(0),
             group: AtomicU64::new(0),
             stopped: AtomicBool::new(false),
+            filled: AtomicPosition::new(position),
+            filler: Filler::default(),
             flusher: Flusher::default(),
             flushed: Bell::default(),
             hole_closed: Bell::default(),
@@ -290,10 +296,15 @@ impl Inner {
         std::iter::once(tail.left_bytes()).chain(ready).collect()
     }
 
+    /// True if the next segment should be reserved.
+    pub(crate) fn needs_segment(&self) -> bool {
+        let half = commit_capacity(self.segment_bytes()) / 2;
+        self.left_bytes.load(Ordering::Acquire) < half && self.tail.lock().ready.is_empty()
+    }
+
     /// Reserves the next segment before it is needed; failing is not an error yet.
     pub(crate) fn grow_ahead(&self) {
-        let half = commit_capacity(self.segment_bytes()) / 2;
-        if self.left_bytes.load(Ordering::Acquire) < half && self.tail.lock().ready.is_empty() {
+        if self.needs_segment() {
             let mut next = self.growth.lock();
             if self.tail.lock().ready.is_empty() && self.check_running().is_ok() {
                 let bytes = self.segment_bytes();

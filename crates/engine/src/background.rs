@@ -1,4 +1,4 @@
-//! The engine's threads: one flushes the log, one takes checkpoints, one merges and reclaims.
+//! The engine's threads: one flushes the log, one prepares its space, one takes checkpoints, one merges and reclaims.
 //!
 //! Each does nothing but call what a caller without threads would call. They end when the engine is shut down.
 
@@ -38,6 +38,7 @@ impl Background {
         let mut threads = self.threads.lock();
         for (name, body) in [
             ("pando-flush", flush_loop as fn(&Core)),
+            ("pando-fill", fill_loop),
             ("pando-checkpoint", checkpoint_loop),
             ("pando-merge", merge_loop),
         ] {
@@ -53,7 +54,7 @@ impl Background {
         core.stopping.store(true, Ordering::Release);
         core.checkpoint_alarm.ring();
         core.merge_alarm.ring();
-        core.log.wake_flusher();
+        core.log.wake_threads();
         for thread in self.threads.lock().drain(..) {
             if thread.join().is_err() {
                 core.stop("a background thread of the engine panicked");
@@ -77,6 +78,12 @@ fn wait(core: &Core, alarm: &Alarm, at_most: Duration) -> bool {
 fn flush_loop(core: &Core) {
     let served = core.log.serve_flushes(core.options.commit_interval, &|| going(core), &|| core.has_unflushed());
     if let Err(error) = served {
+        core.noted(of_log(error));
+    }
+}
+
+fn fill_loop(core: &Core) {
+    if let Err(error) = core.log.serve_fills(&|| going(core)) {
         core.noted(of_log(error));
     }
 }

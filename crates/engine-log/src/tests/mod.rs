@@ -2,6 +2,7 @@
 
 mod basics;
 mod crash;
+mod fill;
 mod oplog;
 mod retention;
 mod rot;
