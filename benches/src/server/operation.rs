@@ -42,6 +42,15 @@ pub enum Operation {
         /// How many.
         count: u64,
     },
+    /// The same in whatever way is fastest.
+    Load {
+        /// Where.
+        collection: Collection,
+        /// The first.
+        from: u64,
+        /// How many.
+        count: u64,
+    },
     /// Orders by their indexed number.
     Range {
         /// The least number.
@@ -74,7 +83,7 @@ impl Operation {
         let (low, high) = match *self {
             Operation::Find { .. } | Operation::Update { .. } | Operation::Insert { .. } => (1, 1),
             Operation::Scan { length, .. } => (1, length),
-            Operation::InsertMany { count, .. } => (count, count),
+            Operation::InsertMany { count, .. } | Operation::Load { count, .. } => (count, count),
             Operation::Range { length, .. } => (length, length),
             Operation::Tag { .. } => (orders_per_tag(), orders_per_tag()),
             Operation::Aggregate { .. } | Operation::AggregateScan { .. } => (1, u64::MAX),

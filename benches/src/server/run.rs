@@ -145,7 +145,7 @@ impl Run<'_> {
                             return Ok(link.sent_bytes);
                         }
                         let count = BATCH_DOCUMENTS.min(documents - from);
-                        link.operate(&Operation::InsertMany { collection, from, count })?;
+                        link.operate(&Operation::Load { collection, from, count })?;
                     }
                 })
             };

@@ -52,11 +52,13 @@ pub enum Workload {
     Insert,
     /// A thousand at a time.
     InsertMany,
+    /// The same beside the peer's fastest way to load.
+    InsertManyCopy,
 }
 
 impl Workload {
     /// In the order in which they run: what only reads comes first, what makes data grow comes last.
-    pub const ALL: [Workload; 14] = [
+    pub const ALL: [Workload; 15] = [
         Workload::Find,
         Workload::Range,
         Workload::Tag,
@@ -71,6 +73,7 @@ impl Workload {
         Workload::YcsbE,
         Workload::Insert,
         Workload::InsertMany,
+        Workload::InsertManyCopy,
     ];
 
     /// As in the JSON.
@@ -90,6 +93,7 @@ impl Workload {
             Workload::YcsbF => "ycsb_f",
             Workload::Insert => "insert",
             Workload::InsertMany => "insert_many",
+            Workload::InsertManyCopy => "insert_many_copy",
         }
     }
 
@@ -110,17 +114,22 @@ impl Workload {
             Workload::YcsbF => "YCSB F read-modify",
             Workload::Insert => "insert",
             Workload::InsertMany => "insertMany, 1,000",
+            Workload::InsertManyCopy => "insertMany and COPY",
         }
     }
 
     /// What throughput and costs are counted in: a bulk insert counts its documents.
     pub fn units_per_operation(self) -> u64 {
-        if self == Workload::InsertMany { BATCH_DOCUMENTS } else { 1 }
+        if self.is_bulk() { BATCH_DOCUMENTS } else { 1 }
     }
 
     /// Whether `inserts` has to be empty at first.
     pub fn fills_inserts(self) -> bool {
-        matches!(self, Workload::Insert | Workload::InsertMany)
+        self == Workload::Insert || self.is_bulk()
+    }
+
+    fn is_bulk(self) -> bool {
+        matches!(self, Workload::InsertMany | Workload::InsertManyCopy)
     }
 }
 
@@ -230,6 +239,7 @@ impl Chooser {
             Workload::YcsbD | Workload::YcsbE => self.insert_user(),
             Workload::Insert => self.insert(),
             Workload::InsertMany => self.insert_many(),
+            Workload::InsertManyCopy => self.load(),
         };
         Turn { first, second: None }
     }
@@ -277,6 +287,11 @@ impl Chooser {
     fn insert_many(&mut self) -> Operation {
         let from = self.shared.next_insert.fetch_add(BATCH_DOCUMENTS, Ordering::Relaxed);
         Operation::InsertMany { collection: Collection::Inserts, from, count: BATCH_DOCUMENTS }
+    }
+
+    fn load(&mut self) -> Operation {
+        let from = self.shared.next_insert.fetch_add(BATCH_DOCUMENTS, Ordering::Relaxed);
+        Operation::Load { collection: Collection::Inserts, from, count: BATCH_DOCUMENTS }
     }
 
     fn range(&mut self, length: u64, operation: impl Fn(u64, u64) -> Operation) -> Operation {

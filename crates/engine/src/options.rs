@@ -25,7 +25,7 @@ pub struct EngineOptions {
     pub commit_interval: Duration,
     /// How often a checkpoint is taken (`syncdelay`); zero for never.
     pub checkpoint_interval: Duration,
-    /// Log bytes after which a checkpoint is taken early.
+    /// Log bytes after which a checkpoint is taken early: what a shutdown has to write and a start after a crash to read.
     pub checkpoint_log_bytes: u64,
     /// Size of a log segment.
     pub log_segment_bytes: u64,
@@ -47,7 +47,7 @@ impl Default for EngineOptions {
             background: true,
             commit_interval: Duration::from_millis(100),
             checkpoint_interval: Duration::from_secs(60),
-            checkpoint_log_bytes: 2 << 30,
+            checkpoint_log_bytes: 512 << 20,
             log_segment_bytes: 64 << 20,
             oplog_bytes_max: 1 << 30,
             transaction_too_large_threshold: 0.75,

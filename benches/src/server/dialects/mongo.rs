@@ -157,7 +157,9 @@ impl Dialect for Mongo {
             Operation::Scan { number, length } => self.scan(out, number, length),
             Operation::Update { number, field, version } => self.update(out, number, field, version),
             Operation::Insert { collection, number } => self.insert(out, collection, number..number + 1),
-            Operation::InsertMany { collection, from, count } => self.insert(out, collection, from..from + count),
+            Operation::InsertMany { collection, from, count } | Operation::Load { collection, from, count } => {
+                self.insert(out, collection, from..from + count);
+            }
             Operation::Range { from, length } => {
                 self.find(out, Collection::Orders, length, |filter| bounds(filter, from, length));
             }

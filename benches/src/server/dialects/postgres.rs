@@ -3,8 +3,9 @@
 //! What a careful user would do: the key is a column of its own under collation "C", the document a `jsonb` beside it; room
 //! for updates in place (`fillfactor`) where there are updates; an expression index for the range, a GIN index for the list.
 //! Every statement is prepared when the connection is made and travels as Bind, Execute and Sync in one write, so the server
-//! parses and, after five executions, plans nothing. Bulk inserts are COPY in binary form, its fastest way in, one transaction for
-//! each batch, in one write with the query before it: the server ignores stray copy data if it refused the query.
+//! parses and, after five executions, plans nothing. A bulk insert is one INSERT of many rows, which come as two arrays in
+//! binary form. Loading, and the workload for it, is COPY in binary form, its fastest way in, one transaction for each batch, in
+//! one write with the query before it: the server ignores stray copy data if it refused the query.
 
 use super::{Answer, Chore, Dialect};
 use crate::Error;
@@ -19,6 +20,9 @@ const PROTOCOL_VERSION: i32 = 3 << 16;
 const TEXT: i32 = 25;
 const INT8: i32 = 20;
 const JSONB: i32 = 3802;
+const TEXT_ARRAY: i32 = 1009;
+const INT8_ARRAY: i32 = 1016;
+const JSONB_ARRAY: i32 = 3807;
 /// In front of a `jsonb` in binary form.
 const JSONB_VERSION: u8 = 1;
 const COPY_SIGNATURE: &[u8] = b"PGCOPY\n\xff\r\n\0\0\0\0\0\0\0\0\0";
@@ -31,6 +35,21 @@ const STATEMENTS: &[(&str, &str, &[i32])] = &[
     ("insert_usertable", "INSERT INTO usertable VALUES ($1, $2)", &[TEXT, JSONB]),
     ("insert_inserts", "INSERT INTO inserts VALUES ($1, $2)", &[TEXT, JSONB]),
     ("insert_orders", "INSERT INTO orders VALUES ($1, $2)", &[INT8, JSONB]),
+    (
+        "insert_many_usertable",
+        "INSERT INTO usertable SELECT * FROM unnest($1::text[], $2::jsonb[])",
+        &[TEXT_ARRAY, JSONB_ARRAY],
+    ),
+    (
+        "insert_many_inserts",
+        "INSERT INTO inserts SELECT * FROM unnest($1::text[], $2::jsonb[])",
+        &[TEXT_ARRAY, JSONB_ARRAY],
+    ),
+    (
+        "insert_many_orders",
+        "INSERT INTO orders SELECT * FROM unnest($1::bigint[], $2::jsonb[])",
+        &[INT8_ARRAY, JSONB_ARRAY],
+    ),
     (
         "range",
         "SELECT id, doc FROM orders WHERE (doc->'number')::bigint >= $1 AND (doc->'number')::bigint < $2",
@@ -70,6 +89,7 @@ struct Progress {
 enum Parameter<'a> {
     Text(&'a [u8]),
     Whole(u64),
+    Array(&'a [u8]),
 }
 
 impl Postgres {
@@ -88,6 +108,25 @@ impl Postgres {
         }
     }
 
+    fn insert_many(&mut self, out: &mut Vec<u8>, collection: Collection, numbers: std::ops::Range<u64>) {
+        let count = numbers.end - numbers.start;
+        let (statement, key_type) = match collection {
+            Collection::Users => ("insert_many_usertable", TEXT),
+            Collection::Inserts => ("insert_many_inserts", TEXT),
+            Collection::Orders => ("insert_many_orders", INT8),
+        };
+        let (mut keys, mut documents) = (array(key_type, count), array(JSONB, count));
+        for number in numbers {
+            match collection {
+                Collection::Orders => sized(&mut keys, &number.to_be_bytes()),
+                Collection::Users | Collection::Inserts => sized(&mut keys, user_key(number).as_bytes()),
+            }
+            self.write_document(collection, number);
+            sized_jsonb(&mut documents, &self.scratch);
+        }
+        execute(out, statement, &[Parameter::Array(&keys), Parameter::Array(&documents)]);
+    }
+
     fn copy(&mut self, out: &mut Vec<u8>, collection: Collection, numbers: std::ops::Range<u64>) {
         query(out, &format!("COPY {} FROM STDIN (FORMAT binary)", collection.name()));
         frame(out, b'd', |out| out.extend_from_slice(COPY_SIGNATURE));
@@ -99,9 +138,7 @@ impl Postgres {
                     Collection::Orders => sized(out, &number.to_be_bytes()),
                     Collection::Users | Collection::Inserts => sized(out, user_key(number).as_bytes()),
                 }
-                out.extend_from_slice(&(self.scratch.len() as i32 + 1).to_be_bytes());
-                out.push(JSONB_VERSION);
-                out.extend_from_slice(&self.scratch);
+                sized_jsonb(out, &self.scratch);
             });
         }
         frame(out, b'd', |out| out.extend_from_slice(&(-1_i16).to_be_bytes()));
@@ -162,7 +199,8 @@ impl Dialect for Postgres {
                 execute(out, "update", &[text(&user_key(number)), Parameter::Text(&self.scratch)]);
             }
             Operation::Insert { collection, number } => self.insert(out, collection, number),
-            Operation::InsertMany { collection, from, count } => self.copy(out, collection, from..from + count),
+            Operation::InsertMany { collection, from, count } => self.insert_many(out, collection, from..from + count),
+            Operation::Load { collection, from, count } => self.copy(out, collection, from..from + count),
             Operation::Range { from, length } => execute(out, "range", &range(from, length)),
             Operation::Tag { tag } => execute(out, "tag", &[text(&format!("[\"{}\"]", tag_name(tag)))]),
             Operation::Aggregate { from, length } => execute(out, "aggregate", &range(from, length)),
@@ -264,25 +302,40 @@ fn sized(out: &mut Vec<u8>, bytes: &[u8]) {
     out.extend_from_slice(bytes);
 }
 
+fn sized_jsonb(out: &mut Vec<u8>, text: &[u8]) {
+    out.extend_from_slice(&(text.len() as i32 + 1).to_be_bytes());
+    out.push(JSONB_VERSION);
+    out.extend_from_slice(text);
+}
+
+/// The beginning of an array in binary form: one dimension, no nulls, numbered from one. Its elements follow, sized.
+fn array(element_type: i32, count: u64) -> Vec<u8> {
+    let mut out = Vec::new();
+    for number in [1, 0, element_type, count as i32, 1] {
+        out.extend_from_slice(&number.to_be_bytes());
+    }
+    out
+}
+
 /// A simple query.
 fn query(out: &mut Vec<u8>, text: &str) {
     frame(out, b'Q', |out| string(out, text));
 }
 
-/// Bind, Execute, Sync. Numbers travel in binary form, all else and the results as text.
+/// Bind, Execute, Sync. Numbers and arrays travel in binary form, all else and the results as text.
 fn execute(out: &mut Vec<u8>, statement: &str, parameters: &[Parameter<'_>]) {
     frame(out, b'B', |out| {
         string(out, "");
         string(out, statement);
         out.extend_from_slice(&(parameters.len() as i16).to_be_bytes());
         for parameter in parameters {
-            let is_binary = matches!(parameter, Parameter::Whole(_));
+            let is_binary = !matches!(parameter, Parameter::Text(_));
             out.extend_from_slice(&i16::from(is_binary).to_be_bytes());
         }
         out.extend_from_slice(&(parameters.len() as i16).to_be_bytes());
         for parameter in parameters {
             match parameter {
-                Parameter::Text(text) => sized(out, text),
+                Parameter::Text(bytes) | Parameter::Array(bytes) => sized(out, bytes),
                 Parameter::Whole(number) => sized(out, &number.to_be_bytes()),
             }
         }

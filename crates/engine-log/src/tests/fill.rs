@@ -29,6 +29,8 @@ fn x21_filling_ahead_never_touches_a_record() {
             }
         }
         assert!(steps > 2 && log.statistics().rolls > 2, "{steps} steps");
+        log.inner.grow_ahead();
+        while log.inner.fill_step().unwrap() {}
         assert!(log.inner.filled.load() > log.position());
         assert_eq!(forward(&log).len(), 500);
         let (log, recovery) = open(&machine.crash_with(Loss::Everything), options, &point).unwrap();
