@@ -182,7 +182,8 @@ impl EngineTransaction {
             return; // a reader: it held nothing back
         }
         self.core.keeper.end(&holds, committed);
-        self.slots.clear();
+        // In the order in which they were taken: the point without holes moves with each.
+        self.slots.drain(..).for_each(drop);
         self.core.no_holes_moved();
     }
 
