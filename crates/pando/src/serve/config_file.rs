@@ -74,6 +74,15 @@ fn json_or_text(node: &Yaml, path: &str) -> std::result::Result<String, String> 
     }
 }
 
+/// A document as people write it in a file, with or without quotes around its names, as JSON.
+pub fn json_of_text(text: &str, path: &str) -> std::result::Result<String, String> {
+    let documents = YamlLoader::load_from_str(text).map_err(|error| format!("{path}: {error}"))?;
+    match documents.as_slice() {
+        [root @ Yaml::Hash(_)] => json(root, path),
+        _ => Err(format!("'{path}' must be one document")),
+    }
+}
+
 fn json(node: &Yaml, path: &str) -> std::result::Result<String, String> {
     Ok(match node {
         Yaml::Hash(fields) => {

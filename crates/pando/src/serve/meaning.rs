@@ -1,6 +1,7 @@
 //! What settings mean: where to listen, where the data lies, how much memory, where the log goes.
 
 use super::ProgramName;
+use super::config_file::json_of_text;
 use super::settings::Settings;
 use crate::error::{PandoError, Result};
 use pando_doc::{Doc, doc_from_json};
@@ -238,8 +239,11 @@ fn profile_level(settings: &Settings) -> Result<i32> {
 }
 
 fn profile_filter(settings: &Settings) -> Result<Option<Doc>> {
-    let filter = settings.text("operationProfiling.filter").map(doc_from_json).transpose();
-    filter.map_err(|error| argument(format!("Failed to parse option operationProfiling.filter: {}", error.reason())))
+    const NAME: &str = "operationProfiling.filter";
+    let wrong = |reason: &str| argument(format!("Failed to parse option {NAME}: {reason}"));
+    let Some(text) = settings.text(NAME) else { return Ok(None) };
+    let json = json_of_text(text, NAME).map_err(|reason| wrong(&reason))?;
+    doc_from_json(&json).map(Some).map_err(|error| wrong(error.reason()))
 }
 
 fn connections_max(settings: &Settings) -> Result<u64> {
@@ -450,6 +454,13 @@ mod tests {
         let profiling = plan.server.parsed.get("operationProfiling").unwrap().as_document().unwrap();
         assert_eq!(profiling.get("mode").unwrap().as_str(), Some("all"));
         assert!(plan.server.parameters.contains(&("slowOpSampleRate".to_owned(), "0.5".to_owned())));
+        let mut settings = Settings::default();
+        let filter = crate::serve::catalog::by_name("operationProfiling.filter").unwrap();
+        settings.set(filter, "{$expr: {$lt: [{$rand: {}}, 0.01]}}").unwrap();
+        let read = profile_filter(&settings).unwrap().unwrap();
+        assert_eq!(read, pando_doc::doc! { "$expr": { "$lt": [{ "$rand": {} }, 0.01] } });
+        settings.set(filter, "[1]").unwrap();
+        assert!(profile_filter(&settings).is_err());
         let mut settings = Settings::default();
         for name in ["query", "replication.election"] {
             let choice = crate::serve::catalog::by_name(&format!("systemLog.component.{name}.verbosity")).unwrap();
