@@ -45,7 +45,7 @@ pub(super) fn not<'a>(operands: &[Operand<'a>], _: &Environment<'_>) -> Result<O
         None if operand.is_nullish() => Ok(Operand::NULL),
         _ => {
             let reason = format!("$bitNot only supports int and long, not: {}.", operand.type_name());
-            Err(Error::location(28765, reason))
+            Err(Error::type_mismatch(reason))
         }
     }
 }

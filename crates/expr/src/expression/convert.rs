@@ -17,8 +17,14 @@ pub(super) fn failure(reason: impl Into<String>) -> Error {
 
 /// The value as the type; neither is null.
 pub(super) fn convert<'a>(value: &Operand<'a>, to: &Operand<'_>) -> Result<Operand<'a>> {
-    let to = target(to)?;
     let from = value.or_null();
+    // The name of what is no type is known, but nothing becomes it.
+    if matches!(to.or_null(), Value::String(name) if name == "missing") {
+        let reason =
+            format!("Unsupported conversion from {} to missing in $convert with no onError value", from.value_type());
+        return Err(failure(reason));
+    }
+    let to = target(to)?;
     if from.value_type() == to {
         return Ok(value.clone());
     }

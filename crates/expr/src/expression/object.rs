@@ -76,7 +76,8 @@ pub(super) fn array_to_object<'a>(operands: &[Operand<'a>], _: &Environment<'_>)
     for value in array.values() {
         let (name, value) = if is_pairs { pair_of_array(value)? } else { pair_of_document(value)? };
         if name.contains(&0) {
-            return Err(Error::location(4940400, "Key field cannot contain an embedded null byte"));
+            let code = if is_pairs { 4940400 } else { 4940401 };
+            return Err(Error::location(code, "Key field cannot contain an embedded null byte"));
         }
         match fields.iter_mut().find(|(other, _)| other == name) {
             Some(field) => field.1 = value.to_owned(),
@@ -150,7 +151,7 @@ pub(super) fn parse_get_field(parser: &mut Parser<'_>, element: Element<'_>) -> 
             let (mut field, mut input) = (None, None);
             for part in doc.elements() {
                 match &**part.name {
-                    b"field" => field = Some(field_name(parser, part.value, "$getField", (5654601, 5654602))?),
+                    b"field" => field = Some(field_name(parser, part.value, "$getField", [5654600, 5654601, 5654602])?),
                     b"input" => input = Some(parser.operand(part.value)?),
                     _ => {
                         let reason = format!("$getField found an unknown argument: {}", part.name);
@@ -163,7 +164,7 @@ pub(super) fn parse_get_field(parser: &mut Parser<'_>, element: Element<'_>) -> 
             (field, input)
         }
         value => {
-            let field = field_name(parser, value, "$getField", (5654601, 5654602))?;
+            let field = field_name(parser, value, "$getField", [5654600, 5654601, 5654602])?;
             (field, Node::Path { variable: Variable::Root, path: None })
         }
     };
@@ -171,19 +172,25 @@ pub(super) fn parse_get_field(parser: &mut Parser<'_>, element: Element<'_>) -> 
 }
 
 /// A field name has to be a constant string; a text with a dollar in front is one only behind `$literal`.
-fn field_name(parser: &mut Parser<'_>, value: Value<'_>, operator: &str, codes: (i32, i32)) -> Result<Node> {
+fn field_name(parser: &mut Parser<'_>, value: Value<'_>, operator: &str, codes: [i32; 3]) -> Result<Node> {
+    let [path, not_constant, not_string] = codes;
     let node = parser.operand(value)?;
     match &node {
         Node::Constant(Some(OwnedValue::String(_))) => Ok(node),
         Node::Constant(value) => {
             let found = value.as_ref().map_or("missing", |value| value.value_type().name());
             let reason = format!("{operator} requires 'field' to evaluate to type String, but got {found}");
-            Err(Error::location(codes.1, reason))
+            Err(Error::location(not_string, reason))
         }
-        Node::Call { .. } | Node::Cond(_) | Node::Convert { .. } if operator == "$getField" => Ok(node),
+        Node::Path { .. } => {
+            let reason = format!(
+                "A field path reference which is not allowed in this context. Did you mean {{$literal: '{value}'}}?"
+            );
+            Err(Error::location(path, reason))
+        }
         _ => {
             let reason = format!("{operator} requires 'field' to evaluate to a constant");
-            Err(Error::location(codes.0, reason))
+            Err(Error::location(not_constant, reason))
         }
     }
 }
@@ -231,13 +238,16 @@ fn parse_change(
             return Err(Error::location(4161101, format!("{operator} found an unknown argument: {}", part.name)));
         };
         *slot = Some(match &**part.name {
-            b"field" => field_name(parser, part.value, &operator, (4161106, 4161107))?,
+            b"field" => field_name(parser, part.value, &operator, [4161108, 4161106, 4161107])?,
             _ => parser.operand(part.value)?,
         });
     }
-    let missing = names.iter().zip(&operands).zip([4161102, 4161109, 4161103]).find(|((_, node), _)| node.is_none());
-    if let Some(((name, _), code)) = missing {
-        return Err(Error::location(code, format!("{operator} requires '{name}' to be specified")));
+    // The field is missed before the value, and both before the input.
+    for (name, code) in [("field", 4161102), ("value", 4161103), ("input", 4161109)] {
+        let place = names.iter().position(|known| *known == name);
+        if place.and_then(|place| operands.get(place)).is_some_and(Option::is_none) {
+            return Err(Error::location(code, format!("{operator} requires '{name}' to be specified")));
+        }
     }
     // Without a value the field is taken away.
     operands.iter_mut().skip(2).for_each(|value| {

@@ -22,16 +22,13 @@ pub(super) fn in_document<'a>(doc: DocRef<'a>, path: &FieldPath, first: usize) -
     }
 }
 
-/// What each document of the array has; what is missing leaves no gap.
+/// What each document of the array has; what is missing leaves no gap. Arrays in the array are passed over.
 fn in_array<'a>(array: ArrayRef<'_>, path: &FieldPath, part: usize) -> Operand<'a> {
     let mut builder = ArrayBuilder::new();
     for value in array.values() {
-        let found = match value {
-            Value::Document(nested) => in_document(nested, path, part),
-            Value::Array(nested) => in_array(nested, path, part),
-            _ => Operand::Missing,
-        };
-        if let Some(found) = found.view() {
+        if let Value::Document(nested) = value
+            && let Some(found) = in_document(nested, path, part).view()
+        {
             builder.push(found);
         }
     }

@@ -118,12 +118,16 @@ fn find<'a>(input: &BStr, regex: &Regex) -> Result<Operand<'a>> {
 fn find_all<'a>(input: &BStr, regex: &Regex) -> Result<Operand<'a>> {
     let mut builder = ArrayBuilder::new();
     let mut start = 0;
-    while start <= input.len() {
+    loop {
         let Some(groups) = regex.captures_at(input, start)? else { break };
         builder.document(|found| write_match(input, &groups, found));
         let (from, to) = groups.first().copied().flatten().unwrap_or((start, start));
         // An empty match moves on by one code point.
         start = if to > from { to } else { next_point(input, to) };
+        // Nothing is looked for at the end, unless the text is empty.
+        if start >= input.len() {
+            break;
+        }
     }
     Ok(Operand::from(builder.finish()))
 }

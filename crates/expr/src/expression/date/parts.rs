@@ -15,7 +15,14 @@ fn part<'a>(operands: &[Option<Operand<'_>>], take: impl FnOnce(i64) -> i64) -> 
         return Ok(Operand::NULL);
     }
     let moment = coerce_to_date(date.or_null())?;
-    let zone = Zone::of_operand(zone.and_then(Option::as_ref))?;
+    let zone = zone.and_then(Option::as_ref);
+    if let Some(value) = zone.and_then(Operand::view).filter(|value| !value.is_nullish())
+        && !matches!(value, Value::String(_))
+    {
+        let reason = format!("requires a string for the timezone argument, but was given a {}", value.value_type());
+        return Err(Error::location(40533, reason));
+    }
+    let zone = Zone::of_operand(zone)?;
     Ok(zone.map_or(Operand::NULL, |zone| Operand::from(Number::narrowest(take(zone.to_local(moment))))))
 }
 
@@ -215,6 +222,8 @@ fn date_from_parts<'a>(operands: &[Option<Operand<'a>>], _: &Environment<'_>) ->
         day_of_iso_week(year, month, day)
     };
     let moment = days.and_then(|days| {
+        // MongoDB reckons in microseconds.
+        millisecond.checked_mul(1000)?;
         let seconds = second.checked_mul(1000)?;
         let time = ((hour * 60 + minute) * 60_000).checked_add(seconds)?.checked_add(millisecond)?;
         zone.moment_of(days.checked_mul(DAY)?.checked_add(time)?)
