@@ -181,7 +181,11 @@ impl Densify {
 
     /// True if whole steps lead from one value to the other.
     fn is_on_step(&self, value: &OwnedValue, base: &OwnedValue) -> Result<bool> {
-        if let (OwnedValue::DateTime(_), OwnedValue::DateTime(_)) = (value, base) {
+        if let (OwnedValue::DateTime(to), OwnedValue::DateTime(from)) = (value, base) {
+            let length = self.unit.and_then(TimeUnit::milliseconds);
+            if let Some(length) = length.and_then(|length| length.checked_mul(self.step.truncated_i64())) {
+                return Ok(to.wrapping_sub(*from) % length.max(1) == 0);
+            }
             let mut reached = base.clone();
             while compare(reached.view(), value.view()).is_lt() {
                 reached = self.step_from(&reached, 1)?;

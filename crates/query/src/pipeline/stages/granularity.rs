@@ -185,6 +185,10 @@ fn in_series<T: Reckoned>(series: &[u32], number: T, is_up: bool) -> T {
         while number <= at(series.first(), power) {
             power = power.over(ten);
         }
+        // Below the least double there is only zero.
+        if power == T::of(0) {
+            return power;
+        }
         while number > at(series.last(), power) {
             let below = at(series.last(), power);
             power = power.times(ten);
@@ -215,6 +219,8 @@ mod tests {
         assert_eq!((up("POWERSOF2", 8.0), down("POWERSOF2", 8.0)), (16.0, 4.0));
         assert_eq!((up("POWERSOF2", 0.3), down("POWERSOF2", 0.3)), (0.5, 0.25));
         assert_eq!(e_series(192).iter().filter(|number| **number == 920).count(), 1);
+        assert_eq!((up("R80", 5e-324), down("R80", 5e-324)), (1.02e-321, 0.0));
+        assert_eq!(up("R5", f64::MAX), f64::INFINITY);
         assert!(Granularity::parse("R6").is_err());
         let decimal = Granularity::parse("E12").unwrap().round_up(Number::Decimal(Decimal128::from(9))).unwrap();
         assert_eq!(decimal.to_double(), 10.0);
