@@ -95,10 +95,11 @@ async fn prove(invocation: &Invocation, name: &UserName, subject: &str) -> Resul
         ErrorCode::AuthenticationFailed,
         "There is no x.509 client certificate matching the user."
     );
+    let generation = node.security.cache.generation();
     let user = load_user(node, name).await?;
     let is_strict = invocation.generic.api.strict == Some(true);
     match user.document.is_external {
-        true => log_in(node, &invocation.connection, user, is_strict),
+        true => log_in(node, &invocation.connection, user, generation, is_strict),
         false => Err(Error::new(ErrorCode::AuthenticationFailed, "the user is not an external one")),
     }
 }

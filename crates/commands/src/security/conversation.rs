@@ -31,6 +31,8 @@ pub struct Conversation {
     /// The client does not need the empty exchange at the end.
     skips_empty_exchange: bool,
     is_speculative: bool,
+    /// Which state of users and roles the user was read in.
+    generation: u64,
     step: Step,
 }
 
@@ -122,6 +124,7 @@ async fn first_step(
         "{} authentication is disabled",
         mechanism.name()
     );
+    let generation = node.security.cache.generation();
     let (user, credentials) = credentials(node, mechanism, &name).await?;
     let mut nonce = [0; 24];
     node.env.random().fill(&mut nonce);
@@ -132,6 +135,7 @@ async fn first_step(
         user: name,
         skips_empty_exchange: skips,
         is_speculative: start.is_speculative,
+        generation,
         step: Step::Proof(Box::new(server), user),
     };
     Ok((conversation, answer))
@@ -188,7 +192,7 @@ pub(super) async fn go_on(invocation: &Invocation, id: i32, payload: Payload, re
         bail!(ErrorCode::ProtocolError, "No SASL session state found");
     };
     ensure!(id == CONVERSATION_ID, ErrorCode::ProtocolError, "sasl: Mismatched conversation id");
-    let Conversation { mechanism, user: name, skips_empty_exchange, is_speculative, step } = conversation;
+    let Conversation { mechanism, user: name, skips_empty_exchange, is_speculative, generation, step } = conversation;
     let (user, answer, is_done) = match step {
         Step::Closing(user) if payload.bytes.is_empty() => (user, String::new(), true),
         Step::Closing(_) => {
@@ -206,13 +210,13 @@ pub(super) async fn go_on(invocation: &Invocation, id: i32, payload: Payload, re
     };
     if is_done {
         let is_strict = invocation.generic.api.strict == Some(true);
-        if let Err(error) = log_in(&invocation.node, &invocation.connection, user, is_strict) {
+        if let Err(error) = log_in(&invocation.node, &invocation.connection, user, generation, is_strict) {
             return Err(fail(invocation, mechanism.name(), &name, error, is_speculative).await);
         }
         succeed(invocation, mechanism.name(), &name, is_speculative);
     } else {
         let step = Step::Closing(user);
-        let rest = Conversation { mechanism, user: name, skips_empty_exchange, is_speculative, step };
+        let rest = Conversation { mechanism, user: name, skips_empty_exchange, is_speculative, generation, step };
         invocation.connection.begin_conversation(rest);
     }
     append_step(reply, is_done, answer.as_bytes(), payload.is_text);

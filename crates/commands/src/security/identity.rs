@@ -133,8 +133,15 @@ fn may_come(user: &User, connection: &ConnectionState) -> bool {
     }
 }
 
-/// Takes the client for a user who has proved it. A connection belongs to one user.
-pub(super) fn log_in(node: &Node, connection: &ConnectionState, user: Arc<User>, is_strict: bool) -> Result<()> {
+/// Takes the client for a user who has proved it. A connection belongs to one user. The generation is the one before the user
+/// was read: what has changed since then is read before the first request.
+pub(super) fn log_in(
+    node: &Node,
+    connection: &ConnectionState,
+    user: Arc<User>,
+    generation: u64,
+    is_strict: bool,
+) -> Result<()> {
     let log = node.log.with_context(connection.client.description());
     if let Some(before) = connection.identity() {
         let before = before.user.name();
@@ -154,7 +161,6 @@ pub(super) fn log_in(node: &Node, connection: &ConnectionState, user: Arc<User>,
         log!(log, Severity::Info, Component::AccessControl, 20240, message, "user" = user.name().to_string());
         return Err(failed());
     }
-    let generation = node.security.cache.generation();
     if *user.name() == UserName::internal() {
         connection.set_internal();
     }

@@ -267,7 +267,13 @@ impl EngineCursor {
         let (Some(base), Some(batch)) = (&self.base, &self.batch) else { return Ok(false) };
         let hidden = match batch.range_over(base.key()) {
             RangeRead::Nothing => false,
-            RangeRead::DeletedBefore(sequence) => base.stamp().sequence < sequence,
+            RangeRead::DeletedBefore(sequence) if base.stamp().sequence >= sequence => false,
+            // It may be in the base by now, and what it did not delete there need not be newer any more: see `get`.
+            seen @ RangeRead::DeletedBefore(_) => {
+                let (view, body) = (self.view()?, self.body()?);
+                crate::transaction::read_range(view, body, base.key()) == seen
+                    || crate::transaction::get(&self.core, view, body, base.key())?.is_none()
+            }
             RangeRead::PrepareConflict => {
                 crate::transaction::get(&self.core, self.view()?, self.body()?, base.key())?.is_none()
             }

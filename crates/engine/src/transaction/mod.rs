@@ -13,7 +13,7 @@ mod read;
 mod truncate;
 mod write;
 
-pub(crate) use read::get;
+pub(crate) use read::{get, read_range};
 pub(crate) use write::check_lengths;
 
 use crate::core::Core;

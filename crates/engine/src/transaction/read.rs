@@ -25,27 +25,56 @@ enum OverlayRead {
 ///
 /// The base is loaded after the overlay was found to have nothing: a key that moves from one to the other in between is
 /// then in the base. Deleted ranges are looked at before either: one that moves in between is then seen here.
+///
+/// A range that moves to the base leaves versions behind that are newer than it, and which no longer say so: without a
+/// range in the overlay they need no sequence. So a range hides what the base has only if it is still here afterwards.
 pub fn get(core: &Core, view: &ReadView, table: &EngineTable, key: &[u8]) -> Result<Option<Bytes>> {
-    let range = match table.ranges.is_empty() {
+    let mut range = read_range(view, table, key);
+    loop {
+        match get_beside(core, view, table, key, range)? {
+            Got::Answer(value) => return Ok(value),
+            Got::Moved(now) => range = now,
+        }
+    }
+}
+
+/// What comes of a look at the overlay and the base.
+#[derive(Debug, PartialEq, Eq)]
+enum Got {
+    Answer(Option<Bytes>),
+    /// The range that was seen is in the base now; this is what is seen instead.
+    Moved(RangeRead),
+}
+
+/// What the deleted ranges of the overlay say about a key.
+pub fn read_range(view: &ReadView, table: &EngineTable, key: &[u8]) -> RangeRead {
+    match table.ranges.is_empty() {
         true => RangeRead::Nothing,
         false => table.ranges.read(key, view),
-    };
-    match (overlay_read(view, table, key), range) {
-        (OverlayRead::PrepareConflict, _) => Err(conflict(core)),
-        (OverlayRead::Found { value, sequence: u64::MAX }, _) => Ok(value),
-        (_, RangeRead::PrepareConflict) => Err(conflict(core)),
-        (OverlayRead::Found { sequence, .. }, RangeRead::DeletedBefore(deleted)) if sequence < deleted => Ok(None),
+    }
+}
+
+fn get_beside(core: &Core, view: &ReadView, table: &EngineTable, key: &[u8], range: RangeRead) -> Result<Got> {
+    let value = match (overlay_read(view, table, key), range) {
+        (OverlayRead::PrepareConflict, _) => return Err(conflict(core)),
+        (OverlayRead::Found { value, sequence: u64::MAX }, _) => value,
+        (_, RangeRead::PrepareConflict) => return Err(conflict(core)),
+        (OverlayRead::Found { sequence, .. }, RangeRead::DeletedBefore(deleted)) if sequence < deleted => None,
         (OverlayRead::Found { value, .. }, _) => {
             core.counters.overlay_hits.increment();
-            Ok(value)
+            value
         }
-        (OverlayRead::Nothing, _) if table.base_is_hidden(view.point().sequence) => Ok(None),
+        (OverlayRead::Nothing, _) if table.base_is_hidden(view.point().sequence) => None,
         (OverlayRead::Nothing, range) => match table.slot.glance().get(key, view.point()).map_err(of_runs)? {
-            Lookup::Found { stamp, .. } if deletes(range, stamp.sequence) => Ok(None),
-            Lookup::Found { value, .. } => Ok(Some(value)),
-            Lookup::Deleted { .. } | Lookup::Absent => Ok(None),
+            Lookup::Found { stamp, .. } if deletes(range, stamp.sequence) => match read_range(view, table, key) {
+                now if now == range => None,
+                now => return Ok(Got::Moved(now)),
+            },
+            Lookup::Found { value, .. } => Some(value),
+            Lookup::Deleted { .. } | Lookup::Absent => None,
         },
-    }
+    };
+    Ok(Got::Answer(value))
 }
 
 fn overlay_read(view: &ReadView, table: &EngineTable, key: &[u8]) -> OverlayRead {
@@ -70,4 +99,47 @@ fn deletes(range: RangeRead, sequence: u64) -> bool {
 fn conflict(core: &Core) -> StorageError {
     core.counters.prepare_conflicts.increment();
     StorageError::PrepareConflict
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::transaction::EngineTransaction;
+    use crate::{DurableEngine, EngineOptions, Mode};
+    use pando_env::simulated::Simulation;
+    use pando_storage::{
+        BeginOptions, CheckpointKind, Durability, Maintenance, Table, TableOptions, TableRegistry, Transaction,
+    };
+    use std::path::Path;
+
+    fn written(engine: &DurableEngine, write: impl FnOnce(&mut dyn Transaction)) {
+        let mut transaction = EngineTransaction::begin(&engine.core, BeginOptions::default()).unwrap();
+        write(&mut transaction);
+        Box::new(transaction).commit().unwrap();
+    }
+
+    /// The range is seen, then it and the row move to the base, where the row is merged until it has no sequence.
+    #[test]
+    fn x4_x25_a_range_that_moves_to_the_base_during_a_get_hides_nothing_newer() {
+        let machine = Simulation::new(1);
+        let opened = DurableEngine::open(&machine.env(), Path::new("/data"), EngineOptions::stepped(Mode::StandAlone));
+        let engine = opened.unwrap();
+        let table: Table = engine.create_table("t", &TableOptions::default()).unwrap();
+        written(&engine, |transaction| transaction.put(&table, b"k", b"old").unwrap());
+        written(&engine, |transaction| transaction.truncate(&table, b"", None).unwrap());
+        written(&engine, |transaction| transaction.put(&table, b"k", b"new").unwrap());
+        let reader = EngineTransaction::begin(&engine.core, BeginOptions::default()).unwrap();
+        let body = EngineTable::of(&table, engine.core.id).unwrap();
+        let seen = read_range(reader.view(), body, b"k");
+        assert!(matches!(seen, RangeRead::DeletedBefore(_)));
+        for number in 0..8_u8 {
+            engine.checkpoint(CheckpointKind::Full).unwrap();
+            while engine.core.maintain_step().unwrap() {}
+            written(&engine, |transaction| transaction.put(&table, &[number], b"other").unwrap());
+        }
+        engine.set_memory_bytes(0);
+        let core = &engine.core;
+        assert_eq!(get_beside(core, reader.view(), body, b"k", seen).unwrap(), Got::Moved(RangeRead::Nothing));
+        assert_eq!(get(core, reader.view(), body, b"k").unwrap().as_deref(), Some(b"new".as_slice()));
+    }
 }

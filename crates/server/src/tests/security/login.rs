@@ -204,3 +204,19 @@ fn u10_connections_notice_when_users_and_roles_change() {
         assert_eq!(hand_again.code("d", doc! { "find": "c" }).await, 13);
     });
 }
+
+#[test]
+fn u10_what_changes_during_the_proof_counts_after_it() {
+    run(async {
+        let (fixture, mut root) = with_root().await;
+        root.make_user("reader", roles(&[("readAnyDatabase", "admin")])).await;
+        let mut client = fixture.connect().await;
+        let (mut scram, start) = Login::new("reader", "reader").begin();
+        let answer = client.ok("admin", start).await;
+        root.ok("admin", doc! { "updateUser": "reader", "roles": [] }).await;
+        let proof = scram.prove(&payload(&answer)).unwrap();
+        client.ok("admin", next(proof.as_bytes())).await;
+        assert_eq!(client.who().await, ["reader"]);
+        assert_eq!(client.code("d", doc! { "find": "c" }).await, 13);
+    });
+}
