@@ -47,7 +47,7 @@ impl Default for EngineOptions {
             background: true,
             commit_interval: Duration::from_millis(100),
             checkpoint_interval: Duration::from_secs(60),
-            checkpoint_log_bytes: 512 << 20,
+            checkpoint_log_bytes: 2 << 30,
             log_segment_bytes: 64 << 20,
             oplog_bytes_max: 1 << 30,
             transaction_too_large_threshold: 0.75,
