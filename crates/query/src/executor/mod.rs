@@ -27,7 +27,7 @@ use pando_catalog::Collection;
 use pando_doc::{Doc, DocBuilder};
 use pando_operation::Operation;
 use std::sync::Arc;
-use yielding::YieldClock;
+pub(crate) use yielding::YieldClock;
 
 /// How a batch ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -105,6 +105,8 @@ pub struct Executor {
     stashed: Option<Doc>,
     show_record_id: bool,
     clock: YieldClock,
+    /// The last result came when it was time to yield: that is done before the next.
+    is_due: bool,
     /// What was reported to the operation's statistics so far.
     reported: Examined,
     returned: u64,
@@ -129,6 +131,7 @@ impl Executor {
             stashed: None,
             show_record_id: false,
             clock: YieldClock::new(policy),
+            is_due: false,
             reported: Examined::default(),
             returned: 0,
             summary,
@@ -185,9 +188,13 @@ impl Executor {
         self.root.work(operation)
     }
 
-    /// Does pieces of work until there is a result, or nothing more, or it is time to yield.
+    /// Does pieces of work until there is a result, or nothing more, or it is time to yield. Every piece counts, also one that
+    /// gives a result: whoever pulls results one by one may have nobody else who looks at the time.
     pub fn next(&mut self, operation: &mut Operation) -> Result<Next> {
         debug_assert!(!self.is_saved, "a saved executor is restored before it goes on");
+        if std::mem::take(&mut self.is_due) {
+            return Ok(Next::Yield(YieldCause::Time));
+        }
         loop {
             let step = match self.root.work(operation) {
                 Ok(step) => step,
@@ -196,13 +203,19 @@ impl Executor {
                     None => return Err(error),
                 },
             };
-            match step {
-                Step::Advanced(member) => return Ok(Next::Result(member)),
+            let member = match step {
+                Step::Advanced(member) => Some(member),
                 Step::Finished => return Ok(Next::Exhausted),
-                Step::NeedTime => {}
-            }
-            if self.clock.is_time(operation)? {
-                return Ok(Next::Yield(YieldCause::Time));
+                Step::NeedTime => None,
+            };
+            let is_time = self.clock.is_time(operation)?;
+            match member {
+                Some(member) => {
+                    self.is_due = is_time;
+                    return Ok(Next::Result(member));
+                }
+                None if is_time => return Ok(Next::Yield(YieldCause::Time)),
+                None => {}
             }
         }
     }
@@ -232,9 +245,6 @@ impl Executor {
             if !sink.offer(&document) {
                 self.stashed = Some(document);
                 return Ok(BatchOutcome::Full);
-            }
-            if self.clock.is_time(operation)? {
-                return Ok(BatchOutcome::Yield(YieldCause::Time));
             }
         }
         Ok(BatchOutcome::Full)
@@ -277,6 +287,7 @@ impl Executor {
     /// Goes on under the operation's present snapshot, which is opened if it is not. The collection has to be there still.
     pub fn restore(&mut self, operation: &mut Operation, collections: &dyn Collections) -> Result<()> {
         self.is_saved = false;
+        self.is_due = false;
         self.clock.restart(operation);
         let Some((uuid, _)) = &self.collection else { return Ok(()) };
         let uuid = *uuid;

@@ -85,25 +85,25 @@ pub(super) fn cause_of(operation: &Operation, error: &Error) -> Option<YieldCaus
 
 /// Watches work and time since the last yield.
 #[derive(Debug)]
-pub(super) struct YieldClock {
+pub(crate) struct YieldClock {
     policy: YieldPolicy,
     works: u32,
     started_ns: Option<u64>,
 }
 
 impl YieldClock {
-    pub(super) fn new(policy: YieldPolicy) -> YieldClock {
+    pub(crate) fn new(policy: YieldPolicy) -> YieldClock {
         YieldClock { policy, works: 0, started_ns: None }
     }
 
-    pub(super) fn restart(&mut self, operation: &Operation) {
+    pub(crate) fn restart(&mut self, operation: &Operation) {
         self.works = 0;
         self.started_ns = Some(operation.env.clock().monotonic_ns());
     }
 
     /// Counts a piece of work; true if it is time to yield. Fails if the operation was told to stop.
     #[inline]
-    pub(super) fn is_time(&mut self, operation: &Operation) -> Result<bool> {
+    pub(crate) fn is_time(&mut self, operation: &Operation) -> Result<bool> {
         self.works = self.works.wrapping_add(1);
         if !self.works.is_multiple_of(CLOCK_READ_INTERVAL) && self.works < self.policy.iterations {
             return Ok(false);

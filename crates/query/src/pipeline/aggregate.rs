@@ -6,7 +6,9 @@ use super::{
     DocumentSource, ExecutorSource, ListSource, PipelineContext, PipelineParser, Pulled, Pushdown, SharedStage,
     StageProvider, parse_pipeline, require_collation, view_stages, with_view,
 };
-use crate::executor::{BatchOutcome, BatchSource, Collections, DocumentSink, SORT_MEMORY_BYTES_MAX, YieldPolicy};
+use crate::executor::{
+    BatchOutcome, BatchSource, Collections, DocumentSink, SORT_MEMORY_BYTES_MAX, YieldCause, YieldClock, YieldPolicy,
+};
 use crate::request::{AggregateRequest, Hint};
 use crate::{CanonicalQuery, QueryEngine, engine};
 use pando_base::{Namespace, OperationContext, Result};
@@ -55,6 +57,8 @@ pub struct PipelineExecutor {
     pushed: usize,
     stashed: Option<Doc>,
     summary: String,
+    /// Stages make documents of their own, for which the query at the start does not look at the time.
+    clock: YieldClock,
 }
 
 impl PipelineExecutor {
@@ -85,6 +89,9 @@ impl BatchSource for PipelineExecutor {
                         self.stashed = Some(document);
                         return Ok(BatchOutcome::Full);
                     }
+                    if self.clock.is_time(context.operation)? {
+                        return Ok(BatchOutcome::Yield(YieldCause::Time));
+                    }
                 }
                 Pulled::Exhausted => return Ok(BatchOutcome::Exhausted),
                 Pulled::Yield(cause) => return Ok(BatchOutcome::Yield(cause)),
@@ -98,6 +105,7 @@ impl BatchSource for PipelineExecutor {
     }
 
     fn restore(&mut self, operation: &mut Operation, collections: &dyn Collections) -> Result<()> {
+        self.clock.restart(operation);
         self.source.restore(operation, collections)
     }
 
@@ -145,8 +153,8 @@ impl QueryEngine {
         planned.query.collator = parser.context.collator.clone();
         let pushed = planned.pushed;
         let (source, summary) = self.start_pipeline(&stages, planned, collection.as_ref())?;
-        let engine = self.clone();
-        let executor = PipelineExecutor { source, engine, stages, pushed, stashed: None, summary };
+        let (engine, clock) = (self.clone(), YieldClock::new(self.yield_policy()));
+        let executor = PipelineExecutor { source, engine, stages, pushed, stashed: None, summary, clock };
         Ok(Aggregation { executor, output })
     }
 

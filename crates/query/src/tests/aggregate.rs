@@ -1,9 +1,9 @@
 //! Pipelines end to end.
 
 use super::support::*;
-use crate::executor::drive;
+use crate::executor::{CountingSink, drive};
 use crate::request::AggregateRequest;
-use pando_base::Result;
+use pando_base::{ErrorCode, Result};
 use pando_doc::{Doc, doc};
 
 pub(super) fn run(fixture: &Fixture, pipeline: Vec<Doc>) -> Result<Vec<Doc>> {
@@ -128,4 +128,37 @@ fn u6_bad_stages_are_refused_as_mongodb_does() {
     assert_eq!(run(&fixture, out_first).unwrap_err().code().number(), 40601);
     let late = vec![doc! { "$limit": 1 }, doc! { "$documents": [] }];
     assert_eq!(run(&fixture, late).unwrap_err().code().number(), 40602);
+}
+
+/// A pipeline that takes in everything before it gives anything out lets others run meanwhile, and can be stopped.
+#[test]
+fn u6_pipelines_yield_and_end_when_they_are_told_to() {
+    let fixture = Fixture::new(&[]);
+    let documents: Vec<Doc> = (0..5000).map(|number| doc! { "_id": number, "a": (number % 7) }).collect();
+    fixture.insert(&documents);
+    let pipelines = [
+        vec![doc! { "$group": { "_id": "$a", "n": { "$sum": 1 } } }],
+        vec![doc! { "$limit": 1 }, doc! { "$project": { "l": { "$range": [0, 5000] } } }, doc! { "$unwind": "$l" }],
+        vec![
+            doc! { "$limit": 1 },
+            doc! { "$lookup": { "from": "c", "pipeline": [{ "$group": { "_id": "$a" } }], "as": "all" } },
+        ],
+    ];
+    for (place, pipeline) in pipelines.into_iter().enumerate() {
+        let request = AggregateRequest::new(fixture.namespace.clone(), pipeline);
+        let drain = |is_killed: bool| {
+            let mut operation = fixture.operation();
+            let mut aggregation = fixture.engine.aggregate(&mut operation, &request, None)?;
+            if is_killed {
+                operation.context.kill(ErrorCode::Interrupted);
+            }
+            let mut sink = CountingSink::default();
+            now(drive(&mut aggregation.executor, &mut operation, &*fixture.engine.collections, &mut sink))?;
+            Ok(operation.context.statistics().yields.get())
+        };
+        // A query inside another leaves yielding to the outer one, but ends with it.
+        let yields: Result<u64> = drain(false);
+        assert_eq!(yields.unwrap() > 0, place < 2, "pipeline {place}");
+        assert_eq!(drain(true).unwrap_err().code(), ErrorCode::Interrupted, "pipeline {place}");
+    }
 }
