@@ -4,7 +4,8 @@
 //! has the missing ones made before it, and bounds that are given are filled up at the end.
 
 use super::fill::nested;
-use super::{options, unwind};
+use super::options;
+use super::set_field::with_field;
 use crate::pipeline::parse::parse_stage;
 use crate::pipeline::source::pass_on_to_source;
 use crate::pipeline::{DocumentSource, PipelineContext, PipelineParser, Pulled, ShardSplit, SharedStage, StageSpec};
@@ -334,13 +335,11 @@ impl DensifySource {
             return Err(Error::location(5897900, reason));
         }
         check_place(&making.partition, &densify.field)?;
-        let parts: Vec<&[u8]> = densify.field.parts().map(|part| &**part).collect();
-        let mut builder = DocBuilder::new();
-        unwind::set(&mut builder, making.partition.view(), &parts, Some(making.next.view()));
+        let made = with_field(making.partition.view(), &densify.field, Some(making.next.view()));
         self.remember(&making.partition, &making.next);
         let next = densify.step_from(&making.next, 1)?;
         self.making = Some(Making { next, ..making });
-        Ok(Some(builder.finish()))
+        Ok(Some(made))
     }
 
     /// Fills a partition up once there are no more documents; false if none is left.

@@ -1,5 +1,6 @@
 //! `$fill`: values for what is null or missing. By a method it is a `$setWindowFields`, by a value an `$addFields`.
 
+use super::set_field::with_parts;
 use super::{options, window};
 use crate::pipeline::parse::parse_stage;
 use crate::pipeline::{PipelineParser, SharedStage};
@@ -96,9 +97,7 @@ pub(super) fn nested(paths: &[String]) -> Doc {
     for path in paths {
         let parts: Vec<&[u8]> = path.split('.').map(str::as_bytes).collect();
         let expression = format!("${path}");
-        let mut builder = DocBuilder::new();
-        super::unwind::set(&mut builder, all.view(), &parts, Some(Value::String(expression.as_str().into())));
-        all = builder.finish();
+        all = with_parts(all.view(), &parts, Some(Value::String(expression.as_str().into())));
     }
     all
 }

@@ -1,13 +1,12 @@
 //! `$graphLookup`: to each document all documents of another collection that can be reached from it, step by step.
 
+use super::set_field::with_field;
 use crate::pipeline::source::pass_on_to_source;
 use crate::pipeline::{
     DocumentSource, Modified, PipelineContext, PipelineParser, Pulled, SharedStage, StageSpec, parse_pipeline,
 };
 use pando_base::{Error, Namespace, Result};
-use pando_doc::{
-    ArrayBuilder, Doc, DocBuilder, DocRef, FieldPath, LeafArrays, OwnedValue, PathOptions, Value, doc, visit_path,
-};
+use pando_doc::{ArrayBuilder, Doc, DocRef, FieldPath, LeafArrays, OwnedValue, PathOptions, Value, doc, visit_path};
 use pando_expr::{Expression, MatchExpression, Operand};
 use pando_keystring::{KeyOrdering, StackBuilder, Version};
 use std::collections::BTreeMap;
@@ -227,10 +226,7 @@ impl GraphLookup {
 
     fn with_depth(&self, found: Doc, depth: i64) -> Doc {
         let Some(field) = &self.depth_field else { return found };
-        let parts: Vec<&[u8]> = field.parts().map(|part| &**part).collect();
-        let mut builder = DocBuilder::with_capacity(found.size_bytes() + 32);
-        super::unwind::set(&mut builder, found.view(), &parts, Some(Value::Int64(depth)));
-        builder.finish()
+        with_field(found.view(), field, Some(Value::Int64(depth)))
     }
 }
 
@@ -253,10 +249,7 @@ impl DocumentSource for GraphLookupSource {
         let mut all = ArrayBuilder::new();
         found.iter().for_each(|found| all.push(found));
         let all = all.finish();
-        let parts: Vec<&[u8]> = self.lookup.into.parts().map(|part| &**part).collect();
-        let mut builder = DocBuilder::with_capacity(document.size_bytes());
-        super::unwind::set(&mut builder, document.view(), &parts, Some(Value::Array(all.view())));
-        Ok(Pulled::Document(builder.finish()))
+        Ok(Pulled::Document(with_field(document.view(), &self.lookup.into, Some(Value::Array(all.view())))))
     }
 
     pass_on_to_source!();

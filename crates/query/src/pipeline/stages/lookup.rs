@@ -3,18 +3,16 @@
 //! By equality of two fields, by a pipeline, or both. The pipeline sees the values of `let` as variables; since these are
 //! different for each document, it is read anew each time, so that the planner sees constants.
 
+use super::set_field::with_field;
 use crate::QueryEngine;
-use crate::executor::Collections;
+use crate::pipeline::source::pass_on_to_source;
 use crate::pipeline::{
     DocumentSource, Modified, PipelineContext, PipelineParser, Pulled, SharedStage, StageSpec, parse_pipeline,
 };
 use bstr::BStr;
 use pando_base::{Error, Namespace, Result};
-use pando_doc::{
-    ArrayBuilder, Doc, DocBuilder, DocRef, FieldPath, LeafArrays, OwnedValue, PathOptions, Value, doc, visit_path,
-};
+use pando_doc::{ArrayBuilder, Doc, DocRef, FieldPath, LeafArrays, OwnedValue, PathOptions, Value, doc, visit_path};
 use pando_expr::Expression;
-use pando_operation::Operation;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
@@ -161,11 +159,8 @@ impl LookupSource {
                 Pulled::Yield(cause) => return Ok(Pulled::Yield(cause)),
             }
         }
-        let parts: Vec<&[u8]> = self.lookup.into.parts().map(|part| &**part).collect();
-        let mut builder = DocBuilder::with_capacity(document.size_bytes() + found.size_bytes());
         let found = found.finish();
-        super::unwind::set(&mut builder, document.view(), &parts, Some(Value::Array(found.view())));
-        Ok(Pulled::Document(builder.finish()))
+        Ok(Pulled::Document(with_field(document.view(), &self.lookup.into, Some(Value::Array(found.view())))))
     }
 }
 
@@ -205,17 +200,7 @@ impl DocumentSource for LookupSource {
         Ok(pulled)
     }
 
-    fn save(&mut self) {
-        self.source.save();
-    }
-
-    fn restore(&mut self, operation: &mut Operation, collections: &dyn Collections) -> Result<()> {
-        self.source.restore(operation, collections)
-    }
-
-    fn executor(&self) -> Option<&crate::executor::Executor> {
-        self.source.executor()
-    }
+    pass_on_to_source!();
 }
 
 impl StageSpec for LookupSpec {

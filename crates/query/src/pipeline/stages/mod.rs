@@ -22,6 +22,7 @@ pub(super) mod project;
 pub(super) mod redact;
 pub(super) mod replace_root;
 pub(super) mod sample;
+mod set_field;
 pub(super) mod skip;
 pub(super) mod sort;
 pub(super) mod sort_by_count;

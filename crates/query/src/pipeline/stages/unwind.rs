@@ -1,5 +1,6 @@
 //! `$unwind`: a document for each value of an array.
 
+use super::set_field::with_field;
 use crate::pipeline::source::pass_on_to_source;
 use crate::pipeline::{DocumentSource, Modified, PipelineContext, Pulled, SharedStage, StageSpec};
 use pando_base::{Error, Result};
@@ -100,40 +101,9 @@ impl UnwindSource {
     }
 
     fn with(&self, document: DocRef<'_>, value: Option<Value<'_>>, index: Option<i64>) -> Doc {
-        let parts: Vec<&[u8]> = self.spec.path.parts().map(|part| &**part).collect();
-        let mut builder = DocBuilder::with_capacity(document.size_bytes());
-        set(&mut builder, document, &parts, value);
-        let unwound = builder.finish();
+        let unwound = with_field(document, &self.spec.path, value);
         let Some(name) = &self.spec.index_name else { return unwound };
-        let parts: Vec<&[u8]> = name.parts().map(|part| &**part).collect();
-        let mut builder = DocBuilder::with_capacity(unwound.size_bytes() + 32);
-        set(&mut builder, unwound.view(), &parts, Some(index.map_or(Value::Null, Value::Int64)));
-        builder.finish()
-    }
-}
-
-/// The document with a value at a path; without the field if there is none.
-pub(super) fn set(builder: &mut DocBuilder, document: DocRef<'_>, parts: &[&[u8]], value: Option<Value<'_>>) {
-    let Some((name, below)) = parts.split_first() else { return };
-    let mut is_set = false;
-    for element in document.elements() {
-        if is_set || **element.name != **name {
-            builder.append_element(element);
-            continue;
-        }
-        is_set = true;
-        append(builder, name, below, element.value.as_document().unwrap_or(DocRef::EMPTY), value);
-    }
-    if !is_set {
-        append(builder, name, below, DocRef::EMPTY, value);
-    }
-}
-
-fn append(builder: &mut DocBuilder, name: &[u8], below: &[&[u8]], inside: DocRef<'_>, value: Option<Value<'_>>) {
-    if !below.is_empty() {
-        builder.document(name, |nested| set(nested, inside, below, value));
-    } else if let Some(value) = value {
-        builder.append(name, value);
+        with_field(unwound.view(), name, Some(index.map_or(Value::Null, Value::Int64)))
     }
 }
 
