@@ -16,6 +16,7 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("pando-oplog", &["pando-env", "pando-wire"]),
     ("pando-storage", &["pando-doc", "pando-keystring", "pando-wire", "pando-oplog"]),
     ("pando-locks", &["pando-storage"]),
+    ("pando-sorter", &["pando-doc", "pando-keystring", "pando-wire", "pando-oplog", "pando-storage", "pando-locks"]),
     ("pando-engine-log", &["pando-storage"]),
     ("pando-engine-runs", &["pando-storage", "pando-engine-log"]),
     ("pando-engine", &[]),

@@ -6,6 +6,7 @@
 
 mod of_operands;
 mod parse;
+mod partial;
 mod percentile;
 mod ranked;
 mod state;

@@ -21,6 +21,11 @@ impl Percentile {
         }
     }
 
+    /// All numbers so far.
+    pub(super) fn numbers(&self) -> &[f64] {
+        &self.numbers
+    }
+
     pub(super) fn memory_bytes(&self) -> usize {
         self.numbers.len() * size_of::<f64>()
     }

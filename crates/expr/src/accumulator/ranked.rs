@@ -3,7 +3,7 @@
 use super::AccumulatorKind;
 use crate::expression::{Operand, sort::Pattern};
 use pando_base::{Error, Result};
-use pando_doc::{CompareOptions, OwnedValue, Value, compare_with};
+use pando_doc::{ArrayBuilder, CompareOptions, OwnedValue, Value, compare_with};
 use std::collections::VecDeque;
 
 /// Which values are kept.
@@ -64,46 +64,69 @@ impl Ranked {
 
     /// For `$top` and its kin the value is a document: `document` (what the pattern looks at) and `output`.
     pub(super) fn add(&mut self, value: Operand<'_>, options: &CompareOptions<'_>) -> Result<()> {
-        match &self.rank {
-            Rank::First => {
-                if self.kept.len() < self.count {
-                    self.kept.push_back((OwnedValue::Null, value.into_value().unwrap_or(OwnedValue::Null)));
-                }
-            }
-            Rank::Last => {
-                self.kept.push_back((OwnedValue::Null, value.into_value().unwrap_or(OwnedValue::Null)));
-                if self.kept.len() > self.count {
-                    self.kept.pop_front();
-                }
-            }
+        let value = value.into_value();
+        let (key, value) = match &self.rank {
+            Rank::First | Rank::Last => (OwnedValue::Null, value.unwrap_or(OwnedValue::Null)),
             Rank::Least | Rank::Greatest => {
-                let Some(value) = value.into_value().filter(|value| !value.view().is_nullish()) else {
-                    return Ok(());
-                };
+                let Some(value) = value.filter(|value| !value.view().is_nullish()) else { return Ok(()) };
+                (value.clone(), value)
+            }
+            Rank::ByPattern { .. } => {
+                let Some(Value::Document(pair)) = value.as_ref().map(OwnedValue::view) else { return Ok(()) };
+                let part = |name: &str| pair.get(name).unwrap_or(Value::Null).to_owned();
+                (part("document"), part("output"))
+            }
+        };
+        self.keep(key, value, options);
+        Ok(())
+    }
+
+    /// Keeps a value, if it is among those that count.
+    fn keep(&mut self, key: OwnedValue, value: OwnedValue, options: &CompareOptions<'_>) {
+        match &self.rank {
+            Rank::First => self.insert(self.kept.len(), key, value),
+            Rank::Last => self.insert_at_end(self.kept.len(), key, value),
+            Rank::Least | Rank::Greatest => {
                 let is_greatest = matches!(self.rank, Rank::Greatest);
                 let place = self.kept.partition_point(|(other, _)| {
-                    let order = compare_with(other.view(), value.view(), options);
+                    let order = compare_with(other.view(), key.view(), options);
                     if is_greatest { order.is_ge() } else { order.is_le() }
                 });
-                self.insert(place, value.clone(), value);
+                self.insert(place, key, value);
             }
             Rank::ByPattern { pattern, from_end, .. } => {
-                let Some(Value::Document(pair)) = value.view() else { return Ok(()) };
-                let key = pair.get("document").unwrap_or(Value::Null).to_owned();
-                let output = pair.get("output").unwrap_or(Value::Null).to_owned();
                 let place =
                     self.kept.partition_point(|(other, _)| pattern.compare(other.view(), key.view(), options).is_le());
                 if *from_end {
-                    self.kept.insert(place, (key, output));
-                    if self.kept.len() > self.count {
-                        self.kept.pop_front();
-                    }
+                    self.insert_at_end(place, key, value);
                 } else {
-                    self.insert(place, key, output);
+                    self.insert(place, key, value);
                 }
             }
         }
-        Ok(())
+    }
+
+    /// Appends everything that is kept.
+    pub(super) fn write(&self, out: &mut ArrayBuilder) {
+        for (key, value) in &self.kept {
+            out.push(key.view());
+            out.push(value.view());
+        }
+    }
+
+    /// Keeps what another has written, as far as it counts.
+    pub(super) fn merge<'v>(&mut self, mut values: impl Iterator<Item = Value<'v>>, options: &CompareOptions<'_>) {
+        while let (Some(key), Some(value)) = (values.next(), values.next()) {
+            self.keep(key.to_owned(), value.to_owned(), options);
+        }
+    }
+
+    /// Of too many the first goes.
+    fn insert_at_end(&mut self, place: usize, key: OwnedValue, value: OwnedValue) {
+        self.kept.insert(place, (key, value));
+        if self.kept.len() > self.count {
+            self.kept.pop_front();
+        }
     }
 
     fn insert(&mut self, place: usize, key: OwnedValue, value: OwnedValue) {

@@ -78,7 +78,7 @@ impl AccumulatorKind {
 }
 
 #[derive(Clone)]
-enum State {
+pub(super) enum State {
     Sum(Sum),
     Avg(Sum, i64),
     /// The least or the greatest so far.
@@ -98,9 +98,9 @@ enum State {
 /// One reckoning.
 #[derive(Clone)]
 pub struct Accumulator {
-    state: State,
-    collator: Option<SharedCollator>,
-    memory_bytes: usize,
+    pub(super) state: State,
+    pub(super) collator: Option<SharedCollator>,
+    pub(super) memory_bytes: usize,
 }
 
 impl Accumulator {
@@ -205,6 +205,10 @@ impl Accumulator {
                 self.memory_bytes = percentile.memory_bytes();
             }
         }
+        self.check_memory()
+    }
+
+    pub(super) fn check_memory(&self) -> Result<()> {
         if self.memory_bytes > MEMORY_BYTES_MAX {
             let reason = format!(
                 "used too much memory and spilling to disk cannot reduce memory consumption any further. Memory limit: {MEMORY_BYTES_MAX} bytes"
@@ -246,7 +250,7 @@ impl Accumulator {
 /// What one accumulator may remember.
 const MEMORY_BYTES_MAX: usize = 100 * 1024 * 1024;
 
-fn size_bytes(value: Value<'_>) -> usize {
+pub(super) fn size_bytes(value: Value<'_>) -> usize {
     size_of::<OwnedValue>()
         + match value {
             Value::String(text) => text.len(),

@@ -1,6 +1,6 @@
 //! Sums and deviations.
 
-use pando_doc::{Decimal128, Number};
+use pando_doc::{ArrayBuilder, Decimal128, Number, Value};
 
 /// A sum that loses as little as can be: whole numbers exactly, doubles with compensation, decimals apart.
 #[derive(Clone, Copy, Debug, Default)]
@@ -41,6 +41,33 @@ impl Sum {
             };
         }
         self.double = sum;
+    }
+
+    /// Appends everything that is known of it.
+    pub(super) fn write(&self, out: &mut ArrayBuilder) {
+        out.push((self.whole >> 64) as i64);
+        out.push(self.whole as i64);
+        out.push(self.double);
+        out.push(self.lost);
+        out.push(self.decimal.map_or(Value::Null, Value::Decimal));
+        out.push(self.has_long);
+        out.push(self.has_double);
+    }
+
+    /// Adds what another has written; none if it is something else.
+    pub(super) fn merge<'v>(&mut self, values: &mut impl Iterator<Item = Value<'v>>) -> Option<()> {
+        let (high, low) = (whole(values.next()?)?, whole(values.next()?)?);
+        self.whole = self.whole.saturating_add(i128::from(high) << 64 | i128::from(low as u64));
+        let (Value::Double(double), Value::Double(lost)) = (values.next()?, values.next()?) else { return None };
+        if let Value::Decimal(decimal) = values.next()? {
+            self.add(Number::Decimal(decimal));
+        }
+        self.has_long |= values.next()?.as_bool()?;
+        if values.next()?.as_bool()? {
+            self.add_double(double);
+            self.lost += lost;
+        }
+        Some(())
     }
 
     /// The doubles and whole numbers together.
@@ -96,9 +123,38 @@ impl Deviation {
         self.squares += delta * (number - self.mean);
     }
 
+    pub(super) fn write(&self, out: &mut ArrayBuilder) {
+        out.push(self.count as i64);
+        out.push(self.mean);
+        out.push(self.squares);
+    }
+
+    /// Adds what another has written; none if it is something else.
+    pub(super) fn merge<'v>(&mut self, values: &mut impl Iterator<Item = Value<'v>>) -> Option<()> {
+        let count = u64::try_from(whole(values.next()?)?).ok()?;
+        let (Value::Double(mean), Value::Double(squares)) = (values.next()?, values.next()?) else { return None };
+        if count == 0 {
+            return Some(());
+        }
+        let (before, added) = (self.count as f64, count as f64);
+        let delta = mean - self.mean;
+        self.count = self.count.saturating_add(count);
+        self.squares += squares + delta * delta * before * added / (before + added);
+        self.mean += delta * added / (before + added);
+        Some(())
+    }
+
     /// The deviation; none without enough numbers.
     pub(super) fn result(&self, is_sample: bool) -> Option<f64> {
         let divisor = self.count.checked_sub(u64::from(is_sample)).filter(|divisor| *divisor > 0)?;
         Some((self.squares / divisor as f64).sqrt())
+    }
+}
+
+/// A number as it was written here.
+pub(super) fn whole(value: Value<'_>) -> Option<i64> {
+    match value {
+        Value::Int64(number) => Some(number),
+        _ => None,
     }
 }
