@@ -1,10 +1,10 @@
 //! Whether a value has a schema's form.
 
-use super::unordered::are_equal;
+use super::unordered::duplicate;
 use super::{Additional, Bound, Dependency, Others, Rule, Schema};
 use crate::matcher::TypeSet;
 use bstr::{BStr, ByteSlice};
-use pando_doc::{ArrayRef, DocRef, Number, Value, ValueType};
+use pando_doc::{DocRef, Number, Value, ValueType};
 
 /// The kind of binary values that are encrypted fields.
 const ENCRYPTED_SUBTYPE: u8 = 6;
@@ -45,7 +45,7 @@ pub(super) fn holds(rule: &Rule, value: Value<'_>) -> bool {
         (Rule::Dependencies(dependencies), Value::Document(doc)) => dependencies
             .iter()
             .all(|(name, dependency)| !doc.contains(BStr::new(name)) || dependency_holds(dependency, doc)),
-        (Rule::Enum(values), value) => values.iter().any(|known| are_equal(known.view(), value)),
+        (Rule::Enum(values), value) => values.contains(value),
         (Rule::AllOf(schemas), value) => schemas.iter().all(|schema| matches(schema, value)),
         (Rule::AnyOf(schemas), value) => schemas.iter().any(|schema| matches(schema, value)),
         (Rule::OneOf(schemas), value) => schemas.iter().filter(|schema| matches(schema, value)).count() == 1,
@@ -64,24 +64,6 @@ fn bound_holds(bound: &Bound, value: Value<'_>) -> bool {
 fn is_multiple(number: Number, divisor: Number) -> bool {
     let remainder = Number::Decimal(number.to_decimal()).modulo(Number::Decimal(divisor.to_decimal()));
     remainder.is_some_and(|remainder| remainder.to_double() == 0.0)
-}
-
-/// An item that is there twice.
-pub(super) fn duplicate(array: ArrayRef<'_>) -> Option<Value<'_>> {
-    let items: Vec<Value<'_>> = array.values().collect();
-    let mut sorted: Vec<(usize, Value<'_>)> = items.iter().copied().enumerate().collect();
-    // Values that hold no documents are told apart by sorting; the order of fields makes it useless for the others.
-    if items.iter().any(|item| matches!(item, Value::Document(_) | Value::Array(_))) {
-        return items.iter().enumerate().find_map(|(place, item)| {
-            items.iter().take(place).any(|earlier| are_equal(*earlier, *item)).then_some(*item)
-        });
-    }
-    sorted.sort_by(|left, right| pando_doc::compare(left.1, right.1).then(left.0.cmp(&right.0)));
-    let repeated = sorted.windows(2).filter_map(|pair| match pair {
-        [(_, left), (place, right)] if pando_doc::compare(*left, *right).is_eq() => Some((*place, *right)),
-        _ => None,
-    });
-    repeated.min_by_key(|(place, _)| *place).map(|(_, value)| value)
 }
 
 pub(super) fn additional_holds(rule: &Additional, value: Value<'_>) -> bool {
@@ -118,10 +100,8 @@ pub(super) fn dependency_holds(dependency: &Dependency, doc: DocRef<'_>) -> bool
 impl Others {
     /// The fields that this is about.
     pub(super) fn of<'d>(&self, doc: DocRef<'d>) -> impl Iterator<Item = (&'d BStr, Value<'d>)> {
-        let is_other = |name: &BStr| {
-            !self.named.iter().any(|known| BStr::new(known) == name)
-                && !self.patterns.iter().any(|regex| regex.is_match(name))
-        };
+        let is_other =
+            |name: &BStr| !self.named.contains(name) && !self.patterns.iter().any(|regex| regex.is_match(name));
         doc.elements().map(|element| (element.name, element.value)).filter(move |(name, _)| is_other(name))
     }
 }

@@ -1,6 +1,7 @@
 //! Why a value does not have a schema's form: one document for each keyword that it fails.
 
-use super::evaluate::{additional_holds, dependency_holds, duplicate, failing_of_pattern, holds, matches};
+use super::evaluate::{additional_holds, dependency_holds, failing_of_pattern, holds, matches};
+use super::unordered::duplicate;
 use super::{Additional, Dependency, Others, Rule, Schema};
 use bstr::BStr;
 use pando_doc::{ArrayRef, Doc, DocBuilder, DocRef, Value, doc};

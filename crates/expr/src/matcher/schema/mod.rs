@@ -17,7 +17,9 @@ pub(super) use explain::fulfilled;
 use super::{Comparison, TypeSet};
 use crate::Regex;
 use bstr::BString;
-use pando_doc::{Doc, DocRef, Number, OwnedValue, Value};
+use pando_doc::{Doc, DocRef, Number, Value};
+use std::collections::BTreeSet;
+use unordered::UnorderedSet;
 
 /// A parsed schema.
 #[derive(Clone, Debug)]
@@ -49,7 +51,7 @@ enum Rule {
     AdditionalProperties(Others),
     PropertyCount(Limit),
     Dependencies(Vec<(BString, Dependency)>),
-    Enum(Vec<OwnedValue>),
+    Enum(UnorderedSet),
     AllOf(Vec<Schema>),
     AnyOf(Vec<Schema>),
     OneOf(Vec<Schema>),
@@ -84,7 +86,7 @@ enum Additional {
 /// The fields that neither `properties` nor `patternProperties` name.
 #[derive(Clone, Debug)]
 struct Others {
-    named: Vec<BString>,
+    named: BTreeSet<BString>,
     patterns: Vec<Regex>,
     rule: Additional,
 }

@@ -2,12 +2,14 @@
 //!
 //! The order of the rules is that in which failures are told: single values, arrays, encryption, documents, alternatives, types.
 
+use super::unordered::{UnorderedSet, duplicate};
 use super::{Additional, Bound, Dependency, Limit, Others, Rule, Schema};
 use crate::matcher::{Comparison, ComparisonOperator, TypeSet};
 use crate::{ParseContext, Regex};
 use bstr::{BStr, BString};
 use pando_base::{Error, ErrorCode, Result, bail, ensure};
-use pando_doc::{ArrayBuilder, ArrayRef, DocRef, Element, Number, OwnedValue, Value};
+use pando_doc::{ArrayBuilder, ArrayRef, DocRef, Element, Number, Value};
+use std::collections::BTreeSet;
 
 const KEYWORDS: &[&str] = &[
     "additionalItems",
@@ -276,7 +278,7 @@ impl<'s> Reader<'s, '_> {
             let names = required(element)?;
             self.rules.push(Rule::Required(names));
         }
-        let mut others = (Vec::new(), Vec::new());
+        let mut others = (BTreeSet::new(), Vec::new());
         if let Some(element) = self.get("properties") {
             let Value::Document(properties) = element.value else {
                 return Err(mismatch("properties", "must be an object"));
@@ -492,7 +494,7 @@ fn dependent_fields(property: &BStr, array: ArrayRef<'_>) -> Result<Vec<BString>
     Ok(names)
 }
 
-fn enumerated(element: Element<'_>) -> Result<Vec<OwnedValue>> {
+fn enumerated(element: Element<'_>) -> Result<UnorderedSet> {
     let Value::Array(array) = element.value else {
         let found = element.value.value_type().name();
         return Err(mismatch("enum", format!("must be an array, but found an element of type {found}")));
@@ -500,8 +502,8 @@ fn enumerated(element: Element<'_>) -> Result<Vec<OwnedValue>> {
     if array.is_empty() {
         return Err(malformed("enum", "cannot be an empty array"));
     }
-    if super::evaluate::duplicate(array).is_some() {
+    if duplicate(array).is_some() {
         return Err(malformed("enum", "array cannot contain duplicate values."));
     }
-    Ok(array.values().map(|value| value.to_owned()).collect())
+    Ok(UnorderedSet::new(array))
 }
