@@ -118,7 +118,8 @@ impl<H: RequestHandler> Conversation<'_, H> {
             poll => poll,
         });
         read.await.unwrap_or_else(|error| {
-            self.told(Severity::Debug(1), 22988, "Error receiving request from client. Ending connection", &error);
+            let message = "Session from remote encountered a network error during SourceMessage";
+            self.told(Severity::Debug(1), 22986, message, &error);
             None
         })
     }

@@ -24,9 +24,13 @@ use std::path::PathBuf;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::ready;
+use std::time::Duration;
 use stream::{Prefixed, TlsConnection};
 use tokio::io::ReadBuf;
 use tokio_rustls::TlsAcceptor;
+
+/// How long a handshake may take, unless somebody says otherwise.
+pub const HANDSHAKE_TIMEOUT_DEFAULT: Duration = Duration::from_secs(30);
 
 /// Which connections are encrypted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,6 +58,8 @@ pub struct TlsOptions {
     pub allows_no_certificate: bool,
     /// A client may have a certificate that is not good.
     pub allows_invalid_certificates: bool,
+    /// How long a client may take until it has shown what it wants and gone through the handshake; none for ever.
+    pub handshake_timeout: Option<Duration>,
     /// Versions that are not spoken: `TLS1_2`, `TLS1_3`; older ones never are.
     pub disabled_protocols: Vec<String>,
 }
@@ -86,8 +92,21 @@ impl Tls {
         Ok(())
     }
 
+    /// Agrees with the client on what is spoken, within the time for it: one that says nothing does not hold a connection.
+    pub(crate) async fn accept(&self, stream: Box<dyn Connection>) -> Result<Accepted> {
+        let Some(timeout) = self.options.handshake_timeout else { return self.shake_hands(stream).await };
+        tokio::select! {
+            biased;
+            accepted = self.shake_hands(stream) => accepted,
+            () = self.env.clock().sleep(timeout) => {
+                let reason = format!("SSL handshake was not over after {} ms", timeout.as_millis());
+                Err(Error::new(ErrorCode::NetworkTimeout, reason))
+            }
+        }
+    }
+
     /// Looks how the client begins, and goes through the handshake with it if it wants one.
-    pub(crate) async fn accept(&self, mut stream: Box<dyn Connection>) -> Result<Accepted> {
+    async fn shake_hands(&self, mut stream: Box<dyn Connection>) -> Result<Accepted> {
         let mut first = Vec::with_capacity(FIRST_BYTES);
         read_first(&mut *stream, &mut first).await?;
         let is_handshake = first.starts_with(&HANDSHAKE);
@@ -112,7 +131,7 @@ impl Tls {
     /// Bad certificates may be let in, but vouch for nobody.
     fn good_subject(&self, configuration: &Configuration, chain: &[CertificateDer<'_>]) -> Option<String> {
         let (own, others) = chain.split_first()?;
-        let now = UnixTime::since_unix_epoch(std::time::Duration::from_millis(self.env.clock().wall_ms()));
+        let now = UnixTime::since_unix_epoch(Duration::from_millis(self.env.clock().wall_ms()));
         let verifier = configuration.clients.as_ref()?;
         verifier.verify_client_cert(own, others, now).ok()?;
         subject_of(own)

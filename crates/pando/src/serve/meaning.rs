@@ -6,7 +6,7 @@ use super::settings::Settings;
 use crate::error::{PandoError, Result};
 use pando_doc::{Doc, doc_from_json};
 use pando_engine::{EngineOptions, Mode};
-use pando_net::{NetOptions, TlsMode, TlsOptions};
+use pando_net::{HANDSHAKE_TIMEOUT_DEFAULT, NetOptions, TlsMode, TlsOptions};
 use pando_server::{ReplicationMode, SecurityOptions, ServerOptions, syslog_facility};
 use pando_wire::Compressors;
 use std::collections::BTreeMap;
@@ -136,6 +136,7 @@ fn tls(settings: &Settings) -> Result<Option<TlsOptions>> {
         revocations_file: settings.text("net.tls.CRLFile").map(PathBuf::from),
         allows_no_certificate: settings.is_on("net.tls.allowConnectionsWithoutCertificates"),
         allows_invalid_certificates: settings.is_on("net.tls.allowInvalidCertificates"),
+        handshake_timeout: Some(HANDSHAKE_TIMEOUT_DEFAULT),
         disabled_protocols: disabled
             .split(',')
             .map(str::trim)

@@ -5,7 +5,7 @@
 
 use super::*;
 use pando_env::OpenMode;
-use pando_net::{TlsMode, TlsOptions};
+use pando_net::{HANDSHAKE_TIMEOUT_DEFAULT, TlsMode, TlsOptions};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use rustls::{ClientConfig, RootCertStore};
@@ -29,6 +29,8 @@ fn tls(mode: TlsMode) -> TlsOptions {
         revocations_file: Some("revocations.pem".into()),
         allows_no_certificate: false,
         allows_invalid_certificates: false,
+        // Simulated time passes as soon as somebody waits.
+        handshake_timeout: None,
         disabled_protocols: Vec::new(),
     }
 }
@@ -168,6 +170,23 @@ fn u10_who_must_encrypt_and_show_a_certificate_cannot_do_without() {
             client.ok("$external", doc! { "createUser": SUBJECT, "roles": (roles(&[("root", "admin")])) }).await;
             assert_eq!(client.code("$external", by_certificate()).await, 18);
         }
+    });
+}
+
+#[test]
+fn u10_a_client_that_begins_no_handshake_is_not_waited_for() {
+    run(async {
+        let impatient = TlsOptions { handshake_timeout: Some(HANDSHAKE_TIMEOUT_DEFAULT), ..tls(TlsMode::Require) };
+        let fixture = start_encrypted(impatient).await;
+        let begun_ns = fixture.env.clock().monotonic_ns();
+        let mut silent = fixture.connect().await;
+        assert!(silent.read().await.is_none());
+        let waited_ns = fixture.env.clock().monotonic_ns() - begun_ns;
+        assert_eq!(u128::from(waited_ns), HANDSHAKE_TIMEOUT_DEFAULT.as_nanos());
+        // One that begins and then stops is no better.
+        let mut halting = fixture.connect().await;
+        halting.send_bytes(&[0x16, 0x03, 0x01]).await;
+        assert!(halting.read().await.is_none());
     });
 }
 
