@@ -50,10 +50,9 @@ impl Use {
     }
 }
 
-/// How a collection is used.
+/// How a collection is used. Each operation is of one kind, so that the total is the sum of the kinds.
 #[derive(Debug, Default)]
 pub struct CollectionUse {
-    total: Use,
     read_lock: Use,
     write_lock: Use,
     queries: Use,
@@ -62,20 +61,21 @@ pub struct CollectionUse {
     update: Use,
     remove: Use,
     commands: Use,
+    /// Of no kind that is shown.
+    others: Use,
     latencies: OpLatencies,
 }
 
 impl CollectionUse {
     fn record(&self, kind: OperationKind, lock: LockKind, class: Class, micros: u64) {
         self.latencies.of(class).record(micros);
-        self.total.add(micros);
         match lock {
             LockKind::Read => self.read_lock.add(micros),
             LockKind::Write => self.write_lock.add(micros),
             LockKind::None => {}
         }
         match kind {
-            OperationKind::None => {}
+            OperationKind::None => self.others.add(micros),
             OperationKind::Query => self.queries.add(micros),
             OperationKind::GetMore => self.get_more.add(micros),
             OperationKind::Insert => self.insert.add(micros),
@@ -86,8 +86,15 @@ impl CollectionUse {
     }
 
     fn append_to(&self, out: &mut DocBuilder) {
+        let kinds =
+            [&self.queries, &self.get_more, &self.insert, &self.update, &self.remove, &self.commands, &self.others];
+        let total = Use::default();
+        for kind in kinds {
+            total.count.fetch_add(kind.count.load(Ordering::Relaxed), Ordering::Relaxed);
+            total.micros.fetch_add(kind.micros.load(Ordering::Relaxed), Ordering::Relaxed);
+        }
         let all = [
-            ("total", &self.total),
+            ("total", &total),
             ("readLock", &self.read_lock),
             ("writeLock", &self.write_lock),
             ("queries", &self.queries),
@@ -189,9 +196,10 @@ mod tests {
         top.record(&name, OperationKind::Query, LockKind::Read, Class::Read, 10, |_| true);
         top.record(&name, OperationKind::Update, LockKind::Write, Class::Write, 20, |_| true);
         top.record(&name, OperationKind::Update, LockKind::Write, Class::Write, 20, |_| true);
+        top.record(&name, OperationKind::None, LockKind::None, Class::Command, 30, |_| true);
         let found = ["total", "readLock", "writeLock", "queries", "update", "insert"];
         let found = found.map(|path| counted(&top, &name, path).unwrap());
-        assert_eq!(found, [3, 1, 2, 1, 2, 0]);
+        assert_eq!(found, [4, 1, 2, 1, 2, 0]);
         top.forget(&name);
         assert_eq!(counted(&top, &name, "total"), None);
     }
