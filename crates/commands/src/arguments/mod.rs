@@ -72,7 +72,15 @@ macro_rules! arguments {
         impl<$a> $name<$a> {
             /// Parses a request, document sequences included.
             $visible fn parse(request: &$a $crate::arguments::Command) -> $crate::arguments::ResultOf<$name<$a>> {
-                let place = $crate::arguments::Place::of_command($command);
+                $name::parse_as(request, $command)
+            }
+
+            /// Parses a request of one of several commands that take the same.
+            $visible fn parse_as(
+                request: &$a $crate::arguments::Command,
+                command: &str,
+            ) -> $crate::arguments::ResultOf<$name<$a>> {
+                let place = $crate::arguments::Place::of_command(command);
                 $(let mut $field = $crate::arguments::Slot::<$type>::new($wire_name);)*
                 for (name, documents) in request.sequences() {
                     $(if name == $wire_name {

@@ -1,4 +1,5 @@
-//! Changing users and roles: one command at a time, and each change is a whole document.
+//! Changing users and roles: one command at a time, and each change is a whole document. Whoever caches users hears of it
+//! from the write path, when the change is committed.
 
 use super::state::{roles, users};
 use super::storage::read_roles;
@@ -20,7 +21,6 @@ pub(super) const CHANGE: CommandRow = CommandRow {
 
 /// A command that changes users or roles; the others wait while it lives.
 pub(super) struct Change<'a> {
-    pub(super) invocation: &'a Invocation,
     data: &'a Arc<Data>,
     operation: CommandOperation<'a>,
     _alone: tokio::sync::MutexGuard<'a, ()>,
@@ -31,7 +31,7 @@ impl<'a> Change<'a> {
     pub(super) async fn begin(invocation: &'a Invocation) -> Result<Change<'a>> {
         let data = invocation.data()?;
         let alone = invocation.context.interruptible(invocation.node.security.changing.lock()).await?;
-        let mut change = Change { invocation, data, operation: invocation.operation()?, _alone: alone };
+        let mut change = Change { data, operation: invocation.operation()?, _alone: alone };
         change.note_schema().await?;
         Ok(change)
     }
@@ -53,13 +53,11 @@ impl<'a> Change<'a> {
     }
 
     pub(super) async fn save_user(&mut self, user: &UserDocument) -> Result<()> {
-        let outcome = save(self.data, &mut self.operation, users(), &user.to_doc()).await;
-        self.after(outcome)
+        save(self.data, &mut self.operation, users(), &user.to_doc()).await
     }
 
     pub(super) async fn delete_users(&mut self, filter: Doc) -> Result<u64> {
-        let outcome = delete(self.data, &mut self.operation, users(), filter).await;
-        self.after(outcome)
+        delete(self.data, &mut self.operation, users(), filter).await
     }
 
     pub(super) async fn role(&mut self, name: &RoleName) -> Result<Option<RoleDocument>> {
@@ -67,13 +65,11 @@ impl<'a> Change<'a> {
     }
 
     pub(super) async fn save_role(&mut self, role: &RoleDocument) -> Result<()> {
-        let outcome = save(self.data, &mut self.operation, roles(), &role.to_doc()).await;
-        self.after(outcome)
+        save(self.data, &mut self.operation, roles(), &role.to_doc()).await
     }
 
     pub(super) async fn delete_roles(&mut self, filter: Doc) -> Result<u64> {
-        let outcome = delete(self.data, &mut self.operation, roles(), filter).await;
-        self.after(outcome)
+        delete(self.data, &mut self.operation, roles(), filter).await
     }
 
     /// The roles with all that are part of them. Each has to be there.
@@ -97,17 +93,28 @@ impl<'a> Change<'a> {
         }
         Ok(())
     }
-
-    /// Whatever came of a change, users are read again.
-    fn after<T>(&self, outcome: Result<T>) -> Result<T> {
-        self.invocation.node.security.cache.invalidate();
-        outcome
-    }
 }
 
 /// The restrictions that a command gives.
 pub(super) fn restrictions(value: Option<Value<'_>>) -> Result<Restrictions> {
     value.map(Restrictions::read).transpose().map(Option::unwrap_or_default)
+}
+
+crate::arguments! {
+    /// What the commands take that grant roles or revoke them.
+    struct RoleArguments<'a> of "grantRolesToUser" {
+        /// The roles.
+        roles: Value<'a> = "roles",
+    }
+}
+
+/// The roles that a command grants or revokes: some.
+pub(super) fn roles_in_question(invocation: &Invocation) -> Result<Vec<RoleName>> {
+    let command = invocation.row.name;
+    let arguments = RoleArguments::parse_as(&invocation.request, command)?;
+    let roles = RoleName::read_all(arguments.roles, invocation.database.as_str())?;
+    ensure!(!roles.is_empty(), ErrorCode::BadValue, "{command} command requires a non-empty \"roles\" array");
+    Ok(roles)
 }
 
 /// A built-in role is as it is.

@@ -33,7 +33,7 @@ crate::arguments! {
 }
 
 async fn run(invocation: &Invocation, is_grant: bool) -> Result<()> {
-    let arguments = Arguments::parse(&invocation.request)?;
+    let arguments = Arguments::parse_as(&invocation.request, invocation.row.name)?;
     let name = target(invocation)?;
     let privileges = Privilege::read_all(arguments.privileges)?;
     let command = invocation.row.name;

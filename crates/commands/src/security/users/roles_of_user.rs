@@ -2,11 +2,9 @@
 
 use super::target;
 use crate::security::storage::not_found;
-use crate::security::writing::{CHANGE, Change, add_roles};
+use crate::security::writing::{CHANGE, Change, add_roles, roles_in_question};
 use crate::{Access, CommandRow, Invocation, access, run_boxed};
-use pando_base::{ErrorCode, Result, ensure};
-use pando_doc::Value;
-use pando_security::RoleName;
+use pando_base::Result;
 
 pub(in crate::security) const GRANT: CommandRow = CommandRow {
     name: "grantRolesToUser",
@@ -24,20 +22,9 @@ pub(in crate::security) const REVOKE: CommandRow = CommandRow {
     ..CHANGE
 };
 
-crate::arguments! {
-    /// What both take.
-    struct Arguments<'a> of "grantRolesToUser" {
-        /// The roles.
-        roles: Value<'a> = "roles",
-    }
-}
-
 async fn run(invocation: &Invocation, is_grant: bool) -> Result<()> {
-    let arguments = Arguments::parse(&invocation.request)?;
+    let roles = roles_in_question(invocation)?;
     let name = target(invocation)?;
-    let roles = RoleName::read_all(arguments.roles, &name.database)?;
-    let command = invocation.row.name;
-    ensure!(!roles.is_empty(), ErrorCode::BadValue, "{command} command requires a non-empty \"roles\" array");
     let mut change = Change::begin(invocation).await?;
     let mut user = change.user(&name).await?.ok_or_else(|| not_found(&name))?;
     change.known_roles(&roles).await?;

@@ -64,6 +64,35 @@ fn u10_users_are_made_shown_changed_and_dropped() {
 }
 
 #[test]
+fn u10_commands_that_revoke_are_named_in_their_own_errors() {
+    run(async {
+        let (_fixture, mut root) = with_root().await;
+        for (command, argument) in [
+            ("grantRolesToUser", "roles"),
+            ("revokeRolesFromUser", "roles"),
+            ("grantRolesToRole", "roles"),
+            ("revokeRolesFromRole", "roles"),
+            ("grantPrivilegesToRole", "privileges"),
+            ("revokePrivilegesFromRole", "privileges"),
+        ] {
+            let mut body = pando_doc::DocBuilder::new();
+            body.append(command, "x");
+            body.append("nonsense", 1);
+            body.array(argument, |_| {});
+            body.append("$db", "d");
+            let reason = format!("BSON field '{command}.nonsense' is an unknown field.");
+            root.expect_error(body.finish(), 40415, &reason).await;
+            let mut body = pando_doc::DocBuilder::new();
+            body.append(command, "x");
+            body.array(argument, |_| {});
+            body.append("$db", "d");
+            let reason = format!("{command} command requires a non-empty \"{argument}\" array");
+            root.expect_error(body.finish(), 2, &reason).await;
+        }
+    });
+}
+
+#[test]
 fn u10_users_that_make_no_sense_are_refused() {
     run(async {
         let (_fixture, mut root) = with_root().await;
