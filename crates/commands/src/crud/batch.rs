@@ -3,6 +3,7 @@
 use crate::{Data, Invocation};
 use pando_base::{Category, Error, ErrorCode, Result, ensure};
 use pando_doc::{DocBuilder, DocRef, OwnedValue};
+use pando_query::write::UpdateResult;
 use pando_repl::ReplGate;
 
 /// The most statements of one command.
@@ -27,13 +28,27 @@ pub(super) struct BatchResult {
     /// `n`.
     pub(super) n: u64,
     /// `nModified`; only of updates.
-    pub(super) modified: u64,
+    modified: u64,
     upserted: Vec<(usize, OwnedValue)>,
     errors: Vec<(usize, Error)>,
     retried: Vec<i32>,
 }
 
 impl BatchResult {
+    /// What became of a statement. True if the batch goes on, as for one that has failed.
+    pub(super) fn take(&mut self, index: usize, outcome: Result<UpdateResult>, is_ordered: bool) -> Result<bool> {
+        let written = match outcome {
+            Ok(written) => written,
+            Err(error) => return self.failed(index, error, is_ordered),
+        };
+        self.n += written.n;
+        self.modified += written.modified;
+        if let Some(id) = written.upserted {
+            self.upserted.push((index, id));
+        }
+        Ok(true)
+    }
+
     /// A statement has failed. True if the batch goes on; an error that ends the whole command is passed on.
     pub(super) fn failed(&mut self, index: usize, error: Error, is_ordered: bool) -> Result<bool> {
         // What stops the operation or the node stops the command, whatever else it would do.
@@ -54,11 +69,6 @@ impl BatchResult {
     /// A statement was carried out before.
     pub(super) fn retried(&mut self, statement: i32) {
         self.retried.push(statement);
-    }
-
-    /// A statement has inserted what it did not find.
-    pub(super) fn upserted(&mut self, index: usize, id: OwnedValue) {
-        self.upserted.push((index, id));
     }
 
     /// Writes the reply.

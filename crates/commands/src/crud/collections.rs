@@ -11,10 +11,16 @@ use pando_operation::{Operation, write_conflict_retry};
 use pando_repl::ReplGate;
 use std::sync::Arc;
 
-/// May a client write there, on this node, now?
-pub(super) fn check_can_write(invocation: &Invocation, data: &Data, namespace: &Namespace) -> Result<()> {
+/// May a client write there, on this node, now? If it names the collection by its id too, to that one.
+pub(super) fn check_can_write(
+    invocation: &Invocation,
+    data: &Data,
+    namespace: &Namespace,
+    uuid: Option<Uuid>,
+) -> Result<()> {
     namespace.validate_for_write(invocation.node.replication.is_replica_set())?;
-    data.replication.check_can_write(namespace)
+    data.replication.check_can_write(namespace)?;
+    check_uuid(data, namespace, uuid)
 }
 
 /// Locks a collection in IX and finds it.

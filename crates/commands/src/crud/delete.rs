@@ -15,6 +15,7 @@ use pando_base::{ErrorCode, Namespace, OperationKind, Result, Uuid, ensure};
 use pando_doc::{ArrayRef, DocBuilder, DocRef, Value};
 use pando_operation::Operation;
 use pando_query::request::DeleteRequest;
+use pando_query::write::UpdateResult;
 use pando_session::retried_delete;
 use pando_wire::Documents;
 
@@ -110,8 +111,7 @@ async fn run(invocation: &Invocation, reply: &mut DocBuilder) -> Result<()> {
     let arguments = DeleteArguments::parse(&invocation.request)?;
     check_count(arguments.deletes.len())?;
     let statements = arguments.statements()?;
-    check_can_write(invocation, data, &namespace)?;
-    super::collections::check_uuid(data, &namespace, arguments.collection_uuid)?;
+    check_can_write(invocation, data, &namespace, arguments.collection_uuid)?;
     let mut operation = invocation.operation()?;
     let retryable = RetryableWrite::begin(invocation, data, &mut operation, statements.len()).await?;
     let mut result = BatchResult::default();
@@ -121,17 +121,9 @@ async fn run(invocation: &Invocation, reply: &mut DocBuilder) -> Result<()> {
         let request = arguments.request(invocation, &namespace, delete);
         let outcome = one(data, &mut operation, request, retryable.as_ref(), index, &mut result).await;
         unlock(&operation);
-        let profiled = watched.end(invocation, &operation, outcome.as_ref().err(), |out| delete.append_to(out));
-        if let Some(document) = profiled {
-            watch::write_profile(invocation, &invocation.database, document).await;
-        }
-        match outcome {
-            Ok(n) => result.n += n,
-            Err(error) => {
-                if !result.failed(index, error, arguments.ordered.0)? {
-                    break;
-                }
-            }
+        watched.end(invocation, &mut operation, outcome.as_ref().err(), |out| delete.append_to(out)).await;
+        if !result.take(index, outcome, arguments.ordered.0)? {
+            break;
         }
     }
     result.append_to(invocation, data, false, reply);
@@ -146,13 +138,13 @@ async fn one(
     retryable: Option<&RetryableWrite>,
     index: usize,
     result: &mut BatchResult,
-) -> Result<u64> {
+) -> Result<UpdateResult> {
     let mut request = request?;
     let (ids, executed) = statement(data, retryable, index)?;
     if let Some(entry) = executed {
         let before = with_entry(&entry, retried_delete)?;
         ids.as_slice().iter().for_each(|id| result.retried(*id));
-        return Ok(u64::try_from(before.n).unwrap_or(0));
+        return Ok(UpdateResult { n: u64::try_from(before.n).unwrap_or(0), ..UpdateResult::default() });
     }
     ensure!(
         retryable.is_none() || !request.multi,
@@ -163,5 +155,6 @@ async fn one(
     if let Some(collection) = lock_for_write(data, operation, &request.namespace).await? {
         lock_if_capped(operation, &collection).await?;
     }
-    Ok(data.query.delete(operation, &request).await?.n)
+    let n = data.query.delete(operation, &request).await?.n;
+    Ok(UpdateResult { n, ..UpdateResult::default() })
 }

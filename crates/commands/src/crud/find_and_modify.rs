@@ -119,8 +119,7 @@ async fn run(invocation: &Invocation, reply: &mut DocBuilder) -> Result<()> {
     let namespace = invocation.collection()?;
     let arguments = FindAndModifyArguments::parse(&invocation.request)?;
     let mut request = arguments.request(invocation, namespace)?;
-    check_can_write(invocation, data, &request.namespace)?;
-    super::collections::check_uuid(data, &request.namespace, arguments.collection_uuid)?;
+    check_can_write(invocation, data, &request.namespace, arguments.collection_uuid)?;
     let mut operation = invocation.operation()?;
     let retryable = RetryableWrite::begin(invocation, data, &mut operation, 1).await?;
     let (ids, executed) = statement(data, retryable.as_ref(), 0)?;

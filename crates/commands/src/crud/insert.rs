@@ -59,8 +59,7 @@ async fn run(invocation: &Invocation, reply: &mut DocBuilder) -> Result<()> {
     let namespace = invocation.collection()?;
     let arguments = InsertArguments::parse(&invocation.request)?;
     check_count(arguments.documents.len())?;
-    check_can_write(invocation, data, &namespace)?;
-    super::collections::check_uuid(data, &namespace, arguments.collection_uuid)?;
+    check_can_write(invocation, data, &namespace, arguments.collection_uuid)?;
     let mut operation = invocation.operation()?;
     let retryable = RetryableWrite::begin(invocation, data, &mut operation, arguments.documents.len()).await?;
     let mut inserts = Inserts {

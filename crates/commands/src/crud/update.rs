@@ -130,8 +130,7 @@ async fn run(invocation: &Invocation, reply: &mut DocBuilder) -> Result<()> {
     let arguments = UpdateArguments::parse(&invocation.request)?;
     check_count(arguments.updates.len())?;
     let statements = arguments.statements()?;
-    check_can_write(invocation, data, &namespace)?;
-    super::collections::check_uuid(data, &namespace, arguments.collection_uuid)?;
+    check_can_write(invocation, data, &namespace, arguments.collection_uuid)?;
     let mut operation = invocation.operation()?;
     let retryable = RetryableWrite::begin(invocation, data, &mut operation, statements.len()).await?;
     let mut result = BatchResult::default();
@@ -141,29 +140,13 @@ async fn run(invocation: &Invocation, reply: &mut DocBuilder) -> Result<()> {
         let request = arguments.request(invocation, &namespace, update);
         let outcome = one(data, &mut operation, request, retryable.as_ref(), index, &mut result).await;
         unlock(&operation);
-        let profiled = watched.end(invocation, &operation, outcome.as_ref().err(), |out| update.append_to(out));
-        if let Some(document) = profiled {
-            watch::write_profile(invocation, &invocation.database, document).await;
-        }
-        match outcome {
-            Ok(updated) => take(&mut result, index, updated),
-            Err(error) => {
-                if !result.failed(index, error, arguments.ordered.0)? {
-                    break;
-                }
-            }
+        watched.end(invocation, &mut operation, outcome.as_ref().err(), |out| update.append_to(out)).await;
+        if !result.take(index, outcome, arguments.ordered.0)? {
+            break;
         }
     }
     result.append_to(invocation, data, true, reply);
     Ok(())
-}
-
-fn take(result: &mut BatchResult, index: usize, updated: UpdateResult) {
-    result.n += updated.n;
-    result.modified += updated.modified;
-    if let Some(id) = updated.upserted {
-        result.upserted(index, id);
-    }
 }
 
 /// Runs one statement, unless it was carried out before.

@@ -1,6 +1,7 @@
 //! The end of an operation, or of one statement of a batch: counted, logged if it was slow, profiled if its database is.
 
 use super::filter::ProfileFilter;
+use super::record::write_profile;
 use super::report::Report;
 use super::top::LockKind;
 use crate::{Admission, Class, Invocation, NamespaceOf, SLOW_MS, SLOW_OP_SAMPLE_RATE};
@@ -148,9 +149,21 @@ impl Statement {
         Statement { start_ns: context.now_ns(), before }
     }
 
-    /// The statement is over; its document is made if somebody wants it. What is given is to be written to the database's
-    /// `system.profile`.
-    pub(crate) fn end(
+    /// The statement is over; its document is made if somebody wants it, and it is profiled if its database is. (The
+    /// operation is exclusive so that the future may change threads.)
+    pub(crate) async fn end(
+        self,
+        invocation: &Invocation,
+        operation: &mut Operation,
+        error: Option<&Error>,
+        statement: impl FnOnce(&mut DocBuilder),
+    ) {
+        if let Some(document) = self.told(invocation, operation, error, statement) {
+            write_profile(invocation, &invocation.database, document).await;
+        }
+    }
+
+    fn told(
         self,
         invocation: &Invocation,
         operation: &Operation,

@@ -60,7 +60,7 @@ pub(super) async fn run(
     request: &AggregateRequest,
     mut source: Turns<'_>,
 ) -> Result<()> {
-    check_can_write(invocation, data, namespace)?;
+    check_can_write(invocation, data, namespace, None)?;
     refuse_view(data, namespace)?;
     let context = data.query.parse_context(operation, &request.collation, &request.variables, None)?;
     let merge = Merge::parse(data, namespace, specification, &context, request.bypass_document_validation)?;

@@ -24,7 +24,7 @@ pub(super) async fn run(
     target: &Namespace,
     mut source: Turns<'_>,
 ) -> Result<()> {
-    check_can_write(invocation, data, target)?;
+    check_can_write(invocation, data, target, None)?;
     ensure!(
         !target.is_system(),
         ErrorCode::location(17385),
