@@ -1,7 +1,8 @@
 //! The archive of diagnostic data: what the node says of itself, every second, in a ring of files beside the data.
 //!
 //! The files have MongoDB's form (FTDC), so that its tools read them: `sample` asks, `chunk` packs, `ring` keeps the files. The
-//! last sample is what `getDiagnosticData` shows. A failure to write is logged and stops nothing but the archive.
+//! last sample is what `getDiagnosticData` shows. A failure to write is logged, once until a write succeeds again, and costs the
+//! samples that were to be written; with the next ones the archive is tried again.
 
 mod chunk;
 mod ring;
@@ -85,13 +86,11 @@ pub(crate) async fn collect(env: Env, node: Weak<Node>, directory: Option<PathBu
         }
         let taken = sample::take_sample(&node).await;
         if let Some(archive) = &mut archive {
-            let mut outcome = Ok(());
+            let mut outcome = Ok(Added::Kept);
             let parameters = &node.parameters;
             let now_ms = node.now_ms();
             env.tasks().blocking(&mut || outcome = archive.add(&taken, now_ms, parameters));
-            if let Err(error) = outcome
-                && !std::mem::replace(&mut archive.has_failed, true)
-            {
+            if let Some(error) = archive.failure_to_tell(outcome) {
                 let message = "Diagnostic data cannot be archived";
                 log!(node.log, Severity::Warning, Component::Ftdc, 20631, message, "error" = error.to_string());
             }
@@ -111,8 +110,32 @@ struct Archive {
     has_failed: bool,
 }
 
+/// What became of a sample.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Added {
+    /// It waits in memory.
+    Kept,
+    /// Something was written.
+    Written,
+}
+
 impl Archive {
-    fn add(&mut self, sample: &Doc, now_ms: i64, parameters: &ParameterSet) -> io::Result<()> {
+    /// The first failure after a success is told. What was open is given up: it may be gone, or end in the middle.
+    fn failure_to_tell(&mut self, outcome: io::Result<Added>) -> Option<io::Error> {
+        match outcome {
+            Ok(Added::Kept) => None,
+            Ok(Added::Written) => {
+                self.has_failed = false;
+                None
+            }
+            Err(error) => {
+                self.ring = None;
+                (!std::mem::replace(&mut self.has_failed, true)).then_some(error)
+            }
+        }
+    }
+
+    fn add(&mut self, sample: &Doc, now_ms: i64, parameters: &ParameterSet) -> io::Result<Added> {
         let metadata = chunk::metadata(self.facts.view(), now_ms);
         let ring = match &mut self.ring {
             Some(ring) => ring,
@@ -123,20 +146,61 @@ impl Archive {
         let count = |parameter| usize::try_from(parameters.get(parameter)).unwrap_or(2);
         let fits = self.chunk.as_mut().is_some_and(|chunk| chunk.add(sample.view()));
         if !fits {
-            if let Some(full) = self.chunk.replace(ChunkBuilder::new(sample.clone(), now_ms)) {
-                ring.add(&full.pack()?, &metadata, limits)?;
-                ring.forget_aside()?;
-            }
-            return Ok(());
-        }
-        let Some(chunk) = &self.chunk else { return Ok(()) };
-        if chunk.count() >= count(&SAMPLES_PER_CHUNK) {
-            ring.add(&chunk.pack()?, &metadata, limits)?;
+            let Some(full) = self.chunk.replace(ChunkBuilder::new(sample.clone(), now_ms)) else {
+                return Ok(Added::Kept);
+            };
+            ring.add(&full.pack()?, &metadata, limits)?;
             ring.forget_aside()?;
-            self.chunk = None;
-        } else if chunk.count() % count(&SAMPLES_PER_INTERIM) == 0 {
-            ring.put_aside(&chunk.pack()?, &metadata)?;
+            return Ok(Added::Written);
         }
-        Ok(())
+        // A chunk that cannot be written is not kept: others come, and memory is no archive.
+        if let Some(full) = self.chunk.take_if(|chunk| chunk.count() >= count(&SAMPLES_PER_CHUNK)) {
+            ring.add(&full.pack()?, &metadata, limits)?;
+            ring.forget_aside()?;
+            return Ok(Added::Written);
+        }
+        let Some(chunk) = &self.chunk else { return Ok(Added::Kept) };
+        if chunk.count() % count(&SAMPLES_PER_INTERIM) != 0 {
+            return Ok(Added::Kept);
+        }
+        ring.put_aside(&chunk.pack()?, &metadata)?;
+        Ok(Added::Written)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pando_doc::doc;
+    use pando_env::simulated::{Fault, FaultKind, Simulation};
+
+    #[test]
+    fn u15_the_archive_is_tried_again_after_a_failure_that_is_told_once() {
+        let machine = Simulation::new(9);
+        let parameters = ParameterSet::new(&[PARAMETERS], false).unwrap();
+        let mut archive = Archive {
+            env: machine.env(),
+            directory: DIRECTORY.into(),
+            facts: doc! {},
+            ring: None,
+            chunk: None,
+            has_failed: false,
+        };
+        let mut told_in = |count: i64| {
+            let mut told = 0;
+            for now_ms in 0..count {
+                let outcome = archive.add(&doc! { "a": now_ms }, now_ms, &parameters);
+                told += usize::from(archive.failure_to_tell(outcome).is_some());
+            }
+            told
+        };
+        for _ in 0..2 {
+            machine.disk().inject(Fault::new(FaultKind::SpaceRunsOut));
+            assert_eq!(told_in(1000), 1);
+            machine.disk().clear_faults();
+            assert_eq!(told_in(1000), 0);
+        }
+        let files = machine.env().disk().list(Path::new(DIRECTORY)).unwrap();
+        assert!(files.len() > 1, "{files:?}");
     }
 }
