@@ -43,6 +43,8 @@ pub struct CanonicalQuery {
     pub tailable: bool,
     /// Only how many there are matters: documents need not be read.
     pub is_count: bool,
+    /// What the client said about the disk.
+    pub allow_disk_use: Option<bool>,
     /// The collation, if it is not the plain order of bytes.
     pub collator: Option<SharedCollator>,
 }
@@ -67,6 +69,7 @@ impl CanonicalQuery {
         (query.min, query.max) = (request.min.clone(), request.max.clone());
         (query.return_key, query.show_record_id) = (request.return_key, request.show_record_id);
         query.tailable = request.tailable;
+        query.allow_disk_use = request.allow_disk_use;
         Ok(query)
     }
 
@@ -96,6 +99,7 @@ impl CanonicalQuery {
             show_record_id: false,
             tailable: false,
             is_count: false,
+            allow_disk_use: None,
         }
     }
 

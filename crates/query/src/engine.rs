@@ -2,11 +2,12 @@
 
 use crate::CanonicalQuery;
 use crate::canonical::{id_of, id_of_root};
-use crate::executor::{Collections, Executor, SORT_MEMORY_BYTES_MAX, TRIAL_WORKS_MAX, YieldPolicy};
+use crate::executor::{Collections, Executor, TRIAL_WORKS_MAX, YieldPolicy};
 use crate::plan_cache::{PlanCache, indexes_of};
 use crate::planner::{PlanNode, ProjectionKind, plans};
 use crate::request::FindRequest;
 use crate::shape::{plan_signature, shape};
+use crate::spill::{SpillCounters, Spilling};
 use crate::stage::{BuildContext, Candidate, EofStage, MultiPlanStage, StageNode, build, find_by_id};
 use crate::write::ObjectIds;
 use pando_base::{Error, ErrorCode, Namespace, ParameterSet, Result};
@@ -18,6 +19,7 @@ use pando_env::Env;
 use pando_expr::matcher::Node;
 use pando_expr::{MatchExpression, ParseContext, Projection, ProjectionPolicies, SharedCollator, SharedRandom};
 use pando_operation::{Operation, storage_error};
+use pando_sorter::SpillDirectory;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU32;
 
@@ -41,6 +43,8 @@ pub struct QueryEngine {
     pub(crate) random: SharedRandom,
     /// How often the present was asked for as a timestamp, so that each time is another.
     pub(crate) timestamps_given: Arc<AtomicU32>,
+    /// Where large stages go on.
+    pub(crate) spilling: Arc<Spilling>,
     /// When executors yield, if not as the parameters say.
     pub(crate) yield_override: Option<YieldPolicy>,
 }
@@ -67,6 +71,7 @@ impl QueryEngine {
         write_path: Arc<WritePath>,
         parameters: Arc<ParameterSet>,
     ) -> QueryEngine {
+        let spilling = Arc::new(Spilling::new(&parameters, None));
         QueryEngine {
             collections,
             write_path,
@@ -75,8 +80,21 @@ impl QueryEngine {
             object_ids: Arc::new(ObjectIds::new(env)),
             random: random(env),
             timestamps_given: Arc::default(),
+            spilling,
             yield_override: None,
         }
+    }
+
+    /// Lets stages that take much memory go on in this directory.
+    #[must_use]
+    pub fn spilling_to(mut self, directory: Arc<SpillDirectory>) -> QueryEngine {
+        self.spilling = Arc::new(Spilling::new(&self.parameters, Some(directory)));
+        self
+    }
+
+    /// What stages of this node have spilled.
+    pub fn spill_counters(&self) -> &Arc<SpillCounters> {
+        self.spilling.counters()
     }
 
     /// When executors yield.
@@ -214,8 +232,13 @@ impl QueryEngine {
         filter: &Arc<MatchExpression>,
         collator: Option<SharedCollator>,
     ) -> BuildContext {
-        let sort_memory_bytes_max = u64::try_from(self.parameters.get(&SORT_MEMORY_BYTES_MAX)).unwrap_or(0);
-        BuildContext { collection: Arc::clone(collection), filter: Arc::clone(filter), collator, sort_memory_bytes_max }
+        BuildContext {
+            collection: Arc::clone(collection),
+            filter: Arc::clone(filter),
+            collator,
+            spilling: Arc::clone(&self.spilling),
+            allow_disk_use: None,
+        }
     }
 
     /// The stages that find what the query asks for, and the plan or one of those tried.
@@ -224,7 +247,8 @@ impl QueryEngine {
         query: &Arc<CanonicalQuery>,
         collection: &Arc<Collection>,
     ) -> Result<(StageNode, PlanNode)> {
-        let context = self.build_context(collection, &query.filter, query.collator.clone());
+        let mut context = self.build_context(collection, &query.filter, query.collator.clone());
+        context.allow_disk_use = query.allow_disk_use;
         let mut candidates = self.plans(query, collection)?;
         if candidates.len() == 1 {
             let plan = candidates.swap_remove(0);

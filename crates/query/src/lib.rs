@@ -25,6 +25,7 @@ pub mod planner;
 mod read;
 pub mod request;
 mod shape;
+pub mod spill;
 pub mod stage;
 pub mod write;
 

@@ -7,7 +7,7 @@
 use crate::compatibility;
 use crate::options::{ReplicationMode, ServerOptions};
 use crate::user_observer::UserObserver;
-use pando_base::{Component, Log, OperationRegistry, ParameterSet, Result, Severity, log};
+use pando_base::{Component, Error, ErrorCode, Log, OperationRegistry, ParameterSet, Result, Severity, log};
 use pando_catalog::{Catalog, Observers};
 use pando_collection::{InsertWatcher, WritePath};
 use pando_commands::Data;
@@ -27,8 +27,12 @@ use pando_repl::topology::Mode;
 use pando_repl::{LocalStore, ReplicationNode, ReplicationParts};
 use pando_security::UserCache;
 use pando_session::{History, SessionCache, SessionCatalog, SessionTable, StoredSessions};
+use pando_sorter::SpillDirectory;
 use pando_storage::{Engine, ReadTimestamps};
 use std::sync::Arc;
+
+/// In the data directory: what sorts and groups keep on disk while they run.
+const SPILL_DIRECTORY: &str = "_tmp";
 
 /// What is there before the data.
 pub(crate) struct Foundations<'a> {
@@ -78,7 +82,10 @@ pub(crate) fn assemble(on: &Foundations<'_>, options: &ServerOptions, hostname: 
     let inserts = Arc::new(InsertNews::default());
     let watcher = Arc::clone(&inserts) as Arc<dyn InsertWatcher>;
     let told = Arc::new(write_path(&catalog, &observers, on.log).with_watcher(watcher));
-    let query = QueryEngine::new(on.env, collections, told, Arc::clone(on.parameters));
+    let mut query = QueryEngine::new(on.env, collections, told, Arc::clone(on.parameters));
+    if let Some(directory) = spill_directory(on, options)? {
+        query = query.spilling_to(directory);
+    }
     let replication_parts = ReplicationParts {
         services: services.clone(),
         catalog: Arc::clone(&catalog),
@@ -105,6 +112,17 @@ pub(crate) fn assemble(on: &Foundations<'_>, options: &ServerOptions, hostname: 
         replication,
         replication_parts,
     }))
+}
+
+/// Where large sorts and groups go on; what earlier ones have left there is removed. None for a node that must not write.
+fn spill_directory(on: &Foundations<'_>, options: &ServerOptions) -> Result<Option<Arc<SpillDirectory>>> {
+    let Some(data) = options.data_directory.as_ref().filter(|_| !options.is_read_only) else { return Ok(None) };
+    let directory = SpillDirectory::new(Arc::clone(on.env.disk()), data.join(SPILL_DIRECTORY));
+    directory.remove_leftovers(&[]).map_err(|error| {
+        let reason = format!("cannot clear {}: {error}", directory.path().display());
+        Error::new(ErrorCode::FileStreamFailed, reason)
+    })?;
+    Ok(Some(Arc::new(directory)))
 }
 
 /// Says how much of the oplog was applied.

@@ -13,6 +13,7 @@ pub(crate) const PARAMETERS: &[&[&dyn AnyParameter]] = &[
     pando_operation::PARAMETERS,
     pando_query::cursor::PARAMETERS,
     pando_query::executor::PARAMETERS,
+    pando_query::spill::PARAMETERS,
     pando_repl::PARAMETERS,
     pando_session::PARAMETERS,
 ];

@@ -204,6 +204,7 @@ fn node(
     let Grounds { settings: Settings { parameters, fail_points }, operations, data, security } = grounds;
     if let Some(data) = &data {
         data.services.add_metrics(&mut metrics)?;
+        data.query.spill_counters().add_metrics(&mut metrics)?;
     }
     let host = known_as(&machine.facts().hostname, &options.net.addresses);
     Ok(Node {

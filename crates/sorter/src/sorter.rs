@@ -177,14 +177,14 @@ impl<V: Spilled> Sorter<V> {
         let memory_bytes_max = self.options.memory_bytes_max;
         let limit = self.options.limit;
         if self.ranges.as_ref().is_none_or(SpilledRanges::is_empty) {
-            return Ok(Sorted::Memory(self.take_sorted().into_iter().map(|entry| (entry.key, entry.value)).collect()));
+            return Ok(Sorted(Source::Memory(self.take_sorted().into_iter())));
         }
         if self.memory_bytes > 0 {
             self.spill()?;
         }
         match &mut self.ranges {
-            Some(ranges) => Ok(Sorted::Disk(ranges.merge(memory_bytes_max, limit)?)),
-            None => Ok(Sorted::Disk(Merged::empty())),
+            Some(ranges) => Ok(Sorted(Source::Disk(ranges.merge(memory_bytes_max, limit)?))),
+            None => Ok(Sorted(Source::Disk(Merged::empty()))),
         }
     }
 
@@ -209,9 +209,11 @@ impl<V: Spilled> Sorter<V> {
 }
 
 /// Gives entries in order.
-pub enum Sorted<V> {
+pub struct Sorted<V>(Source<V>);
+
+enum Source<V> {
     /// They fit into memory.
-    Memory(std::collections::VecDeque<(Box<[u8]>, V)>),
+    Memory(std::vec::IntoIter<Entry<V>>),
     /// They are read from ranges.
     Disk(Merged<V>),
 }
@@ -219,9 +221,9 @@ pub enum Sorted<V> {
 impl<V: Spilled> Sorted<V> {
     /// The next entry.
     pub fn next_entry(&mut self) -> Result<Option<(Box<[u8]>, V)>> {
-        match self {
-            Sorted::Memory(entries) => Ok(entries.pop_front()),
-            Sorted::Disk(merged) => merged.next_entry(),
+        match &mut self.0 {
+            Source::Memory(entries) => Ok(entries.next().map(|entry| (entry.key, entry.value))),
+            Source::Disk(merged) => merged.next_entry(),
         }
     }
 }

@@ -17,8 +17,8 @@ mod yielding;
 pub use batch::{BATCH_BYTES_MAX, BatchLimits, BatchSink, CountingSink, DocumentSink, FIRST_BATCH_COUNT};
 pub use collections::{CatalogCollections, Collections};
 pub use drive::{drive, drive_to_end, yield_now};
+pub(crate) use yielding::TRIAL_WORKS_MAX;
 pub use yielding::{PARAMETERS, YieldCause, YieldPolicy};
-pub(crate) use yielding::{SORT_MEMORY_BYTES_MAX, TRIAL_WORKS_MAX};
 
 use crate::CanonicalQuery;
 use crate::stage::{Examined, Member, StageNode, Step, plan_killed};
@@ -89,7 +89,7 @@ impl BatchSource for Executor {
     }
 
     fn tell(&self, context: &OperationContext) {
-        self.tell_plan(context, false);
+        self.tell_plan(context, false, false);
     }
 }
 

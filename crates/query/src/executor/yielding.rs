@@ -16,14 +16,6 @@ pub static YIELD_PERIOD_MS: Parameter<i32> =
     Parameter::new("internalQueryExecYieldPeriodMS", 10, "After how many milliseconds a query lets others run.")
         .at_least(0);
 
-/// How much memory a sort may take.
-pub static SORT_MEMORY_BYTES_MAX: Parameter<i64> = Parameter::new(
-    "internalQueryMaxBlockingSortMemoryUsageBytes",
-    100 * 1024 * 1024,
-    "How many bytes a sort in memory may take.",
-)
-.at_least(0);
-
 /// How long plans are tried.
 pub static TRIAL_WORKS_MAX: Parameter<i32> = Parameter::new(
     "internalQueryPlanEvaluationWorks",
@@ -33,8 +25,7 @@ pub static TRIAL_WORKS_MAX: Parameter<i32> = Parameter::new(
 .at_least(1);
 
 /// All of them.
-pub static PARAMETERS: &[&dyn AnyParameter] =
-    &[&YIELD_ITERATIONS, &YIELD_PERIOD_MS, &SORT_MEMORY_BYTES_MAX, &TRIAL_WORKS_MAX];
+pub static PARAMETERS: &[&dyn AnyParameter] = &[&YIELD_ITERATIONS, &YIELD_PERIOD_MS, &TRIAL_WORKS_MAX];
 
 /// Reading the clock costs more than most pieces of work.
 const CLOCK_READ_INTERVAL: u32 = 128;

@@ -10,14 +10,14 @@ use pando_base::{OperationContext, PlanFacts};
 use pando_doc::DocBuilder;
 
 impl Executor {
-    /// Tells the operation what plan it has run, and how. `sorts` says that what is above the plan sorts.
-    pub(crate) fn tell_plan(&self, context: &OperationContext, sorts: bool) {
+    /// Tells the operation what plan it has run, and how. `sorts` and `used_disk` say what is above the plan.
+    pub(crate) fn tell_plan(&self, context: &OperationContext, sorts: bool, used_disk: bool) {
         let root = self.root();
         let trial = root.find::<MultiPlanStage>();
         let is_from_cache = trial.is_some_and(MultiPlanStage::is_from_cache);
         let mut facts = PlanFacts {
             has_sort_stage: sorts || root.has("SORT"),
-            used_disk: false,
+            used_disk: used_disk || root.used_disk(),
             from_multi_planner: trial.is_some() && !is_from_cache,
             from_plan_cache: is_from_cache,
             replan_reason: trial.and_then(MultiPlanStage::replan_reason).map(str::to_owned),

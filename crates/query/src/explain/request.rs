@@ -3,7 +3,7 @@
 use super::Verbosity;
 use super::render::{OnTop, Shown, count_stage, execution_section, execution_stats, planner_section};
 use crate::executor::{CountingSink, Executor, drive};
-use crate::pipeline::{PipelineExecutor, StageProvider};
+use crate::pipeline::{PipelineExecutor, StageProvider, StageRun};
 use crate::plan_cache::indexes_of;
 use crate::read::distinct_plan;
 use crate::request::{AggregateRequest, CountRequest, DeleteRequest, DistinctRequest, FindRequest, UpdateRequest};
@@ -272,9 +272,25 @@ fn pipeline_document(
             if let Some(cursor) = cursor {
                 shown.push(doc! { "$cursor": cursor });
             }
-            stages.iter().for_each(|stage| shown.push(stage.to_doc()));
+            let runs = pipeline.runs();
+            for (place, stage) in stages.iter().enumerate() {
+                let run = runs.get(place).filter(|_| verbosity >= Verbosity::ExecutionStats);
+                shown.push(with_run(&stage.to_doc(), run));
+            }
             out.append("stages", shown.finish());
         }
+    }
+    out.finish()
+}
+
+/// A stage with what it did.
+fn with_run(stage: &Doc, run: Option<&StageRun>) -> Doc {
+    let mut out = DocBuilder::new();
+    out.append_all(stage.view());
+    if let Some(run) = run {
+        out.append_all(run.facts.details.view());
+        out.append("nReturned", i64::try_from(run.returned).unwrap_or(i64::MAX));
+        out.append("executionTimeMillisEstimate", 0_i64);
     }
     out.finish()
 }

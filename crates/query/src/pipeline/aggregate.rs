@@ -4,11 +4,9 @@ use super::optimize::optimize;
 use super::parse::chain;
 use super::{
     DocumentSource, ExecutorSource, ListSource, PipelineContext, PipelineParser, Pulled, Pushdown, SharedStage,
-    StageProvider, parse_pipeline, require_collation, view_stages, with_view,
+    StageProvider, StageRun, parse_pipeline, require_collation, view_stages, with_view,
 };
-use crate::executor::{
-    BatchOutcome, BatchSource, Collections, DocumentSink, SORT_MEMORY_BYTES_MAX, YieldCause, YieldClock, YieldPolicy,
-};
+use crate::executor::{BatchOutcome, BatchSource, Collections, DocumentSink, YieldCause, YieldClock, YieldPolicy};
 use crate::request::{AggregateRequest, Hint};
 use crate::{CanonicalQuery, QueryEngine, engine};
 use pando_base::{Namespace, OperationContext, Result};
@@ -71,6 +69,13 @@ impl PipelineExecutor {
     pub fn executor(&self) -> Option<&crate::executor::Executor> {
         self.source.executor()
     }
+
+    /// What each of these stages has done so far.
+    pub fn runs(&self) -> Vec<StageRun> {
+        let mut runs = Vec::new();
+        self.source.tell(&mut runs);
+        runs
+    }
 }
 
 impl BatchSource for PipelineExecutor {
@@ -116,7 +121,8 @@ impl BatchSource for PipelineExecutor {
     fn tell(&self, context: &OperationContext) {
         let sorts = self.stages().iter().any(|stage| stage.name() == "$sort");
         if let Some(executor) = self.executor() {
-            executor.tell_plan(context, sorts);
+            let used_disk = self.runs().iter().any(|run| run.facts.used_disk);
+            executor.tell_plan(context, sorts, used_disk);
         }
     }
 }
@@ -142,7 +148,7 @@ impl QueryEngine {
             context,
             namespace: request.namespace.clone(),
             provider,
-            memory_bytes_max: self.stage_memory_bytes_max(),
+            resources: self.spilling.resources(request.allow_disk_use),
             is_nested: false,
         };
         let stages = optimize(parse_pipeline(&request.pipeline, &parser)?);
@@ -150,16 +156,13 @@ impl QueryEngine {
         let mut planned = plan_pipeline(&request.namespace, &stages);
         planned.query.hint = request.hint.clone();
         planned.query.natural = request.hint.natural();
+        planned.query.allow_disk_use = request.allow_disk_use;
         planned.query.collator = parser.context.collator.clone();
         let pushed = planned.pushed;
         let (source, summary) = self.start_pipeline(&stages, planned, collection.as_ref())?;
         let (engine, clock) = (self.clone(), YieldClock::new(self.yield_policy()));
         let executor = PipelineExecutor { source, engine, stages, pushed, stashed: None, summary, clock };
         Ok(Aggregation { executor, output })
-    }
-
-    fn stage_memory_bytes_max(&self) -> u64 {
-        u64::try_from(self.parameters.get(&SORT_MEMORY_BYTES_MAX)).unwrap_or(0)
     }
 
     /// The same engine for queries inside queries, which do not yield for time: the outer one does.
@@ -188,7 +191,7 @@ impl QueryEngine {
                 context,
                 namespace: view.namespace.clone(),
                 provider: None,
-                memory_bytes_max: self.stage_memory_bytes_max(),
+                resources: self.spilling.resources(None),
                 is_nested: true,
             };
             require_collation(&view, collator.as_ref().map(|collator| collator.specification()))?;

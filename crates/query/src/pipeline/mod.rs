@@ -19,7 +19,9 @@ mod views;
 pub use aggregate::{Aggregation, OutputStage, PipelineExecutor, PlannedPipeline};
 pub use optimize::Modified;
 pub use parse::{PipelineParser, StageProvider, parse_pipeline};
-pub use source::{DocumentSource, ExecutorSource, ListSource, PipelineContext, Pulled};
+pub use source::{
+    CountedSource, DocumentSource, ExecutorSource, ListSource, PipelineContext, Pulled, StageFacts, StageRun,
+};
 pub use views::{find_as_pipeline, with_view};
 use views::{require_collation, view_stages};
 

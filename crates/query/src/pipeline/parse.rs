@@ -5,7 +5,8 @@ use super::stages::{
     limit, lookup, match_stage, output, project, redact, replace_root, sample, skip, sort, sort_by_count, union_with,
     unset, unwind, window,
 };
-use super::{DocumentSource, SharedStage};
+use super::{CountedSource, DocumentSource, SharedStage};
+use crate::spill::StageResources;
 use pando_base::{Error, ErrorCode, Namespace, Result};
 use pando_doc::{Doc, DocRef, Element};
 use pando_expr::ParseContext;
@@ -26,8 +27,8 @@ pub struct PipelineParser {
     pub namespace: Namespace,
     /// Stages of the layers above.
     pub provider: Option<Arc<dyn StageProvider>>,
-    /// How much memory a stage may take.
-    pub memory_bytes_max: u64,
+    /// What a stage may take.
+    pub resources: StageResources,
     /// It stands inside another pipeline.
     pub is_nested: bool,
 }
@@ -117,6 +118,7 @@ pub(super) fn chain(stages: &[SharedStage], source: Box<dyn DocumentSource>) -> 
             Some(limited) => limited.start(source)?,
             None => stage.start(source)?,
         };
+        source = Box::new(CountedSource::new(source));
     }
     Ok(source)
 }

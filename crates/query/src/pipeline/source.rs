@@ -7,6 +7,27 @@ use pando_doc::Doc;
 use pando_operation::Operation;
 use std::collections::VecDeque;
 
+/// Implements what a source passes on to the one before it.
+macro_rules! pass_on_to_source {
+    () => {
+        fn save(&mut self) {
+            self.source.save();
+        }
+
+        fn restore(
+            &mut self,
+            operation: &mut pando_operation::Operation,
+            collections: &dyn crate::executor::Collections,
+        ) -> pando_base::Result<()> {
+            self.source.restore(operation, collections)
+        }
+
+        fn before(&self) -> Option<&dyn crate::pipeline::DocumentSource> {
+            Some(&*self.source)
+        }
+    };
+}
+
 /// What came of a pull.
 #[derive(Debug)]
 pub enum Pulled {
@@ -37,9 +58,72 @@ pub trait DocumentSource: Send {
     /// Goes on under a new snapshot.
     fn restore(&mut self, operation: &mut Operation, collections: &dyn Collections) -> Result<()>;
 
+    /// The source that it takes its documents from.
+    fn before(&self) -> Option<&dyn DocumentSource> {
+        None
+    }
+
+    /// What `explain` tells of its run.
+    fn facts(&self) -> StageFacts {
+        StageFacts::default()
+    }
+
     /// The query at the very start, for `explain` and counters.
     fn executor(&self) -> Option<&Executor> {
-        None
+        self.before().and_then(|before| before.executor())
+    }
+
+    /// Appends what the stages up to this one have done, in their order.
+    fn tell(&self, runs: &mut Vec<StageRun>) {
+        if let Some(before) = self.before() {
+            before.tell(runs);
+        }
+    }
+}
+
+/// What a stage tells of its run.
+#[derive(Debug, Default)]
+pub struct StageFacts {
+    /// It has written to disk for want of memory.
+    pub used_disk: bool,
+    /// What `explain` shows.
+    pub details: Doc,
+}
+
+/// What a stage has done.
+#[derive(Debug)]
+pub struct StageRun {
+    /// How many documents it gave.
+    pub returned: u64,
+    /// What it tells.
+    pub facts: StageFacts,
+}
+
+/// What a stage gives, counted.
+pub struct CountedSource {
+    source: Box<dyn DocumentSource>,
+    returned: u64,
+}
+
+impl CountedSource {
+    /// Counts what this gives.
+    pub fn new(source: Box<dyn DocumentSource>) -> CountedSource {
+        CountedSource { source, returned: 0 }
+    }
+}
+
+impl DocumentSource for CountedSource {
+    fn next(&mut self, context: &mut PipelineContext<'_>) -> Result<Pulled> {
+        let pulled = self.source.next(context)?;
+        self.returned += u64::from(matches!(pulled, Pulled::Document(_)));
+        Ok(pulled)
+    }
+
+    pass_on_to_source!();
+
+    fn tell(&self, runs: &mut Vec<StageRun>) {
+        self.source.tell(runs);
+        runs.push(StageRun { returned: self.returned, facts: self.source.facts() });
     }
 }
 
@@ -85,27 +169,6 @@ impl DocumentSource for ListSource {
     fn restore(&mut self, _operation: &mut Operation, _collections: &dyn Collections) -> Result<()> {
         Ok(())
     }
-}
-
-/// Implements what a source passes on to the one before it.
-macro_rules! pass_on_to_source {
-    () => {
-        fn save(&mut self) {
-            self.source.save();
-        }
-
-        fn restore(
-            &mut self,
-            operation: &mut pando_operation::Operation,
-            collections: &dyn crate::executor::Collections,
-        ) -> pando_base::Result<()> {
-            self.source.restore(operation, collections)
-        }
-
-        fn executor(&self) -> Option<&crate::executor::Executor> {
-            self.source.executor()
-        }
-    };
 }
 
 pub(super) use pass_on_to_source;

@@ -74,7 +74,7 @@ impl QueryEngine {
         }
         executor.report(operation);
         if operation.context.wants_details() {
-            executor.tell_plan(&operation.context, false);
+            executor.tell_plan(&operation.context, false, false);
         }
         for value in keys.values {
             if matches!(value, OwnedValue::Null) && !self.has_null(operation, request).await? {

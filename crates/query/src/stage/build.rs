@@ -13,6 +13,7 @@ use super::sort::SortStage;
 use super::sort_merge::SortMergeStage;
 use super::{EofStage, IdHackStage, IndexScanStage, SortKeyGenerator, StageNode};
 use crate::planner::{PlanNode, SharedFilter};
+use crate::spill::Spilling;
 use pando_base::Result;
 use pando_catalog::Collection;
 use pando_expr::SharedCollator;
@@ -27,8 +28,10 @@ pub struct BuildContext {
     pub filter: SharedFilter,
     /// The collation of its order.
     pub collator: Option<SharedCollator>,
-    /// How much memory a sort may take.
-    pub sort_memory_bytes_max: u64,
+    /// Where a large sort goes on.
+    pub spilling: Arc<Spilling>,
+    /// What the client said about the disk.
+    pub allow_disk_use: Option<bool>,
 }
 
 /// The stages of a plan.
@@ -69,8 +72,8 @@ impl Builder<'_> {
             PlanNode::Sort { child, pattern, limit } => {
                 let generator = SortKeyGenerator::new(pattern, self.context.collator.clone())?;
                 let child = self.node(child, wants_keys)?;
-                let memory_bytes_max = self.context.sort_memory_bytes_max;
-                StageNode::new(SortStage::new(child, pattern.clone(), generator, *limit, memory_bytes_max))
+                let resources = self.context.spilling.resources(self.context.allow_disk_use);
+                StageNode::new(SortStage::new(child, pattern.clone(), generator, *limit, resources))
             }
             PlanNode::Skip { child, count } => StageNode::new(SkipStage::new(self.node(child, wants_keys)?, *count)),
             PlanNode::Limit { child, count } => StageNode::new(LimitStage::new(self.node(child, wants_keys)?, *count)),

@@ -33,6 +33,16 @@ impl IndexKey {
         IndexKey { layout: Arc::clone(layout), bytes, key_length: key.len() }
     }
 
+    /// How it is read, the length of the key in the bytes, and the bytes.
+    pub(crate) fn into_parts(self) -> (Arc<KeyLayout>, usize, Box<[u8]>) {
+        (self.layout, self.key_length, self.bytes)
+    }
+
+    /// A key of its parts.
+    pub(crate) fn of_parts(layout: &Arc<KeyLayout>, key_length: usize, bytes: Box<[u8]>) -> IndexKey {
+        IndexKey { layout: Arc::clone(layout), key_length: key_length.min(bytes.len()), bytes }
+    }
+
     /// How it is read.
     pub fn layout(&self) -> &KeyLayout {
         &self.layout

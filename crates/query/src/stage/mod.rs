@@ -103,6 +103,11 @@ pub trait Stage: Send + Any {
     /// Appends what `explain` tells of the run.
     fn describe_run(&self, _out: &mut DocBuilder) {}
 
+    /// True if this stage itself has written to disk for want of memory.
+    fn used_disk(&self) -> bool {
+        false
+    }
+
     /// What this stage itself looked at.
     fn examined(&self) -> Examined {
         Examined::default()
@@ -203,6 +208,11 @@ impl StageNode {
     /// What it counted.
     pub fn counts(&self) -> Counts {
         self.counts
+    }
+
+    /// True if any stage of the tree has written to disk for want of memory.
+    pub fn used_disk(&self) -> bool {
+        self.stage.used_disk() || self.children().iter().any(StageNode::used_disk)
     }
 
     /// What the whole tree looked at.

@@ -1,50 +1,64 @@
-//! Sorting in memory.
-//!
-//! Everything goes in before anything comes out. With a limit only so many are kept: a heap whose top is the worst of them.
-//! Equal keys come out in the order in which they came in. More memory than allowed is an error.
+//! Sorting: everything goes in before anything comes out. With a limit only so many are kept. What does not fit into memory goes to
+//! disk, if that is allowed.
 
-use super::{Member, SortKeyGenerator, Stage, StageNode, Step, one_child};
+use super::{IndexKey, KeyLayout, Member, SortKeyGenerator, Stage, StageNode, Step, one_child};
 use crate::request::SortPattern;
-use pando_base::{Error, ErrorCode, Result};
-use pando_doc::DocBuilder;
+use crate::spill::{StageResources, read_record_id, take, write_record_id};
+use pando_base::{RecordId, Result};
+use pando_doc::{Doc, DocBuilder};
 use pando_operation::Operation;
-use std::cmp::Ordering;
-use std::collections::BinaryHeap;
+use pando_sorter::{Sorted, Sorter, Spilled};
+use pando_storage::SnapshotId;
+use std::sync::Arc;
 
-/// One result with its key.
-struct Sortable {
-    key: Box<[u8]>,
-    number: u64,
-    member: Member,
+/// A member on its way through the sorter. Of its index key only the bytes go along: how they are read is known to the stage.
+struct SortedMember {
+    record_id: Option<RecordId>,
+    document: Option<Doc>,
+    /// Lost on disk; so what has to be as it was when it was found is read again.
+    snapshot: Option<SnapshotId>,
+    /// The number of the layout, the length of the key, the bytes.
+    key: Option<(u32, u32, Box<[u8]>)>,
 }
 
-impl Sortable {
-    fn order(&self, other: &Sortable) -> Ordering {
-        self.key.cmp(&other.key).then(self.number.cmp(&other.number))
+impl Spilled for SortedMember {
+    fn memory_bytes(&self) -> usize {
+        let document = self.document.as_ref().map_or(0, Doc::size_bytes);
+        document + self.key.as_ref().map_or(0, |key| key.2.len()) + size_of::<SortedMember>()
     }
 
-    fn size_bytes(&self) -> usize {
-        self.key.len() + self.member.size_bytes()
+    fn write(&self, out: &mut Vec<u8>) {
+        write_record_id(self.record_id.as_ref(), out);
+        match &self.key {
+            None => out.push(0),
+            Some((layout, key_length, bytes)) => {
+                out.push(1);
+                for number in [*layout, *key_length, bytes.len() as u32] {
+                    out.extend_from_slice(&number.to_le_bytes());
+                }
+                out.extend_from_slice(bytes);
+            }
+        }
+        if let Some(document) = &self.document {
+            out.extend_from_slice(document.bytes());
+        }
     }
-}
 
-impl PartialEq for Sortable {
-    fn eq(&self, other: &Sortable) -> bool {
-        self.order(other).is_eq()
-    }
-}
-
-impl Eq for Sortable {}
-
-impl PartialOrd for Sortable {
-    fn partial_cmp(&self, other: &Sortable) -> Option<Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl Ord for Sortable {
-    fn cmp(&self, other: &Sortable) -> Ordering {
-        self.order(other)
+    fn read(mut bytes: &[u8]) -> Option<SortedMember> {
+        let rest = &mut bytes;
+        let record_id = read_record_id(rest)?;
+        let [has_key] = take(rest)?;
+        let key = if has_key == 1 {
+            let mut number = || take(rest).map(u32::from_le_bytes);
+            let (layout, key_length, length) = (number()?, number()?, number()?);
+            let (bytes, behind) = rest.split_at_checked(length as usize)?;
+            *rest = behind;
+            Some((layout, key_length, Box::from(bytes)))
+        } else {
+            None
+        };
+        let document = (!rest.is_empty()).then(|| Doc::trusted(rest.to_vec()));
+        Some(SortedMember { record_id, document, snapshot: None, key })
     }
 }
 
@@ -54,15 +68,11 @@ pub struct SortStage {
     pattern: SortPattern,
     generator: SortKeyGenerator,
     limit: Option<u64>,
-    memory_bytes_max: u64,
-    memory_bytes: u64,
-    /// What came in; a heap only with a limit.
-    incoming: Vec<Sortable>,
-    heap: BinaryHeap<Sortable>,
-    /// What goes out, last first.
-    outgoing: Option<Vec<Sortable>>,
-    count: u64,
-    data_bytes_sorted: u64,
+    resources: StageResources,
+    sorter: Sorter<SortedMember>,
+    /// How the index keys of members are read; mostly there is one.
+    layouts: Vec<Arc<KeyLayout>>,
+    outgoing: Option<Sorted<SortedMember>>,
 }
 
 impl SortStage {
@@ -72,79 +82,56 @@ impl SortStage {
         pattern: SortPattern,
         generator: SortKeyGenerator,
         limit: Option<u64>,
-        memory_bytes_max: u64,
+        resources: StageResources,
     ) -> SortStage {
-        SortStage {
-            child,
-            pattern,
-            generator,
-            limit,
-            memory_bytes_max,
-            memory_bytes: 0,
-            incoming: Vec::new(),
-            heap: BinaryHeap::new(),
-            outgoing: None,
-            count: 0,
-            data_bytes_sorted: 0,
-        }
+        let sorter = resources.sorter(limit);
+        SortStage { child, pattern, generator, limit, resources, sorter, layouts: Vec::new(), outgoing: None }
     }
 
     fn take_in(&mut self, member: Member) -> Result<()> {
-        let sortable = Sortable { key: self.generator.of_member(&member)?, number: self.count, member };
-        self.count += 1;
-        let size_bytes = sortable.size_bytes() as u64;
-        self.data_bytes_sorted += size_bytes;
-        let Some(limit) = self.limit else {
-            self.memory_bytes += size_bytes;
-            self.incoming.push(sortable);
-            return self.check_memory();
-        };
-        let is_full = self.heap.len() as u64 >= limit;
-        if is_full && self.heap.peek().is_none_or(|worst| sortable >= *worst) {
-            return Ok(());
-        }
-        if is_full && let Some(worst) = self.heap.pop() {
-            self.memory_bytes -= worst.size_bytes() as u64;
-        }
-        self.memory_bytes += size_bytes;
-        self.heap.push(sortable);
-        self.check_memory()
+        let sort_key = self.generator.of_member(&member)?;
+        let Member { record_id, document, snapshot, key } = member;
+        let key = key.map(|key| {
+            let (layout, key_length, bytes) = key.into_parts();
+            (self.number_of(layout), key_length as u32, bytes)
+        });
+        Ok(self.sorter.add(sort_key, SortedMember { record_id, document, snapshot, key })?)
     }
 
-    fn check_memory(&self) -> Result<()> {
-        if self.memory_bytes <= self.memory_bytes_max {
-            return Ok(());
-        }
-        let reason = format!(
-            "Sort exceeded memory limit of {} bytes, but did not opt in to external sorting.",
-            self.memory_bytes_max
-        );
-        Err(Error::new(ErrorCode::QueryExceededMemoryLimitNoDiskUseAllowed, reason))
+    fn number_of(&mut self, layout: Arc<KeyLayout>) -> u32 {
+        let place = self.layouts.iter().position(|known| Arc::ptr_eq(known, &layout)).unwrap_or_else(|| {
+            self.layouts.push(layout);
+            self.layouts.len() - 1
+        });
+        place as u32
     }
 
-    fn turn_around(&mut self) {
-        let mut sorted = match self.limit {
-            Some(_) => std::mem::take(&mut self.heap).into_sorted_vec(),
-            None => {
-                let mut all = std::mem::take(&mut self.incoming);
-                all.sort_unstable();
-                all
-            }
-        };
-        sorted.reverse();
-        self.outgoing = Some(sorted);
+    fn member_of(&self, sorted: SortedMember) -> Member {
+        let SortedMember { record_id, document, snapshot, key } = sorted;
+        let key = key.and_then(|(layout, key_length, bytes)| {
+            let layout = self.layouts.get(layout as usize)?;
+            Some(IndexKey::of_parts(layout, key_length as usize, bytes))
+        });
+        Member { record_id, document, snapshot, key }
+    }
+
+    fn turn_around(&mut self) -> Result<()> {
+        self.outgoing = Some(self.sorter.finish()?);
+        self.resources.counters.sorted(&self.sorter.statistics());
+        Ok(())
     }
 }
 
 impl Stage for SortStage {
     fn work(&mut self, operation: &mut Operation) -> Result<Step> {
         if let Some(outgoing) = &mut self.outgoing {
-            return Ok(outgoing.pop().map_or(Step::Finished, |sortable| Step::Advanced(sortable.member)));
+            let next = outgoing.next_entry()?;
+            return Ok(next.map_or(Step::Finished, |(_, sorted)| Step::Advanced(self.member_of(sorted))));
         }
         match self.child.work(operation)? {
             Step::Advanced(member) => self.take_in(member)?,
             Step::NeedTime => {}
-            Step::Finished => self.turn_around(),
+            Step::Finished => self.turn_around()?,
         }
         Ok(Step::NeedTime)
     }
@@ -157,7 +144,7 @@ impl Stage for SortStage {
 
     fn describe(&self, out: &mut DocBuilder) {
         out.append("sortPattern", self.pattern.to_doc());
-        out.append("memLimit", i64::try_from(self.memory_bytes_max).unwrap_or(i64::MAX) as i32);
+        out.append("memLimit", i64::try_from(self.resources.sort_memory_bytes_max).unwrap_or(i64::MAX) as i32);
         if let Some(limit) = self.limit {
             out.append("limitAmount", i64::try_from(limit).unwrap_or(i64::MAX));
         }
@@ -165,8 +152,40 @@ impl Stage for SortStage {
     }
 
     fn describe_run(&self, out: &mut DocBuilder) {
-        out.append("totalDataSizeSorted", i64::try_from(self.data_bytes_sorted).unwrap_or(i64::MAX));
-        out.append("usedDisk", false);
-        out.append("spills", 0_i64);
+        let statistics = self.sorter.statistics();
+        out.append("totalDataSizeSorted", statistics.data_bytes as i64);
+        out.append("usedDisk", statistics.spills > 0);
+        out.append("spills", statistics.spills as i64);
+        out.append("spilledDataStorageSize", statistics.spilled_storage_bytes as i64);
+    }
+
+    fn used_disk(&self) -> bool {
+        self.sorter.statistics().spills > 0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pando_doc::doc;
+
+    #[test]
+    fn x14_members_come_back_from_disk_as_they_were() {
+        let ids = [None, Some(RecordId::Long(-7)), Some(RecordId::Bytes(Box::from([1, 2, 3])))];
+        let documents = [None, Some(doc! { "a": 1 })];
+        let keys = [None, Some((2, 1, Box::from([9_u8, 8])))];
+        for (record_id, document, key) in ids.iter().flat_map(|id| {
+            documents.iter().flat_map(|document| keys.clone().map(|key| (id.clone(), document.clone(), key)))
+        }) {
+            let member = SortedMember { record_id, document, snapshot: None, key };
+            let mut bytes = Vec::new();
+            member.write(&mut bytes);
+            let read = SortedMember::read(&bytes).unwrap();
+            assert_eq!(
+                (&read.record_id, &read.document, &read.key),
+                (&member.record_id, &member.document, &member.key)
+            );
+        }
+        assert!(SortedMember::read(&[1, 2]).is_none());
     }
 }

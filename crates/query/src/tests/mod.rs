@@ -9,6 +9,7 @@ mod find;
 mod generate;
 mod golden;
 mod random;
+mod spill;
 pub(crate) mod support;
 mod tailable;
 mod writes;

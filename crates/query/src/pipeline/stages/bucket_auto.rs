@@ -4,11 +4,15 @@ use super::granularity::Granularity;
 use super::group::{GroupField, parse_field};
 use super::ordering;
 use crate::pipeline::source::pass_on_to_source;
-use crate::pipeline::{DocumentSource, PipelineContext, PipelineParser, Pulled, ShardSplit, SharedStage, StageSpec};
-use pando_base::{Error, ErrorCode, Result};
+use crate::pipeline::{
+    DocumentSource, PipelineContext, PipelineParser, Pulled, ShardSplit, SharedStage, StageFacts, StageSpec,
+};
+use crate::spill::{KeyedDocument, StageResources};
+use pando_base::{Error, Result};
 use pando_doc::{Doc, DocBuilder, DocRef, Number, OwnedValue, Value, compare_with, doc};
 use pando_expr::{Accumulator, Expression, SharedCollator};
-use std::collections::VecDeque;
+use pando_keystring::{KeyOrdering, StackBuilder, Version};
+use pando_sorter::{Sorted, Sorter};
 use std::sync::Arc;
 
 struct BucketAuto {
@@ -18,7 +22,7 @@ struct BucketAuto {
     granularity: Option<Granularity>,
     specification: Doc,
     collator: Option<SharedCollator>,
-    memory_bytes_max: u64,
+    resources: StageResources,
 }
 
 #[derive(Clone)]
@@ -82,7 +86,7 @@ pub(in crate::pipeline) fn parse(value: Value<'_>, parser: &PipelineParser) -> R
         granularity,
         specification: options.to_doc(),
         collator: parser.context.collator.clone(),
-        memory_bytes_max: parser.memory_bytes_max,
+        resources: parser.resources.clone(),
     }))))
 }
 
@@ -118,9 +122,10 @@ fn parse_buckets(value: Value<'_>) -> Result<i32> {
 struct BucketAutoSource {
     source: Box<dyn DocumentSource>,
     spec: Arc<BucketAuto>,
-    /// Keys and documents, in order once all are there.
-    entries: VecDeque<(OwnedValue, Doc)>,
-    memory_bytes: u64,
+    sorter: Sorter<KeyedDocument>,
+    /// Keys and documents in order, once all are there; and the first of them.
+    sorted: Option<Sorted<KeyedDocument>>,
+    front: Option<KeyedDocument>,
     /// How many documents a bucket gets, once all are there.
     size: Option<u64>,
     made: i32,
@@ -134,36 +139,39 @@ impl BucketAutoSource {
             check_rounded(key.as_ref())?;
         }
         let key = key.unwrap_or(OwnedValue::Null);
-        self.memory_bytes += (document.size_bytes() + size_of::<OwnedValue>()) as u64;
-        if self.memory_bytes > self.spec.memory_bytes_max {
-            let reason = format!(
-                "Exceeded memory limit for $bucketAuto of {} bytes, but did not opt in to external sorting.",
-                self.spec.memory_bytes_max
-            );
-            return Err(Error::new(ErrorCode::QueryExceededMemoryLimitNoDiskUseAllowed, reason));
+        let mut bytes = StackBuilder::new(Version::V1, KeyOrdering::ASCENDING);
+        match &self.spec.collator {
+            Some(collator) => bytes.append_collated(key.view(), &**collator)?,
+            None => bytes.append(key.view())?,
         }
-        self.entries.push_back((key, document));
-        Ok(())
+        Ok(self.sorter.add(Box::from(bytes.bytes()), KeyedDocument { key, document })?)
     }
 
     fn is_equal(&self, left: &OwnedValue, right: &OwnedValue) -> bool {
         compare_with(left.view(), right.view(), &ordering::options(&self.spec.collator)).is_eq()
     }
 
-    fn turn_around(&mut self) {
-        let options = ordering::options(&self.spec.collator);
-        self.entries
-            .make_contiguous()
-            .sort_by(|(left, _), (right, _)| compare_with(left.view(), right.view(), &options));
-        let size = (self.entries.len() as f64 / f64::from(self.spec.buckets)).round() as u64;
+    fn turn_around(&mut self) -> Result<()> {
+        self.sorted = Some(self.sorter.finish()?);
+        let size = (self.sorter.statistics().entries as f64 / f64::from(self.spec.buckets)).round() as u64;
         self.size = Some(size.max(1));
+        self.step().map(|_| ())
+    }
+
+    /// Takes the first entry; the next one becomes the first.
+    fn step(&mut self) -> Result<Option<KeyedDocument>> {
+        let next = match &mut self.sorted {
+            Some(sorted) => sorted.next_entry()?.map(|(_, entry)| entry),
+            None => None,
+        };
+        Ok(std::mem::replace(&mut self.front, next))
     }
 
     /// The next bucket: so many documents, and those that cannot be parted from the last of them.
     fn next_bucket(&mut self, size: u64) -> Result<Option<Doc>> {
         let spec = Arc::clone(&self.spec);
-        let Some((first, _)) = self.entries.front() else { return Ok(None) };
-        let mut least = first.clone();
+        let Some(first) = &self.front else { return Ok(None) };
+        let mut least = first.key.clone();
         if let Some(granularity) = &spec.granularity {
             least = match self.last_max.take() {
                 Some(last) => last,
@@ -180,7 +188,7 @@ impl BucketAutoSource {
         let mut most = least.clone();
         let mut taken = 0;
         while is_last || taken < size {
-            let Some((key, document)) = self.entries.pop_front() else { break };
+            let Some(KeyedDocument { key, document }) = self.step()? else { break };
             add(&spec, &mut accumulators, &document)?;
             most = key;
             taken += 1;
@@ -209,17 +217,17 @@ impl BucketAutoSource {
             None => None,
         };
         let options = ordering::options(&spec.collator);
-        while let Some((key, _)) = self.entries.front() {
+        while let Some(KeyedDocument { key, .. }) = &self.front {
             let is_below =
                 boundary.as_ref().is_some_and(|boundary| compare_with(boundary.view(), key.view(), &options).is_gt());
             if !is_below && !self.is_equal(&most, key) {
                 break;
             }
-            let Some((key, document)) = self.entries.pop_front() else { break };
+            let Some(KeyedDocument { key, document }) = self.step()? else { break };
             add(spec, accumulators, &document)?;
             most = key;
         }
-        let next = self.entries.front().map(|(key, _)| key);
+        let next = self.front.as_ref().map(|entry| &entry.key);
         Ok(match (&spec.granularity, boundary, next) {
             // A first bucket of zeros ends where the next one begins.
             (Some(granularity), Some(boundary), Some(next)) if boundary.view().to_double() == Some(0.0) => {
@@ -277,10 +285,14 @@ impl DocumentSource for BucketAutoSource {
             }
             match self.source.next(context)? {
                 Pulled::Document(document) => self.take_in(document)?,
-                Pulled::Exhausted => self.turn_around(),
+                Pulled::Exhausted => self.turn_around()?,
                 Pulled::Yield(cause) => return Ok(Pulled::Yield(cause)),
             }
         }
+    }
+
+    fn facts(&self) -> StageFacts {
+        StageFacts { used_disk: self.sorter.statistics().spills > 0, details: Doc::new() }
     }
 
     pass_on_to_source!();
@@ -295,8 +307,9 @@ impl StageSpec for BucketAutoSpec {
         Ok(Box::new(BucketAutoSource {
             source,
             spec: Arc::clone(&self.0),
-            entries: VecDeque::new(),
-            memory_bytes: 0,
+            sorter: self.0.resources.sorter(None),
+            sorted: None,
+            front: None,
             size: None,
             made: 0,
             last_max: None,

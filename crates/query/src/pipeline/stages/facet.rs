@@ -39,7 +39,7 @@ pub(in crate::pipeline) fn parse(value: Value<'_>, parser: &PipelineParser) -> R
         }
         parsed.push((facet.name.to_string(), stages));
     }
-    Ok(Arc::new(FacetSpec { facets: Arc::new(parsed), memory_bytes_max: parser.memory_bytes_max }))
+    Ok(Arc::new(FacetSpec { facets: Arc::new(parsed), memory_bytes_max: parser.resources.group_memory_bytes_max }))
 }
 
 struct FacetSource {

@@ -211,7 +211,7 @@ impl GraphLookup {
                     continue;
                 }
                 memory_bytes += found.size_bytes() as u64;
-                if memory_bytes > self.parser.memory_bytes_max {
+                if memory_bytes > self.parser.resources.group_memory_bytes_max {
                     return Err(Error::location(40099, "$graphLookup reached maximum memory consumption"));
                 }
                 for value in self.values_at(found.view(), &self.connect_from) {

@@ -1,13 +1,20 @@
 //! `$group`: one document for each value of an expression, with what accumulators make of its documents.
+//!
+//! Groups that do not fit into memory go to disk as partial results, in the order of their ids, if that is allowed; at the end the
+//! parts of each group are merged.
 
 use crate::pipeline::source::pass_on_to_source;
-use crate::pipeline::{DocumentSource, PipelineContext, PipelineParser, Pulled, ShardSplit, SharedStage, StageSpec};
+use crate::pipeline::{
+    DocumentSource, PipelineContext, PipelineParser, Pulled, ShardSplit, SharedStage, StageFacts, StageSpec,
+};
+use crate::spill::{SpilledDocument, StageResources};
 use foldhash::fast::RandomState;
 use pando_base::{Error, ErrorCode, Result};
 use pando_doc::{ArrayBuilder, Doc, DocBuilder, DocRef, OwnedValue, Value, doc};
 use pando_expr::accumulator::parse_accumulator;
 use pando_expr::{Accumulator, AccumulatorKind, Expression, SharedCollator};
 use pando_keystring::{KeyOrdering, StackBuilder, Version};
+use pando_sorter::{Merged, SpillStatistics, SpilledRanges};
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -25,7 +32,7 @@ struct Group {
     fields: Vec<GroupField>,
     specification: Doc,
     collator: Option<SharedCollator>,
-    memory_bytes_max: u64,
+    resources: StageResources,
 }
 
 #[derive(Clone)]
@@ -56,7 +63,7 @@ pub(in crate::pipeline) fn parse(value: Value<'_>, parser: &PipelineParser) -> R
         fields,
         specification: specification.to_doc(),
         collator: parser.context.collator.clone(),
-        memory_bytes_max: parser.memory_bytes_max,
+        resources: parser.resources.clone(),
     }))))
 }
 
@@ -94,16 +101,31 @@ pub(super) fn parse_field(element: pando_doc::Element<'_>, parser: &PipelinePars
     Ok(GroupField { name, kind, input, count })
 }
 
+/// One group: its id and its accumulators.
+type OneGroup = (OwnedValue, Vec<Accumulator>);
+
 struct GroupSource {
     source: Box<dyn DocumentSource>,
     group: Arc<Group>,
     /// By the bytes of the id, which are the same for equal values.
     /// Its hash is seeded by chance, so that no client can choose keys that collide.
     places: HashMap<Vec<u8>, usize, RandomState>,
-    groups: Vec<(OwnedValue, Vec<Accumulator>)>,
+    groups: Vec<OneGroup>,
     memory_bytes: u64,
-    /// What goes out, last first.
-    outgoing: Option<Vec<Doc>>,
+    /// How much each accumulated field takes, and took at most.
+    field_bytes: Vec<u64>,
+    field_bytes_max: Vec<u64>,
+    output_bytes: u64,
+    /// Groups on disk; none if that is not allowed.
+    ranges: Option<SpilledRanges<SpilledDocument>>,
+    outgoing: Option<Outgoing>,
+}
+
+/// What goes out.
+enum Outgoing {
+    Memory(std::vec::IntoIter<OneGroup>),
+    /// The parts of groups, those of one beside each other; and the first that was not taken yet.
+    Disk(Merged<SpilledDocument>, Option<(Box<[u8]>, SpilledDocument)>),
 }
 
 impl GroupSource {
@@ -114,18 +136,75 @@ impl GroupSource {
         let place = self.place(&group, id.or_null())?;
         let Some((_, accumulators)) = self.groups.get_mut(place) else { return Ok(()) };
         let mut grown = 0_i64;
-        for (field, accumulator) in group.fields.iter().zip(accumulators) {
+        for (place, (field, accumulator)) in group.fields.iter().zip(accumulators).enumerate() {
             let before = accumulator.memory_bytes() as i64;
             accumulator.add(field.input.evaluate_document(view)?)?;
-            grown += accumulator.memory_bytes() as i64 - before;
+            let change = accumulator.memory_bytes() as i64 - before;
+            grown += change;
+            if let Some(bytes) = self.field_bytes.get_mut(place) {
+                *bytes = bytes.saturating_add_signed(change);
+            }
         }
         self.memory_bytes = self.memory_bytes.saturating_add_signed(grown);
-        if self.memory_bytes > group.memory_bytes_max {
+        if self.memory_bytes > group.resources.group_memory_bytes_max { self.spill() } else { Ok(()) }
+    }
+
+    /// The groups that are in memory go: what their fields took is remembered.
+    fn note_field_bytes(&mut self) {
+        for (bytes, most) in self.field_bytes.iter_mut().zip(&mut self.field_bytes_max) {
+            *most = (*most).max(std::mem::take(bytes));
+        }
+    }
+
+    /// Writes all groups to disk, in the order of their ids.
+    fn spill(&mut self) -> Result<()> {
+        self.note_field_bytes();
+        let Some(ranges) = &mut self.ranges else {
             let reason =
                 "Exceeded memory limit for $group, but didn't allow external sort. Pass allowDiskUse:true to opt in.";
             return Err(Error::new(ErrorCode::QueryExceededMemoryLimitNoDiskUseAllowed, reason));
-        }
-        Ok(())
+        };
+        let mut keys: Vec<(Vec<u8>, usize)> = std::mem::take(&mut self.places).into_iter().collect();
+        keys.sort_unstable();
+        let groups = std::mem::take(&mut self.groups);
+        self.memory_bytes = 0;
+        let parts = keys.into_iter().filter_map(|(key, place)| {
+            let (id, accumulators) = groups.get(place)?;
+            let mut part = DocBuilder::new();
+            part.append("_id", id);
+            accumulators.iter().for_each(|accumulator| part.append("p", accumulator.partial()));
+            Some((key, SpilledDocument(part.finish())))
+        });
+        Ok(ranges.write(parts)?)
+    }
+
+    /// The next group of those on disk: all its parts, merged.
+    fn next_merged(&mut self) -> Result<Option<Doc>> {
+        let Some(Outgoing::Disk(merged, first)) = &mut self.outgoing else { return Ok(None) };
+        let Some((key, part)) = first.take() else { return Ok(None) };
+        let id = part.0.get("_id").unwrap_or(Value::Null);
+        let mut accumulators = self.group.accumulators(id)?;
+        merge_part(&mut accumulators, &part.0)?;
+        *first = loop {
+            match merged.next_entry()? {
+                Some((next, more)) if next == key => merge_part(&mut accumulators, &more.0)?,
+                other => break other,
+            }
+        };
+        Ok(Some(self.group.result((id.to_owned(), accumulators))))
+    }
+
+    fn next_group(&mut self) -> Result<Option<Doc>> {
+        let next = match &mut self.outgoing {
+            Some(Outgoing::Memory(groups)) => groups.next().map(|group| self.group.result(group)),
+            _ => self.next_merged()?,
+        };
+        self.output_bytes += next.as_ref().map_or(0, |document| document.size_bytes() as u64);
+        Ok(next)
+    }
+
+    fn statistics(&self) -> SpillStatistics {
+        self.ranges.as_ref().map(SpilledRanges::statistics).unwrap_or_default()
     }
 
     fn place(&mut self, group: &Group, id: Value<'_>) -> Result<usize> {
@@ -137,12 +216,9 @@ impl GroupSource {
         if let Some(place) = self.places.get(key.bytes()) {
             return Ok(*place);
         }
-        let root = id.as_document().unwrap_or(DocRef::EMPTY);
-        let mut accumulators = Vec::with_capacity(group.fields.len());
-        for field in &group.fields {
-            // How many are kept may depend on the group, not on its documents.
-            let count = field.count.as_ref().map(|count| count.evaluate_document(root)).transpose()?;
-            accumulators.push(Accumulator::new(&field.kind, count.as_ref(), group.collator.clone())?);
+        let accumulators = group.accumulators(id)?;
+        for (bytes, accumulator) in self.field_bytes.iter_mut().zip(&accumulators) {
+            *bytes += accumulator.memory_bytes() as u64;
         }
         self.memory_bytes += (key.bytes().len() * 2 + accumulators.len() * size_of::<Accumulator>()) as u64;
         let place = self.groups.len();
@@ -151,34 +227,90 @@ impl GroupSource {
         Ok(place)
     }
 
-    fn turn_around(&mut self) {
-        self.places = HashMap::default();
-        let groups = std::mem::take(&mut self.groups);
-        let make = |(id, accumulators): (OwnedValue, Vec<Accumulator>)| {
-            let mut builder = DocBuilder::new();
-            builder.append("_id", id);
-            for (field, accumulator) in self.group.fields.iter().zip(accumulators) {
-                // What is missing is null here.
-                builder.append(&field.name, accumulator.result().unwrap_or(OwnedValue::Null));
-            }
-            builder.finish()
-        };
-        self.outgoing = Some(groups.into_iter().rev().map(make).collect());
+    fn turn_around(&mut self) -> Result<()> {
+        self.note_field_bytes();
+        let has_spilled = self.ranges.as_ref().is_some_and(|ranges| !ranges.is_empty());
+        if !has_spilled {
+            self.places = HashMap::default();
+            self.outgoing = Some(Outgoing::Memory(std::mem::take(&mut self.groups).into_iter()));
+            return Ok(());
+        }
+        if !self.groups.is_empty() {
+            self.spill()?;
+        }
+        let Some(ranges) = &mut self.ranges else { return Ok(()) };
+        let mut merged = ranges.merge(self.group.resources.group_memory_bytes_max, None)?;
+        let first = merged.next_entry()?;
+        self.outgoing = Some(Outgoing::Disk(merged, first));
+        self.group.resources.counters.grouped(&self.statistics());
+        Ok(())
+    }
+}
+
+/// Goes on with the partial results of one part of a group.
+fn merge_part(accumulators: &mut [Accumulator], part: &Doc) -> Result<()> {
+    let partials = part.elements().skip(1);
+    accumulators.iter_mut().zip(partials).try_for_each(|(accumulator, partial)| match partial.value {
+        Value::Array(partial) => accumulator.merge(partial),
+        _ => Err(Error::internal("a part of a group has another form")),
+    })
+}
+
+impl Group {
+    /// The accumulators of a new group.
+    fn accumulators(&self, id: Value<'_>) -> Result<Vec<Accumulator>> {
+        let root = id.as_document().unwrap_or(DocRef::EMPTY);
+        let mut accumulators = Vec::with_capacity(self.fields.len());
+        for field in &self.fields {
+            // How many are kept may depend on the group, not on its documents.
+            let count = field.count.as_ref().map(|count| count.evaluate_document(root)).transpose()?;
+            accumulators.push(Accumulator::new(&field.kind, count.as_ref(), self.collator.clone())?);
+        }
+        Ok(accumulators)
+    }
+
+    /// The document of a group.
+    fn result(&self, (id, accumulators): OneGroup) -> Doc {
+        let mut builder = DocBuilder::new();
+        builder.append("_id", id);
+        for (field, accumulator) in self.fields.iter().zip(accumulators) {
+            // What is missing is null here.
+            builder.append(&field.name, accumulator.result().unwrap_or(OwnedValue::Null));
+        }
+        builder.finish()
     }
 }
 
 impl DocumentSource for GroupSource {
     fn next(&mut self, context: &mut PipelineContext<'_>) -> Result<Pulled> {
         loop {
-            if let Some(outgoing) = &mut self.outgoing {
-                return Ok(outgoing.pop().map_or(Pulled::Exhausted, Pulled::Document));
+            if self.outgoing.is_some() {
+                return Ok(self.next_group()?.map_or(Pulled::Exhausted, Pulled::Document));
             }
             match self.source.next(context)? {
                 Pulled::Document(document) => self.take_in(&document)?,
-                Pulled::Exhausted => self.turn_around(),
+                Pulled::Exhausted => self.turn_around()?,
                 Pulled::Yield(cause) => return Ok(Pulled::Yield(cause)),
             }
         }
+    }
+
+    fn facts(&self) -> StageFacts {
+        let statistics = self.statistics();
+        let used_disk = statistics.spills > 0;
+        let mut details = DocBuilder::new();
+        details.document("maxAccumulatorMemoryUsageBytes", |fields| {
+            for (field, bytes) in self.group.fields.iter().zip(&self.field_bytes_max) {
+                fields.append(&field.name, *bytes as i64);
+            }
+        });
+        details.append("totalOutputDataSizeBytes", self.output_bytes as i64);
+        details.append("usedDisk", used_disk);
+        details.append("spills", statistics.spills as i64);
+        details.append("spilledDataStorageSize", statistics.spilled_storage_bytes as i64);
+        details.append("numBytesSpilledEstimate", statistics.spilled_memory_bytes as i64);
+        details.append("spilledRecords", statistics.spilled_entries as i64);
+        StageFacts { used_disk, details: details.finish() }
     }
 
     pass_on_to_source!();
@@ -196,6 +328,10 @@ impl StageSpec for GroupSpec {
             places: HashMap::default(),
             groups: Vec::new(),
             memory_bytes: 0,
+            field_bytes: vec![0; self.0.fields.len()],
+            field_bytes_max: vec![0; self.0.fields.len()],
+            output_bytes: 0,
+            ranges: self.0.resources.ranges(),
             outgoing: None,
         }))
     }

@@ -1,14 +1,17 @@
-//! `$sort`: all documents in order; with a `$limit` behind it only the first are kept.
+//! `$sort`: all documents in order; with a `$limit` behind it only the first are kept. What does not fit into memory goes to disk, if that is
+//! allowed.
 
 use crate::pipeline::source::pass_on_to_source;
 use crate::pipeline::{
-    DocumentSource, PipelineContext, PipelineParser, Pulled, Pushdown, ShardSplit, SharedStage, StageSpec,
+    DocumentSource, PipelineContext, PipelineParser, Pulled, Pushdown, ShardSplit, SharedStage, StageFacts, StageSpec,
 };
 use crate::request::SortPattern;
+use crate::spill::{SpillCounters, SpilledDocument, StageResources};
 use crate::stage::SortKeyGenerator;
-use pando_base::{Error, ErrorCode, Result};
+use pando_base::{Error, Result};
 use pando_doc::{Doc, DocBuilder, Value, doc};
 use pando_expr::SharedCollator;
+use pando_sorter::{Sorted, Sorter};
 use std::sync::Arc;
 
 #[derive(Clone)]
@@ -16,7 +19,7 @@ pub(super) struct SortSpec {
     pub(super) pattern: SortPattern,
     pub(super) limit: Option<u64>,
     pub(super) collator: Option<SharedCollator>,
-    pub(super) memory_bytes_max: u64,
+    pub(super) resources: StageResources,
 }
 
 impl std::fmt::Debug for SortSpec {
@@ -36,54 +39,28 @@ pub(in crate::pipeline) fn parse(value: Value<'_>, parser: &PipelineParser) -> R
         pattern,
         limit: None,
         collator: parser.context.collator.clone(),
-        memory_bytes_max: parser.memory_bytes_max,
+        resources: parser.resources.clone(),
     }))
 }
 
 struct SortSource {
     source: Box<dyn DocumentSource>,
     generator: SortKeyGenerator,
-    spec: SortSpec,
-    incoming: Vec<(Box<[u8]>, u64, Doc)>,
-    count: u64,
-    size_bytes: u64,
-    /// What goes out, last first.
-    outgoing: Option<Vec<Doc>>,
+    sorter: Sorter<SpilledDocument>,
+    counters: Arc<SpillCounters>,
+    outgoing: Option<Sorted<SpilledDocument>>,
 }
 
 impl SortSource {
     fn take_in(&mut self, document: Doc) -> Result<()> {
         let key = self.generator.of_document(document.view())?;
-        self.size_bytes += (key.len() + document.size_bytes()) as u64;
-        self.incoming.push((key, self.count, document));
-        self.count += 1;
-        // Now and then everything beyond the limit is thrown away.
-        if let Some(limit) = self.spec.limit
-            && self.incoming.len() as u64 >= limit.saturating_mul(2).max(1024)
-        {
-            self.shorten(limit);
-        }
-        if self.size_bytes > self.spec.memory_bytes_max {
-            let reason = format!(
-                "Sort exceeded memory limit of {} bytes, but did not opt in to external sorting.",
-                self.spec.memory_bytes_max
-            );
-            return Err(Error::new(ErrorCode::QueryExceededMemoryLimitNoDiskUseAllowed, reason));
-        }
+        Ok(self.sorter.add(key, SpilledDocument(document))?)
+    }
+
+    fn turn_around(&mut self) -> Result<()> {
+        self.outgoing = Some(self.sorter.finish()?);
+        self.counters.sorted(&self.sorter.statistics());
         Ok(())
-    }
-
-    fn shorten(&mut self, limit: u64) {
-        self.incoming.sort_unstable_by(|left, right| (&left.0, left.1).cmp(&(&right.0, right.1)));
-        self.incoming.truncate(usize::try_from(limit).unwrap_or(usize::MAX));
-        self.size_bytes =
-            self.incoming.iter().map(|(key, _, document)| (key.len() + document.size_bytes()) as u64).sum();
-    }
-
-    fn turn_around(&mut self) {
-        self.shorten(self.spec.limit.unwrap_or(u64::MAX));
-        let sorted = std::mem::take(&mut self.incoming);
-        self.outgoing = Some(sorted.into_iter().rev().map(|(_, _, document)| document).collect());
     }
 }
 
@@ -91,14 +68,27 @@ impl DocumentSource for SortSource {
     fn next(&mut self, context: &mut PipelineContext<'_>) -> Result<Pulled> {
         loop {
             if let Some(outgoing) = &mut self.outgoing {
-                return Ok(outgoing.pop().map_or(Pulled::Exhausted, Pulled::Document));
+                let next = outgoing.next_entry()?;
+                return Ok(next.map_or(Pulled::Exhausted, |(_, document)| Pulled::Document(document.0)));
             }
             match self.source.next(context)? {
                 Pulled::Document(document) => self.take_in(document)?,
-                Pulled::Exhausted => self.turn_around(),
+                Pulled::Exhausted => self.turn_around()?,
                 Pulled::Yield(cause) => return Ok(Pulled::Yield(cause)),
             }
         }
+    }
+
+    fn facts(&self) -> StageFacts {
+        let statistics = self.sorter.statistics();
+        let used_disk = statistics.spills > 0;
+        let details = doc! {
+            "totalDataSizeSortedBytesEstimate": (statistics.data_bytes as i64),
+            "usedDisk": used_disk,
+            "spills": (statistics.spills as i64),
+            "spilledDataStorageSize": (statistics.spilled_storage_bytes as i64),
+        };
+        StageFacts { used_disk, details }
     }
 
     pass_on_to_source!();
@@ -113,10 +103,8 @@ impl StageSpec for SortSpec {
         Ok(Box::new(SortSource {
             source,
             generator: SortKeyGenerator::new(&self.pattern, self.collator.clone())?,
-            spec: self.clone(),
-            incoming: Vec::new(),
-            count: 0,
-            size_bytes: 0,
+            sorter: self.resources.sorter(self.limit),
+            counters: Arc::clone(&self.resources.counters),
             outgoing: None,
         }))
     }

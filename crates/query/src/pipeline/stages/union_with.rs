@@ -107,8 +107,8 @@ impl DocumentSource for UnionWithSource {
         }
     }
 
-    fn executor(&self) -> Option<&crate::executor::Executor> {
-        self.source.executor()
+    fn before(&self) -> Option<&dyn DocumentSource> {
+        Some(&*self.source)
     }
 }
 

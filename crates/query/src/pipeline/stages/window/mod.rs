@@ -1,7 +1,7 @@
 //! `$setWindowFields`: fields reckoned from the documents around each document.
 //!
-//! It becomes a sort by the partition and then by `sortBy`, and a stage that takes one partition after the other: all its documents
-//! are in memory while its fields are reckoned. `bounds` says which documents a window holds, `function` reads the functions,
+//! It becomes a sort by the partition and then by `sortBy`, and a stage that takes one partition after the other: what of its documents
+//! does not fit into memory is on disk while its fields are reckoned. `bounds` says which documents a window holds, `function` reads the functions,
 //! `reckon` evaluates those that are no plain accumulators.
 
 mod bounds;

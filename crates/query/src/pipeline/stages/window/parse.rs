@@ -72,7 +72,7 @@ pub(in crate::pipeline) fn parse(value: Value<'_>, parser: &PipelineParser) -> R
         fields,
         output: output.to_doc(),
         collator: parser.context.collator.clone(),
-        memory_bytes_max: parser.memory_bytes_max,
+        resources: parser.resources.clone(),
     }))));
     if is_complex {
         stages.extend(parse_stage(doc! { "$unset": PARTITION }.view(), parser)?);

@@ -3,16 +3,20 @@
 use super::bounds::Bounds;
 use super::function::{Rank, WindowFunction};
 use crate::pipeline::stages::ordering;
+use crate::spill::SpilledDocument;
 use pando_base::{Error, Result};
-use pando_doc::{Decimal128, Doc, DocRef, Number, OwnedValue, Value, compare_with};
+use pando_doc::{Decimal128, DocRef, Number, OwnedValue, Value, compare_with};
 use pando_expr::{Accumulator, AccumulatorKind, Expression, SharedCollator};
+use pando_sorter::SpilledList;
 
 /// One partition, in order.
 pub(super) struct Partition<'p> {
-    pub(super) documents: &'p [Doc],
+    pub(super) documents: &'p SpilledList<SpilledDocument>,
     /// What the documents are sorted by, if it is one field.
     pub(super) keys: &'p [OwnedValue],
     pub(super) collator: &'p Option<SharedCollator>,
+    /// What an accumulator may remember.
+    pub(super) memory_bytes_max: u64,
 }
 
 /// A value for each document; none leaves the field out.
@@ -65,8 +69,8 @@ impl Partition<'_> {
     }
 
     fn value(&self, input: &Expression, place: usize) -> Result<Option<OwnedValue>> {
-        match self.documents.get(place) {
-            Some(document) => Ok(input.evaluate_document(document.view())?.into_value()),
+        match self.documents.get(place)? {
+            Some(SpilledDocument(document)) => Ok(input.evaluate_document(document.view())?.into_value()),
             None => Ok(None),
         }
     }
@@ -101,8 +105,11 @@ impl Partition<'_> {
         input: &Expression,
         bounds: &Bounds,
     ) -> Result<Values> {
-        let add = |accumulator: &mut Accumulator, place: usize| match self.documents.get(place) {
-            Some(document) => accumulator.add(input.evaluate_document(document.view())?),
+        let add = |accumulator: &mut Accumulator, place: usize| match self.documents.get(place)? {
+            Some(SpilledDocument(document)) => {
+                accumulator.add(input.evaluate_document(document.view())?)?;
+                self.check_memory(accumulator.memory_bytes() as u64)
+            }
             None => Ok(()),
         };
         let (mut growing, mut taken) = (start()?, 0);
@@ -125,6 +132,17 @@ impl Partition<'_> {
             };
             Ok(Some(result.unwrap_or(OwnedValue::Null)))
         })
+    }
+
+    fn check_memory(&self, used_bytes: u64) -> Result<()> {
+        let memory_bytes_max = self.memory_bytes_max;
+        if used_bytes <= memory_bytes_max {
+            return Ok(());
+        }
+        let reason = format!(
+            "Exceeded memory limit in DocumentSourceSetWindowFields, used {used_bytes} bytes but max allowed is {memory_bytes_max}"
+        );
+        Err(Error::location(5414201, reason))
     }
 
     fn ranks(&self, rank: Rank) -> Values {

@@ -4,11 +4,12 @@ use super::function::WindowFunction;
 use super::reckon::Partition;
 use crate::pipeline::source::pass_on_to_source;
 use crate::pipeline::stages::ordering;
-use crate::pipeline::{DocumentSource, PipelineContext, Pulled, ShardSplit, StageSpec};
+use crate::pipeline::{DocumentSource, PipelineContext, Pulled, ShardSplit, StageFacts, StageSpec};
+use crate::spill::{SpilledDocument, StageResources};
 use pando_base::{Error, Result};
 use pando_doc::{ArrayBuilder, Doc, DocBuilder, DocRef, FieldPath, OwnedValue, Value, compare_with, doc};
 use pando_expr::{Expression, SharedCollator};
-use std::collections::VecDeque;
+use pando_sorter::{SorterError, SpilledList};
 use std::sync::Arc;
 
 /// A field of the results.
@@ -27,7 +28,7 @@ pub(super) struct Windows {
     pub(super) fields: Vec<WindowField>,
     pub(super) output: Doc,
     pub(super) collator: Option<SharedCollator>,
-    pub(super) memory_bytes_max: u64,
+    pub(super) resources: StageResources,
 }
 
 #[derive(Clone)]
@@ -43,11 +44,20 @@ struct WindowSource {
     source: Box<dyn DocumentSource>,
     windows: Arc<Windows>,
     /// The partition that is being read, and what its documents have in common.
-    partition: Vec<Doc>,
+    partition: SpilledList<SpilledDocument>,
     common: OwnedValue,
-    size_bytes: u64,
-    ready: VecDeque<Doc>,
+    ready: Option<Ready>,
     is_over: bool,
+    /// What all partitions took.
+    memory_bytes_max: u64,
+    spilled: u64,
+}
+
+/// A partition that was reckoned: its documents, and for each field the values that were not given out yet.
+struct Ready {
+    documents: SpilledList<SpilledDocument>,
+    given: usize,
+    columns: Vec<std::vec::IntoIter<Option<OwnedValue>>>,
 }
 
 impl WindowSource {
@@ -66,46 +76,58 @@ impl WindowSource {
             self.finish()?;
         }
         self.common = common;
-        self.size_bytes += document.size_bytes() as u64;
-        if self.size_bytes > self.windows.memory_bytes_max {
-            let reason = format!(
-                "Exceeded memory limit in DocumentSourceSetWindowFields, used {} bytes but max allowed is {}",
-                self.size_bytes, self.windows.memory_bytes_max
-            );
-            return Err(Error::location(5414201, reason));
-        }
-        self.partition.push(document);
-        Ok(())
+        self.partition.push(SpilledDocument(document)).map_err(|error| match error {
+            SorterError::MemoryExceeded { memory_bytes_max } => {
+                let used_bytes = self.partition.statistics().data_bytes;
+                let reason = format!(
+                    "Exceeded max memory. Current memory: {used_bytes} bytes. Max allowed memory: {memory_bytes_max} bytes. \
+                     Set 'allowDiskUse: true' to spill to disk"
+                );
+                Error::location(5643011, reason)
+            }
+            other => other.into(),
+        })
     }
 
     /// Reckons the fields of the partition.
     fn finish(&mut self) -> Result<()> {
-        let documents = std::mem::take(&mut self.partition);
-        self.size_bytes = 0;
-        let keys = match &self.windows.key {
-            Some(key) => documents
-                .iter()
-                .map(|document| Ok(key.evaluate_document(document.view())?.into_value().unwrap_or(OwnedValue::Null)))
-                .collect::<Result<Vec<_>>>()?,
-            None => Vec::new(),
-        };
-        let partition = Partition { documents: &documents, keys: &keys, collator: &self.windows.collator };
-        let mut columns = Vec::with_capacity(self.windows.fields.len());
-        for field in &self.windows.fields {
-            columns.push((&field.path, partition.reckon(&field.function)?.into_iter()));
-        }
-        for document in &documents {
-            let mut result = document.clone();
-            for (path, column) in &mut columns {
-                let value = column.next().flatten();
-                let parts: Vec<&[u8]> = path.parts().map(|part| &**part).collect();
-                let mut builder = DocBuilder::with_capacity(result.size_bytes() + 32);
-                add_field(&mut builder, result.view(), &parts, value.as_ref().map(OwnedValue::view));
-                result = builder.finish();
+        let documents = std::mem::replace(&mut self.partition, self.windows.resources.list());
+        let mut keys = Vec::new();
+        if let Some(key) = &self.windows.key {
+            for place in 0..documents.len() {
+                let document = documents.get(place)?.map_or_else(Doc::new, |document| document.0);
+                keys.push(key.evaluate_document(document.view())?.into_value().unwrap_or(OwnedValue::Null));
             }
-            self.ready.push_back(result);
         }
+        let windows = &self.windows;
+        let memory_bytes_max = windows.resources.window_memory_bytes_max;
+        let partition = Partition { documents: &documents, keys: &keys, collator: &windows.collator, memory_bytes_max };
+        let columns = windows.fields.iter().map(|field| Ok(partition.reckon(&field.function)?.into_iter()));
+        let columns = columns.collect::<Result<_>>()?;
+        let statistics = documents.statistics();
+        windows.resources.counters.windowed(&statistics);
+        self.spilled += statistics.spills;
+        self.memory_bytes_max = self.memory_bytes_max.max(statistics.data_bytes.min(memory_bytes_max));
+        self.ready = Some(Ready { documents, given: 0, columns });
         Ok(())
+    }
+
+    /// The next document of the partition that was reckoned.
+    fn next_ready(&mut self) -> Result<Option<Doc>> {
+        let Some(ready) = &mut self.ready else { return Ok(None) };
+        let Some(SpilledDocument(mut result)) = ready.documents.get(ready.given)? else {
+            self.ready = None;
+            return Ok(None);
+        };
+        ready.given += 1;
+        for (field, column) in self.windows.fields.iter().zip(&mut ready.columns) {
+            let value = column.next().flatten();
+            let parts: Vec<&[u8]> = field.path.parts().map(|part| &**part).collect();
+            let mut builder = DocBuilder::with_capacity(result.size_bytes() + 32);
+            add_field(&mut builder, result.view(), &parts, value.as_ref().map(OwnedValue::view));
+            result = builder.finish();
+        }
+        Ok(Some(result))
     }
 }
 
@@ -164,7 +186,7 @@ fn in_array(array: pando_doc::ArrayRef<'_>, below: &[&[u8]], value: Option<Value
 impl DocumentSource for WindowSource {
     fn next(&mut self, context: &mut PipelineContext<'_>) -> Result<Pulled> {
         loop {
-            if let Some(document) = self.ready.pop_front() {
+            if let Some(document) = self.next_ready()? {
                 return Ok(Pulled::Document(document));
             }
             if self.is_over {
@@ -181,6 +203,19 @@ impl DocumentSource for WindowSource {
         }
     }
 
+    fn facts(&self) -> StageFacts {
+        let used_disk = self.spilled > 0;
+        let mut details = DocBuilder::new();
+        details.document("maxFunctionMemoryUsageBytes", |fields| {
+            for field in &self.windows.fields {
+                fields.append(field.path.text(), 0_i64);
+            }
+        });
+        details.append("maxTotalMemoryUsageBytes", self.memory_bytes_max as i64);
+        details.append("usedDisk", used_disk);
+        StageFacts { used_disk, details: details.finish() }
+    }
+
     pass_on_to_source!();
 }
 
@@ -193,11 +228,12 @@ impl StageSpec for WindowSpec {
         Ok(Box::new(WindowSource {
             source,
             windows: Arc::clone(&self.0),
-            partition: Vec::new(),
+            partition: self.0.resources.list(),
             common: OwnedValue::Null,
-            size_bytes: 0,
-            ready: VecDeque::new(),
+            ready: None,
             is_over: false,
+            memory_bytes_max: 0,
+            spilled: 0,
         }))
     }
 
