@@ -6,6 +6,7 @@ use bstr::{BStr, BString};
 use pando_base::{Error, Result, Timestamp};
 pub use pando_doc::SharedCollator;
 use pando_doc::{Doc, DocBuilder, DocRef, OwnedValue, StringComparator};
+use pando_script::SharedScript;
 use std::fmt;
 
 /// Operators that are not allowed everywhere.
@@ -15,8 +16,10 @@ pub struct Features {
     pub expr: bool,
     /// `$text`.
     pub text: bool,
-    /// `$where` and other JavaScript.
+    /// `$where`.
     pub javascript: bool,
+    /// `$function` and its kin.
+    pub functions: bool,
     /// `$jsonSchema`.
     pub json_schema: bool,
     /// `$near` and `$nearSphere`.
@@ -27,13 +30,21 @@ pub struct Features {
 
 impl Features {
     /// Everything, as in `find`.
-    pub const ALL: Features =
-        Features { expr: true, text: true, javascript: true, json_schema: true, geo_near: true, encryption: true };
+    pub const ALL: Features = Features {
+        expr: true,
+        text: true,
+        javascript: true,
+        functions: true,
+        json_schema: true,
+        geo_near: true,
+        encryption: true,
+    };
     /// Nothing special, as in partial filters and `$pull`.
     pub const NONE: Features = Features {
         expr: false,
         text: false,
         javascript: false,
+        functions: false,
         json_schema: false,
         geo_near: false,
         encryption: false,
@@ -57,6 +68,10 @@ pub struct ParseContext {
     pub user_roles: Option<pando_doc::Array>,
     /// Where `$rand` takes its numbers from; not allowed if there is nothing.
     pub random: Option<SharedRandom>,
+    /// Where JavaScript runs; nowhere if there is nothing.
+    pub script: Option<SharedScript>,
+    /// It is a mapReduce that is read as a pipeline.
+    pub is_map_reduce: bool,
     /// What is allowed here.
     pub features: Features,
 }
@@ -72,6 +87,8 @@ impl ParseContext {
             absent_variables: Vec::new(),
             user_roles: None,
             random: None,
+            script: None,
+            is_map_reduce: false,
             features: Features::ALL,
         }
     }

@@ -7,6 +7,7 @@ use pando_base::{Error, Namespace, Result};
 use pando_doc::{Doc, DocRef, OwnedValue, Value};
 use pando_expr::matcher::{ComparisonOperator, Node, Predicate};
 use pando_expr::{MatchExpression, ParseContext, Projection, ProjectionPolicies, SharedCollator};
+use pando_script::SharedScript;
 use pando_storage::Direction;
 use std::sync::Arc;
 
@@ -45,6 +46,8 @@ pub struct CanonicalQuery {
     pub is_count: bool,
     /// What the client said about the disk.
     pub allow_disk_use: Option<bool>,
+    /// Where its JavaScript runs, if it has any.
+    pub script: Option<SharedScript>,
     /// The collation, if it is not the plain order of bytes.
     pub collator: Option<SharedCollator>,
 }
@@ -77,7 +80,9 @@ impl CanonicalQuery {
     pub fn of_filter(namespace: &Namespace, filter: DocRef<'_>, context: &ParseContext) -> Result<CanonicalQuery> {
         let filter = MatchExpression::parse(filter, context)?.optimize();
         debug_assert_eq!(filter.collator().is_some(), context.collator.is_some(), "a filter keeps its collation");
-        Ok(CanonicalQuery::of_expression(namespace, Arc::new(filter)))
+        let mut query = CanonicalQuery::of_expression(namespace, Arc::new(filter));
+        query.script.clone_from(&context.script);
+        Ok(query)
     }
 
     /// All documents that an expression matches.
@@ -100,6 +105,7 @@ impl CanonicalQuery {
             tailable: false,
             is_count: false,
             allow_disk_use: None,
+            script: None,
         }
     }
 

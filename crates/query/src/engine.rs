@@ -2,7 +2,7 @@
 
 use crate::CanonicalQuery;
 use crate::canonical::{id_of, id_of_root};
-use crate::executor::{Collections, Executor, TRIAL_WORKS_MAX, YieldPolicy};
+use crate::executor::{Collections, Executor, StoredFunctions, TRIAL_WORKS_MAX, YieldPolicy, script_limits};
 use crate::plan_cache::{PlanCache, indexes_of};
 use crate::planner::{PlanNode, ProjectionKind, plans};
 use crate::request::FindRequest;
@@ -14,11 +14,12 @@ use pando_base::{Error, ErrorCode, Namespace, ParameterSet, Result};
 use pando_catalog::Collection;
 use pando_collation::{Collation, IcuCollator};
 use pando_collection::WritePath;
-use pando_doc::Doc;
+use pando_doc::{Doc, Value};
 use pando_env::Env;
 use pando_expr::matcher::Node;
 use pando_expr::{MatchExpression, ParseContext, Projection, ProjectionPolicies, SharedCollator, SharedRandom};
 use pando_operation::{Operation, storage_error};
+use pando_script::{Script, SharedScript};
 use pando_sorter::SpillDirectory;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU32;
@@ -41,6 +42,8 @@ pub struct QueryEngine {
     pub object_ids: Arc<ObjectIds>,
     /// The numbers of `$rand`.
     pub(crate) random: SharedRandom,
+    /// Is there JavaScript?
+    pub(crate) is_scripting: bool,
     /// How often the present was asked for as a timestamp, so that each time is another.
     pub(crate) timestamps_given: Arc<AtomicU32>,
     /// Where large stages go on.
@@ -79,6 +82,7 @@ impl QueryEngine {
             parameters,
             object_ids: Arc::new(ObjectIds::new(env)),
             random: random(env),
+            is_scripting: true,
             timestamps_given: Arc::default(),
             spilling,
             yield_override: None,
@@ -95,6 +99,26 @@ impl QueryEngine {
     /// What stages of this node have spilled.
     pub fn spill_counters(&self) -> &Arc<SpillCounters> {
         self.spilling.counters()
+    }
+
+    /// The same without JavaScript, if it is not wanted.
+    #[must_use]
+    pub fn with_scripting(mut self, is_wanted: bool) -> QueryEngine {
+        self.is_scripting = is_wanted;
+        self
+    }
+
+    /// Where the JavaScript of one request runs.
+    fn script(&self, operation: &Operation) -> Option<SharedScript> {
+        if !self.is_scripting {
+            return None;
+        }
+        let script = Script::new(script_limits(&self.parameters));
+        let stored = operation.extensions.get::<StoredFunctions>();
+        Some(Arc::new(match stored {
+            Some(stored) => script.with_globals(&stored.0),
+            None => script,
+        }))
     }
 
     /// When executors yield.
@@ -116,6 +140,7 @@ impl QueryEngine {
         let now_ms = i64::try_from(operation.env.clock().wall_ms()).unwrap_or(i64::MAX);
         let mut context = ParseContext::new(now_ms);
         context.random = Some(self.random.clone());
+        context.script = self.script(operation);
         if let Some(collation) = collation {
             context.collator = Some(Arc::new(IcuCollator::new(&collation)?));
         }
@@ -176,7 +201,12 @@ impl QueryEngine {
 
     /// The plan of a find by `_id` and nothing else, without reading the filter in full.
     fn id_plan(&self, request: &FindRequest, collection: &Collection) -> Result<Option<PlanNode>> {
-        let is_plain = request.is_plain() && collection.options.collation.is_none();
+        // What is computed needs the surroundings of the request.
+        let is_computed = request
+            .projection
+            .elements()
+            .any(|field| !matches!(field.value, Value::Bool(_)) && !field.value.is_number());
+        let is_plain = request.is_plain() && collection.options.collation.is_none() && !is_computed;
         let has_index = collection.is_clustered() || collection.id_index().is_some();
         let Some(id) = id_of(request.filter.view()).filter(|_| is_plain && has_index) else { return Ok(None) };
         request.validate()?;

@@ -46,6 +46,7 @@ fn write_node(node: &Node, out: &mut String) {
         Node::AlwaysFalse => out.push_str("af"),
         Node::Expr(_) => out.push_str("xp"),
         Node::Schema(_) => out.push_str("js"),
+        Node::Where(_) => out.push_str("wh"),
         Node::Leaf(leaf) => {
             let _ = write!(out, "{}:", leaf.path);
             write_predicate(&leaf.predicate, out);

@@ -82,7 +82,8 @@ pub(crate) fn assemble(on: &Foundations<'_>, options: &ServerOptions, hostname: 
     let inserts = Arc::new(InsertNews::default());
     let watcher = Arc::clone(&inserts) as Arc<dyn InsertWatcher>;
     let told = Arc::new(write_path(&catalog, &observers, on.log).with_watcher(watcher));
-    let mut query = QueryEngine::new(on.env, collections, told, Arc::clone(on.parameters));
+    let mut query =
+        QueryEngine::new(on.env, collections, told, Arc::clone(on.parameters)).with_scripting(options.is_scripting);
     if let Some(directory) = spill_directory(on, options)? {
         query = query.spilling_to(directory);
     }

@@ -42,6 +42,8 @@ pub struct ServerOptions {
     pub process_name: String,
     /// Who has to prove who they are, and how members do.
     pub security: SecurityOptions,
+    /// Clients may send JavaScript.
+    pub is_scripting: bool,
     /// How databases are profiled that nobody has said anything about: 0, 1 or 2.
     pub profile_level: i32,
     /// Which operations are logged and profiled, in place of the slow ones.
@@ -64,6 +66,7 @@ impl Default for ServerOptions {
             parsed: Doc::new(),
             process_name: "mongod".to_owned(),
             security: SecurityOptions::default(),
+            is_scripting: true,
             profile_level: 0,
             profile_filter: None,
             data_directory: None,

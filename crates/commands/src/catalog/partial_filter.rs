@@ -29,7 +29,13 @@ fn check(node: &Node, level: usize, filter: DocRef<'_>) -> Result<()> {
             leaf.predicate,
             Predicate::Comparison(_) | Predicate::In(_) | Predicate::Exists | Predicate::Type(_)
         ),
-        Node::Nor(_) | Node::Not(_) | Node::AlwaysTrue | Node::AlwaysFalse | Node::Expr(_) | Node::Schema(_) => false,
+        Node::Nor(_)
+        | Node::Not(_)
+        | Node::AlwaysTrue
+        | Node::AlwaysFalse
+        | Node::Expr(_)
+        | Node::Schema(_)
+        | Node::Where(_) => false,
     };
     if !is_allowed {
         bail!(ErrorCode::CannotCreateIndex, "Expression not supported in partial index: {filter}");

@@ -4,6 +4,7 @@ use super::batch::{BatchResult, check_count};
 use super::collections::{check_can_write, lock_for_write, lock_if_capped};
 use super::reading::{hint, shared, shared_or_empty};
 use super::retryable::{RetryableWrite, statement, with_entry};
+use super::stored_functions;
 use crate::arguments::{Place, SafeBool, SafeLong};
 use crate::locking::unlock;
 use crate::table::run_boxed;
@@ -113,6 +114,9 @@ async fn run(invocation: &Invocation, reply: &mut DocBuilder) -> Result<()> {
     let statements = arguments.statements()?;
     check_can_write(invocation, data, &namespace, arguments.collection_uuid)?;
     let mut operation = invocation.operation()?;
+    if statements.iter().any(|delete| stored_functions::are_needed(delete.query)) {
+        stored_functions::load(invocation, data, &mut operation).await?;
+    }
     let retryable = RetryableWrite::begin(invocation, data, &mut operation, statements.len()).await?;
     let mut result = BatchResult::default();
     for (index, delete) in statements.iter().enumerate() {

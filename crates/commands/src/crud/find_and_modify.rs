@@ -121,6 +121,9 @@ async fn run(invocation: &Invocation, reply: &mut DocBuilder) -> Result<()> {
     let mut request = arguments.request(invocation, namespace)?;
     check_can_write(invocation, data, &request.namespace, arguments.collection_uuid)?;
     let mut operation = invocation.operation()?;
+    if super::stored_functions::are_needed(invocation.body()) {
+        super::stored_functions::load(invocation, data, &mut operation).await?;
+    }
     let retryable = RetryableWrite::begin(invocation, data, &mut operation, 1).await?;
     let (ids, executed) = statement(data, retryable.as_ref(), 0)?;
     let told = match (executed, &retryable) {

@@ -21,6 +21,7 @@ mod output;
 mod plan_cache_clear;
 mod reading;
 mod retryable;
+mod stored_functions;
 mod tailing;
 mod update;
 mod views;

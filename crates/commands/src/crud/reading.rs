@@ -1,5 +1,6 @@
 //! What all reads begin with, and how documents become a reply.
 
+use super::stored_functions;
 use crate::locking::lock_for_read;
 use crate::{Data, Invocation};
 use pando_base::{Namespace, Result, Timestamp};
@@ -13,6 +14,9 @@ use pando_storage::ReadSource;
 
 /// Waits until the operation may read as the client wants to, and lets it into the engine.
 pub(super) async fn begin_read(invocation: &Invocation, data: &Data, operation: &mut Operation) -> Result<()> {
+    if stored_functions::are_needed(invocation.body()) {
+        stored_functions::load(invocation, data, operation).await?;
+    }
     begin_read_with(data, operation, invocation.generic.read_concern.as_ref()).await
 }
 

@@ -4,6 +4,7 @@ use super::batch::{BatchResult, check_count};
 use super::collections::{check_can_write, collection_for_insert, lock_for_write};
 use super::reading::{hint, shared, shared_or_empty};
 use super::retryable::{RetryableWrite, statement, with_entry};
+use super::stored_functions;
 use crate::arguments::{Place, SafeBool};
 use crate::locking::unlock;
 use crate::table::run_boxed;
@@ -132,6 +133,9 @@ async fn run(invocation: &Invocation, reply: &mut DocBuilder) -> Result<()> {
     let statements = arguments.statements()?;
     check_can_write(invocation, data, &namespace, arguments.collection_uuid)?;
     let mut operation = invocation.operation()?;
+    if statements.iter().any(|update| stored_functions::are_needed(update.query)) {
+        stored_functions::load(invocation, data, &mut operation).await?;
+    }
     let retryable = RetryableWrite::begin(invocation, data, &mut operation, statements.len()).await?;
     let mut result = BatchResult::default();
     for (index, update) in statements.iter().enumerate() {

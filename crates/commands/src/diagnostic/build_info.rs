@@ -27,7 +27,7 @@ pub fn append_build_info(reply: &mut DocBuilder) {
     reply.append("gitVersion", GIT_VERSION);
     reply.array("modules", |_| {});
     reply.append("allocator", "system");
-    reply.append("javascriptEngine", "none");
+    reply.append("javascriptEngine", "quickjs");
     reply.append("sysInfo", "deprecated");
     reply.array("versionArray", |parts| VERSION_PARTS.iter().for_each(|part| parts.push(*part)));
     reply.document("openssl", |openssl| openssl.append("running", "disabled"));

@@ -1,7 +1,7 @@
 //! The walk over the tree of an expression, for one document.
 
 use super::tree::{Node, Variable};
-use super::{Expression, Operand, path, random, scoped};
+use super::{Expression, Operand, javascript, path, random, scoped};
 use crate::context::{SharedCollator, strings};
 use pando_base::{Error, Result};
 use pando_doc::{CompareOptions, DocBuilder, DocRef, StringComparator, Value, compare_with};
@@ -71,6 +71,7 @@ pub(super) fn evaluate<'a>(node: &'a Node, scope: &mut Scope<'a>) -> Result<Oper
     match node {
         Node::Constant(value) => Ok(value.as_ref().map_or(Operand::Missing, |value| Operand::Borrowed(value.view()))),
         Node::Random(random) => Ok(random::evaluate(random)),
+        Node::Script(call) => javascript::evaluate(call, scope),
         Node::Path { variable: Variable::Root, path } => Ok(match path {
             Some(path) => path::in_document(scope.root, path, 0),
             None => Operand::Borrowed(Value::Document(scope.root)),

@@ -82,6 +82,10 @@ pub(super) fn optimize(node: Node, environment: &Environment<'_>) -> Result<Node
             condition: Box::new(optimize(*condition, environment)?),
             limit,
         },
+        Node::Script(mut call) => {
+            call.input = optimize(call.input, environment)?;
+            Node::Script(call)
+        }
         other => other,
     })
 }

@@ -4,8 +4,8 @@ use super::conditional as special;
 use super::function::{Argument, Arity, Evaluate, EvaluateNamed, Function, NamedFunction};
 use super::parse::ParseSpecial;
 use super::{
-    arithmetic, array, array_make, bitwise, boolean, comparison, date, misc, object, random, regex, set, string,
-    string_search, timestamp, trigonometry,
+    arithmetic, array, array_make, bitwise, boolean, comparison, date, javascript, misc, object, random, regex, set,
+    string, string_search, timestamp, trigonometry,
 };
 use crate::accumulator;
 
@@ -132,6 +132,8 @@ pub(super) fn find(name: &str) -> Option<Entry> {
         "$switch" => Entry::Special(special::parse_switch),
         "$let" => Entry::Special(special::parse_let),
         "$rand" => Entry::Special(random::parse),
+        "$function" => Entry::Special(javascript::parse_function),
+        "$_internalJsEmit" => Entry::Special(javascript::parse_emit),
         "$literal" | "$const" => Entry::Special(special::parse_literal),
         // Arrays.
         "$map" => Entry::Special(special::parse_map),

@@ -10,6 +10,7 @@ pub(super) fn to_value(node: &Node) -> OwnedValue {
         Node::Constant(None) => OwnedValue::from("$$REMOVE"),
         Node::Constant(Some(value)) => OwnedValue::Document(doc! { "$const": value.view() }),
         Node::Path { variable, path } => OwnedValue::from(path_text(*variable, path.as_ref())),
+        Node::Script(call) => operator(call.name(), OwnedValue::Document(call.to_doc(to_value(&call.input)))),
         Node::Random(_) => operator("$rand", OwnedValue::Document(Doc::new())),
         Node::Object(fields) => {
             let mut builder = DocBuilder::new();

@@ -1,6 +1,7 @@
 //! The tree of an expression.
 
 use super::function::{Function, NamedFunction};
+use super::javascript::ScriptCall;
 use super::random::SharedRandom;
 use super::regex::Search;
 use bstr::BString;
@@ -29,6 +30,8 @@ pub enum Node {
     },
     /// `$rand`.
     Random(SharedRandom),
+    /// `$function` and `$_internalJsEmit`.
+    Script(Box<ScriptCall>),
     /// A document of expressions.
     Object(Vec<(BString, Node)>),
     /// An array of expressions.
@@ -135,6 +138,7 @@ impl Node {
     pub fn for_each_child<'n>(&'n self, visit: &mut dyn FnMut(&'n Node)) {
         match self {
             Node::Constant(_) | Node::Path { .. } | Node::Random(_) => {}
+            Node::Script(call) => visit(&call.input),
             Node::Object(fields) => fields.iter().for_each(|(_, node)| visit(node)),
             Node::Array(nodes) | Node::And(nodes) | Node::Or(nodes) | Node::IfNull(nodes) => {
                 nodes.iter().for_each(visit);
@@ -170,7 +174,7 @@ impl Node {
 
     /// True if each evaluation may give another value.
     pub(super) fn is_random(&self) -> bool {
-        let mut is_random = matches!(self, Node::Random(_));
+        let mut is_random = matches!(self, Node::Random(_) | Node::Script(_));
         self.for_each_child(&mut |child| is_random |= child.is_random());
         is_random
     }

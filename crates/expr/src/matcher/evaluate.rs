@@ -44,6 +44,7 @@ impl<'e> Evaluation<'e> {
             Node::AlwaysFalse => false,
             Node::Expr(expression) => self.expr(expression, doc),
             Node::Schema(schema) => schema.matches(doc),
+            Node::Where(clause) => self.told(clause.matches(doc)),
         }
     }
 
@@ -56,8 +57,13 @@ impl<'e> Evaluation<'e> {
     }
 
     fn expr(&mut self, expression: &crate::Expression, doc: DocRef<'_>) -> bool {
-        match expression.evaluate(&mut Scope::new(doc, expression)) {
-            Ok(value) => value.is_true(),
+        self.told(expression.evaluate(&mut Scope::new(doc, expression)).map(|value| value.is_true()))
+    }
+
+    /// An error is kept for the end; until then it counts as no match.
+    fn told(&mut self, outcome: Result<bool>) -> bool {
+        match outcome {
+            Ok(is_match) => is_match,
             Err(error) => {
                 self.error.get_or_insert(error);
                 false

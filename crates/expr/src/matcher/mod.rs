@@ -20,6 +20,7 @@ mod parse;
 mod schema;
 mod serialize;
 mod type_set;
+mod where_clause;
 
 #[cfg(test)]
 mod tests;
@@ -31,6 +32,7 @@ pub use failure::explain_failure;
 pub use node::{Leaf, Modulo, Node, Predicate};
 pub use schema::Schema;
 pub use type_set::TypeSet;
+pub use where_clause::WhereClause;
 
 pub(crate) use evaluate::Evaluation;
 pub(crate) use parse::is_condition;

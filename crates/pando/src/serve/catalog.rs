@@ -162,7 +162,7 @@ pub const CHOICES: &[Choice] = &[
     choice("", "security.authorization", Kind::Text, ""),
     choice("keyFile", "security.keyFile", Kind::Text, "The key that members share; clients have to log in"),
     choice("clusterAuthMode", "security.clusterAuthMode", Kind::Text, ""),
-    choice("noscripting", "security.noscripting", Kind::Switch, ""),
+    choice("noscripting", "security.noscripting", Kind::Switch, "Run no JavaScript of clients"),
     choice("", "security.javascriptEnabled", Kind::Switch, ""),
     choice(
         "redactClientLogData",

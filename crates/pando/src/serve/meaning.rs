@@ -74,6 +74,8 @@ pub fn plan(name: ProgramName, settings: &Settings, words: &[OsString]) -> Resul
         parsed: settings.parsed(),
         process_name: if name == ProgramName::Mongos { "mongos" } else { "mongod" }.to_owned(),
         security: SecurityOptions { is_enabled: has_authentication(settings)?, key_file: None },
+        is_scripting: settings.switch("security.javascriptEnabled").unwrap_or(true)
+            && !settings.is_on("security.noscripting"),
         profile_level: profile_level(settings)?,
         profile_filter: profile_filter(settings)?,
         is_read_only,

@@ -1,9 +1,10 @@
 //! The asynchronous shell around an executor: it lets others run when a batch yields.
 
 use super::{BatchOutcome, BatchSource, Collections, DocumentSink, YieldCause};
-use pando_base::{OperationContext, Result};
+use pando_base::{Error, OperationContext, Result};
 use pando_env::Env;
 use pando_operation::Operation;
+use pando_script::during;
 use std::future::Future;
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -42,7 +43,7 @@ pub async fn drive(
     let mut conflicts = 0;
     loop {
         let epoch = operation.recovery_unit.engine().prepare_epoch();
-        match executor.next_batch(operation, sink)? {
+        match next_batch(executor, operation, sink)? {
             outcome @ (BatchOutcome::Full | BatchOutcome::Exhausted) => {
                 if operation.context.wants_details() {
                     executor.tell(&operation.context);
@@ -57,6 +58,22 @@ pub async fn drive(
             }
         }
     }
+}
+
+/// The next batch. JavaScript in it ends when the operation has to, and keeps no worker of the runtime from others.
+fn next_batch(
+    executor: &mut dyn BatchSource,
+    operation: &mut Operation,
+    sink: &mut (dyn DocumentSink + Send),
+) -> Result<BatchOutcome> {
+    let context = operation.context.clone();
+    if !executor.runs_scripts() {
+        return during(&context, || executor.next_batch(operation, sink));
+    }
+    let env = operation.env.clone();
+    let mut outcome = None;
+    env.tasks().blocking(&mut || outcome = Some(during(&context, || executor.next_batch(operation, sink))));
+    outcome.unwrap_or_else(|| Err(Error::internal("the batch was not asked for")))
 }
 
 /// Runs a plan to its end for what it does.

@@ -12,11 +12,14 @@
 mod batch;
 mod collections;
 mod drive;
+mod scripting;
 mod yielding;
 
 pub use batch::{BATCH_BYTES_MAX, BatchLimits, BatchSink, CountingSink, DocumentSink, FIRST_BATCH_COUNT};
 pub use collections::{CatalogCollections, Collections};
 pub use drive::{drive, drive_to_end, yield_now};
+pub(crate) use scripting::script_limits;
+pub use scripting::{SCRIPT_PARAMETERS, StoredFunctions};
 pub(crate) use yielding::TRIAL_WORKS_MAX;
 pub use yielding::{PARAMETERS, YieldCause, YieldPolicy};
 
@@ -65,6 +68,11 @@ pub trait BatchSource: Send {
     /// The plan in few words.
     fn plan_summary(&self) -> &str;
 
+    /// True if it runs JavaScript, which may take its time without looking up.
+    fn runs_scripts(&self) -> bool {
+        false
+    }
+
     /// Tells an operation that wants details what plan it has run, and how.
     fn tell(&self, context: &OperationContext) {
         context.describe(|description| description.plan_summary = self.plan_summary().to_owned().into());
@@ -86,6 +94,10 @@ impl BatchSource for Executor {
 
     fn plan_summary(&self) -> &str {
         Executor::plan_summary(self)
+    }
+
+    fn runs_scripts(&self) -> bool {
+        self.query.as_ref().and_then(|query| query.script.as_ref()).is_some_and(|script| script.is_used())
     }
 
     fn tell(&self, context: &OperationContext) {

@@ -15,6 +15,7 @@ use pando_doc::Doc;
 use pando_expr::matcher::Node;
 use pando_expr::{MatchExpression, SharedCollator};
 use pando_operation::Operation;
+use pando_script::SharedScript;
 use std::sync::Arc;
 
 /// Where the results of a pipeline go.
@@ -57,6 +58,7 @@ pub struct PipelineExecutor {
     summary: String,
     /// Stages make documents of their own, for which the query at the start does not look at the time.
     clock: YieldClock,
+    script: Option<SharedScript>,
 }
 
 impl PipelineExecutor {
@@ -118,6 +120,10 @@ impl BatchSource for PipelineExecutor {
         &self.summary
     }
 
+    fn runs_scripts(&self) -> bool {
+        self.script.as_ref().is_some_and(|script| script.is_used())
+    }
+
     fn tell(&self, context: &OperationContext) {
         let sorts = self.stages().iter().any(|stage| stage.name() == "$sort");
         if let Some(executor) = self.executor() {
@@ -161,7 +167,8 @@ impl QueryEngine {
         let pushed = planned.pushed;
         let (source, summary) = self.start_pipeline(&stages, planned, collection.as_ref())?;
         let (engine, clock) = (self.clone(), YieldClock::new(self.yield_policy()));
-        let executor = PipelineExecutor { source, engine, stages, pushed, stashed: None, summary, clock };
+        let script = parser.context.script.clone();
+        let executor = PipelineExecutor { source, engine, stages, pushed, stashed: None, summary, clock, script };
         Ok(Aggregation { executor, output })
     }
 

@@ -31,7 +31,8 @@ impl QueryEngine {
         operation: &mut Operation,
         request: &FindAndModifyRequest,
     ) -> Result<FindAndModifyResult> {
-        let projection = parse_fields(request)?;
+        let context = self.parse_context(operation, &request.collation, &request.variables, None)?;
+        let projection = parse_fields(request, &context)?;
         let is_retryable = !matches!(request.statement_ids, StatementIds::None);
         let mut result = match &request.change {
             FindAndModifyChange::Remove => self.find_and_remove(operation, request, is_retryable).await?,
@@ -118,11 +119,11 @@ impl QueryEngine {
     }
 }
 
-fn parse_fields(request: &FindAndModifyRequest) -> Result<Option<Projection>> {
+fn parse_fields(request: &FindAndModifyRequest, context: &ParseContext) -> Result<Option<Projection>> {
     if request.fields.is_empty() {
         return Ok(None);
     }
-    let parsed = Projection::parse(request.fields.view(), ProjectionPolicies::FIND, &ParseContext::default())?;
+    let parsed = Projection::parse(request.fields.view(), ProjectionPolicies::FIND, context)?;
     let returns_new = matches!(request.change, FindAndModifyChange::Update { returns_new: true, .. });
     if parsed.needs_match_details() && returns_new {
         let reason = "Cannot use a positional projection and return the new document.";

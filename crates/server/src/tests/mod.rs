@@ -10,6 +10,7 @@ mod handshake;
 mod life;
 mod node;
 mod replication;
+mod scripts;
 mod security;
 mod sessions;
 mod stages;

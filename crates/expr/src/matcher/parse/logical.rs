@@ -2,7 +2,7 @@
 
 use super::{Level, Parser, not_built};
 use crate::Expression;
-use crate::matcher::{Node, Schema};
+use crate::matcher::{Node, Schema, WhereClause};
 use pando_base::{Error, ErrorCode, Result};
 use pando_doc::{Element, FieldPath, Value, doc};
 
@@ -24,7 +24,7 @@ impl Parser<'_> {
                 super::comparison(&path, crate::matcher::ComparisonOperator::Equal, element.value)?
             }
             "$text" => return Err(self.special(level, self.context.features.text, "$text")),
-            "$where" => return Err(self.special(level, self.context.features.javascript, "$where")),
+            "$where" => self.where_clause(element, level)?,
             "$jsonSchema" => self.json_schema(element)?,
             "$sampleRate" => self.sample_rate(element, level)?,
             _ => {
@@ -81,10 +81,22 @@ impl Parser<'_> {
     }
 
     fn special(&self, level: Level, is_allowed: bool, name: &str) -> Error {
+        self.check_place(level, is_allowed, name).err().unwrap_or_else(|| not_built(name))
+    }
+
+    fn where_clause(&self, element: Element<'_>, level: Level) -> Result<Node> {
+        self.check_place(level, self.context.features.javascript, "$where")?;
+        Ok(Node::Where(WhereClause::parse(element.value, self.context)?))
+    }
+
+    fn check_place(&self, level: Level, is_allowed: bool, name: &str) -> Result<()> {
         if level == Level::Nested {
-            return Error::bad_value(format!("{name} can only be applied to the top-level document"));
+            return Err(Error::bad_value(format!("{name} can only be applied to the top-level document")));
         }
-        if is_allowed { not_built(name) } else { Error::bad_value(format!("{name} is not allowed in this context")) }
+        if !is_allowed {
+            return Err(Error::bad_value(format!("{name} is not allowed in this context")));
+        }
+        Ok(())
     }
 
     fn json_schema(&self, element: Element<'_>) -> Result<Node> {

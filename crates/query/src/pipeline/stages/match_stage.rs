@@ -4,7 +4,7 @@ use super::transform::transformed;
 use crate::pipeline::{DocumentSource, Pushdown, SharedStage, StageSpec};
 use pando_base::{Error, Result};
 use pando_doc::{Doc, Value, doc};
-use pando_expr::{MatchExpression, ParseContext};
+use pando_expr::{Features, MatchExpression, ParseContext};
 use std::sync::Arc;
 
 #[derive(Debug)]
@@ -17,7 +17,10 @@ pub(in crate::pipeline) fn parse(value: Value<'_>, context: &ParseContext) -> Re
     let Value::Document(filter) = value else {
         return Err(Error::location(15959, "the match filter must be an expression in an object"));
     };
-    let filter = MatchExpression::parse(filter, context)?.optimize();
+    // Only a mapReduce may filter by JavaScript.
+    let features = Features { javascript: context.is_map_reduce, ..context.features };
+    let context = context.clone().with_features(features);
+    let filter = MatchExpression::parse(filter, &context)?.optimize();
     Ok(Arc::new(MatchSpec { filter: Arc::new(filter) }))
 }
 
