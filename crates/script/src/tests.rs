@@ -1,3 +1,5 @@
+//! What code of clients may do, what it may not, and what its values become.
+
 use crate::{Script, ScriptLimits, during};
 use pando_base::{ErrorCode, OperationContext};
 use pando_doc::{Doc, OwnedValue, Value, doc};
