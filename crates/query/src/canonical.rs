@@ -24,6 +24,8 @@ pub struct CanonicalQuery {
     pub natural: Option<Direction>,
     /// Which fields.
     pub projection: Option<Arc<Projection>>,
+    /// The projection only says what is looked at: documents may come whole.
+    pub is_projection_advice: bool,
     /// The projection as it was written.
     pub projection_document: Doc,
     /// How many are left out first.
@@ -94,6 +96,7 @@ impl CanonicalQuery {
             sort: None,
             natural: None,
             projection: None,
+            is_projection_advice: false,
             projection_document: Doc::new(),
             skip: 0,
             limit: None,

@@ -224,6 +224,7 @@ impl QueryEngine {
             projection: Arc::new(projection),
             kind: ProjectionKind::Default,
             specification: request.projection.clone(),
+            is_advice: false,
         }))
     }
 
@@ -314,7 +315,8 @@ impl QueryEngine {
     /// Plans of a query; a look-up by `_id` if that is all it asks for.
     pub(crate) fn plans(&self, query: &CanonicalQuery, collection: &Collection) -> Result<Vec<PlanNode>> {
         let has_index = collection.is_clustered() || collection.id_index().is_some();
-        let is_plain = query.is_plain() && query.skip == 0 && !query.is_count && query.projection.is_none();
+        let wants_whole = query.projection.is_none() || query.is_projection_advice;
+        let is_plain = query.is_plain() && query.skip == 0 && !query.is_count && wants_whole;
         let is_id_only = is_plain && has_index && query.collation() == collection.options.collation.as_ref();
         if let Some(id) = id_of_root(query.filter.root()).filter(|_| is_id_only) {
             return Ok(vec![PlanNode::IdHack { id: id.clone() }]);

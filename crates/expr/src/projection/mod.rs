@@ -11,6 +11,7 @@
 mod apply;
 mod array_operators;
 mod parse;
+mod serialize;
 mod tree;
 
 #[cfg(test)]
@@ -130,7 +131,17 @@ impl Projection {
         if self.kind != ProjectionKind::Inclusion {
             return None;
         }
+        self.looked_at()
+    }
+
+    /// The paths that are looked at for what it keeps by name or computes; none if that is the whole document.
+    pub fn looked_at(&self) -> Option<Vec<FieldPath>> {
         let mut found = Vec::new();
         self.root.collect_paths(None, &mut found).then_some(found)
+    }
+
+    /// True if it computes something.
+    pub fn has_computed(&self) -> bool {
+        self.root.has_computed()
     }
 }

@@ -13,6 +13,8 @@ pub(super) struct Shown<'s> {
     pub(super) collation: Option<Doc>,
     pub(super) query_hash: String,
     pub(super) plan_cache_key: String,
+    /// A whole pipeline became this query.
+    pub(super) is_whole_pipeline: bool,
     /// A stage that is told on top of the plan.
     pub(super) on_top: Option<OnTop>,
 }
@@ -39,6 +41,7 @@ pub fn query_planner(executor: &Executor, namespace: &Namespace, parsed_query: D
         collation: None,
         query_hash: String::new(),
         plan_cache_key: String::new(),
+        is_whole_pipeline: false,
         on_top: None,
     };
     planner_section(executor, &shown)
@@ -53,6 +56,9 @@ pub(super) fn planner_section(executor: &Executor, shown: &Shown<'_>) -> Doc {
     if !shown.query_hash.is_empty() {
         out.append("queryHash", shown.query_hash.as_str());
         out.append("planCacheKey", shown.plan_cache_key.as_str());
+    }
+    if shown.is_whole_pipeline {
+        out.append("optimizedPipeline", true);
     }
     out.append("maxIndexedOrSolutionsReached", false);
     out.append("maxIndexedAndSolutionsReached", false);

@@ -13,7 +13,6 @@ use crate::{CanonicalQuery, FindPlan, QueryEngine, engine};
 use pando_base::{Namespace, Result};
 use pando_catalog::Collection;
 use pando_doc::{ArrayBuilder, Doc, DocBuilder, DocRef, doc};
-use pando_expr::{MatchExpression, ParseContext};
 use pando_operation::Operation;
 use std::sync::Arc;
 
@@ -135,9 +134,11 @@ impl QueryEngine {
         if verbosity >= Verbosity::ExecutionStats && aggregation.output.is_none() {
             let mut sink = CountingSink::default();
             drive(&mut aggregation.executor, operation, &*self.collections, &mut sink).await?;
+        } else {
+            aggregation.executor.choose_plan(operation)?;
         }
         let duration_ms = (operation.env.clock().monotonic_ns() - started_ns) / 1_000_000;
-        Ok(pipeline_document(&aggregation.executor, request, duration_ms, verbosity))
+        Ok(pipeline_document(&aggregation.executor, duration_ms, verbosity))
     }
 
     async fn explain_filter(
@@ -211,6 +212,7 @@ fn shown<'s>(
         query_hash: query_hash(&shape),
         plan_cache_key: plan_cache_key(&shape, collection.map_or(0, indexes_of)),
         on_top,
+        is_whole_pipeline: false,
     }
 }
 
@@ -248,18 +250,13 @@ fn fast_count(namespace: &Namespace, count: u64, skipped: u64, verbosity: Verbos
     out.finish()
 }
 
-fn pipeline_document(
-    pipeline: &PipelineExecutor,
-    request: &AggregateRequest,
-    duration_ms: u64,
-    verbosity: Verbosity,
-) -> Doc {
+fn pipeline_document(pipeline: &PipelineExecutor, duration_ms: u64, verbosity: Verbosity) -> Doc {
     let mut out = DocBuilder::new();
     out.append("explainVersion", "1");
+    let is_whole = pipeline.stages().is_empty();
     let cursor = pipeline.executor().map(|executor| {
-        let parsed = first_filter(request);
         let mut cursor = DocBuilder::new();
-        cursor.append("queryPlanner", super::query_planner(executor, executor.namespace(), parsed));
+        cursor.append("queryPlanner", cursor_planner(executor, is_whole));
         if verbosity >= Verbosity::ExecutionStats {
             cursor.append("executionStats", execution_stats(executor, duration_ms, verbosity));
         }
@@ -295,9 +292,11 @@ fn with_run(stage: &Doc, run: Option<&StageRun>) -> Doc {
     out.finish()
 }
 
-/// The filter that a pipeline begins with, as it is shown.
-fn first_filter(request: &AggregateRequest) -> Doc {
-    let filter = request.pipeline.first().and_then(|stage| stage.get("$match")).and_then(|value| value.as_document());
-    let parsed = filter.and_then(|filter| MatchExpression::parse(filter, &ParseContext::default()).ok());
-    parsed.map_or_else(Doc::new, |parsed| parsed.optimize().to_document())
+/// The plans of the query that a pipeline begins with; `is_whole` if it does all of it.
+fn cursor_planner(executor: &Executor, is_whole: bool) -> Doc {
+    let namespace = executor.namespace();
+    let Some(query) = executor.query() else { return super::query_planner(executor, namespace, Doc::new()) };
+    let mut shown = shown(namespace, query, executor.collection().map(|collection| &**collection), None);
+    shown.is_whole_pipeline = is_whole;
+    planner_section(executor, &shown)
 }

@@ -1,5 +1,6 @@
 //! Planning and running whole pipelines.
 
+use super::dependencies;
 use super::optimize::optimize;
 use super::parse::chain;
 use super::{
@@ -13,7 +14,8 @@ use pando_base::{Namespace, OperationContext, Result};
 use pando_catalog::Collection;
 use pando_doc::Doc;
 use pando_expr::matcher::Node;
-use pando_expr::{MatchExpression, SharedCollator};
+use pando_expr::projection::ProjectionKind;
+use pando_expr::{MatchExpression, ParseContext, Projection, ProjectionPolicies, SharedCollator};
 use pando_operation::Operation;
 use pando_script::SharedScript;
 use std::sync::Arc;
@@ -70,6 +72,11 @@ impl PipelineExecutor {
     /// The query at its start.
     pub fn executor(&self) -> Option<&crate::executor::Executor> {
         self.source.executor()
+    }
+
+    /// Tries plans of the query at its start until one is chosen.
+    pub(crate) fn choose_plan(&mut self, operation: &mut Operation) -> Result<()> {
+        self.source.executor_mut().map_or(Ok(()), |executor| executor.choose_plan(operation))
     }
 
     /// What each of these stages has done so far.
@@ -261,7 +268,43 @@ pub(super) fn plan_pipeline(namespace: &Namespace, stages: &[SharedStage]) -> Pl
         query.collator = filter.collator().cloned();
         query.filter = filter;
     }
+    pushed += push_projection(&mut query, stages.get(pushed..).unwrap_or_default());
     PlannedPipeline { query, pushed }
+}
+
+/// Tells the query which fields are wanted: a `$project` that comes first is its own, else what the stages look at helps to choose a plan.
+/// Says how many stages that were.
+fn push_projection(query: &mut CanonicalQuery, stages: &[SharedStage]) -> usize {
+    // An expression must not see documents that a limit leaves out.
+    let takes_all = query.sort.is_none() && query.limit.is_none() && query.skip == 0;
+    let first = match stages.first().map(|first| first.pushdown()) {
+        Some(Pushdown::Project(projection)) if takes_all || !projection.has_computed() => Some(projection),
+        _ => None,
+    };
+    let is_inclusion = |projection: &Projection| projection.kind() == ProjectionKind::Inclusion;
+    if let Some(projection) = first.filter(|projection| is_inclusion(projection)) {
+        return push_project(query, projection);
+    }
+    match dependencies::of_stages(stages) {
+        Some(paths) if paths.is_empty() => query.is_count = true,
+        Some(paths) => {
+            let wanted = dependencies::projection(&paths);
+            let parsed = Projection::parse(wanted.view(), ProjectionPolicies::FIND, &ParseContext::default());
+            if let Ok(projection) = parsed {
+                query.projection = Some(Arc::new(projection));
+                query.projection_document = wanted;
+                query.is_projection_advice = true;
+            }
+        }
+        None => return first.map_or(0, |projection| push_project(query, projection)),
+    }
+    0
+}
+
+fn push_project(query: &mut CanonicalQuery, projection: &Arc<Projection>) -> usize {
+    query.projection = Some(Arc::clone(projection));
+    query.projection_document = projection.to_doc();
+    1
 }
 
 fn combined(filters: &[Arc<MatchExpression>]) -> Option<Arc<MatchExpression>> {

@@ -10,6 +10,7 @@
 //! To add a stage: a file in `stages/`, a row in `parse.rs`.
 
 mod aggregate;
+mod dependencies;
 mod optimize;
 mod parse;
 mod source;
@@ -17,6 +18,7 @@ mod stages;
 mod views;
 
 pub use aggregate::{Aggregation, OutputStage, PipelineExecutor, PlannedPipeline};
+pub use dependencies::Needs;
 pub use optimize::Modified;
 pub use parse::{PipelineParser, StageProvider, parse_pipeline};
 pub use source::{
@@ -28,7 +30,7 @@ use views::{require_collation, view_stages};
 use crate::request::SortPattern;
 use pando_base::Result;
 use pando_doc::Doc;
-use pando_expr::MatchExpression;
+use pando_expr::{MatchExpression, Projection};
 use std::fmt::Debug;
 use std::sync::Arc;
 
@@ -55,6 +57,8 @@ pub enum Pushdown<'s> {
     Skip(u64),
     /// The first.
     Limit(u64),
+    /// Some of the fields.
+    Project(&'s Arc<Projection>),
 }
 
 /// A stage as it was read.
@@ -91,6 +95,11 @@ pub trait StageSpec: Send + Sync + Debug {
     /// Which fields it changes, for filters behind it.
     fn modified(&self) -> Modified {
         Modified::Everything
+    }
+
+    /// What it needs of the documents that come to it.
+    fn needs(&self) -> Needs {
+        Needs::Everything
     }
 
     /// True if it gives exactly one document for each, whatever the others are.

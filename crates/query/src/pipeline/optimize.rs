@@ -74,8 +74,8 @@ fn swapped(stages: &[SharedStage], place: usize) -> Option<Vec<SharedStage>> {
         (Pushdown::Sort(_), Pushdown::Match(filter)) if !filter.is_random() && !first.is_limited() => {
             Some(vec![Arc::clone(second), Arc::clone(first)])
         }
-        (Pushdown::None, Pushdown::Match(filter)) => parted(first, filter),
-        (Pushdown::None, Pushdown::Limit(_) | Pushdown::Skip(_)) if first.keeps_count() => {
+        (Pushdown::None | Pushdown::Project(_), Pushdown::Match(filter)) => parted(first, filter),
+        (Pushdown::None | Pushdown::Project(_), Pushdown::Limit(_) | Pushdown::Skip(_)) if first.keeps_count() => {
             Some(vec![Arc::clone(second), Arc::clone(first)])
         }
         _ => None,

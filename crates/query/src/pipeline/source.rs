@@ -25,6 +25,10 @@ macro_rules! pass_on_to_source {
         fn before(&self) -> Option<&dyn crate::pipeline::DocumentSource> {
             Some(&*self.source)
         }
+
+        fn before_mut(&mut self) -> Option<&mut dyn crate::pipeline::DocumentSource> {
+            Some(&mut *self.source)
+        }
     };
 }
 
@@ -63,6 +67,11 @@ pub trait DocumentSource: Send {
         None
     }
 
+    /// The source that it takes its documents from, to be changed.
+    fn before_mut(&mut self) -> Option<&mut dyn DocumentSource> {
+        None
+    }
+
     /// What `explain` tells of its run.
     fn facts(&self) -> StageFacts {
         StageFacts::default()
@@ -71,6 +80,11 @@ pub trait DocumentSource: Send {
     /// The query at the very start, for `explain` and counters.
     fn executor(&self) -> Option<&Executor> {
         self.before().and_then(|before| before.executor())
+    }
+
+    /// The query at the very start, to be changed.
+    fn executor_mut(&mut self) -> Option<&mut Executor> {
+        self.before_mut().and_then(|before| before.executor_mut())
     }
 
     /// Appends what the stages up to this one have done, in their order.
@@ -152,6 +166,10 @@ impl DocumentSource for ExecutorSource {
 
     fn executor(&self) -> Option<&Executor> {
         Some(&self.0)
+    }
+
+    fn executor_mut(&mut self) -> Option<&mut Executor> {
+        Some(&mut self.0)
     }
 }
 

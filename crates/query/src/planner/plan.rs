@@ -240,7 +240,7 @@ impl<'p> Planner<'p> {
 
     /// Without a filter and an order, an index may be smaller than the documents.
     fn covered_scan(&self) -> Option<PlanNode> {
-        self.query.projection.as_ref()?;
+        self.query.projection.as_ref().filter(|_| !self.query.is_projection_advice)?;
         let covers = |info: &&IndexInfo| {
             !info.index.descriptor.sparse
                 && info.partial_filter.is_none()
@@ -254,8 +254,20 @@ impl<'p> Planner<'p> {
 
     /// True if the projection needs nothing but the keys of this scan.
     fn covers(&self, node: &PlanNode) -> bool {
-        let (PlanNode::IndexScan(scan), Some(projection)) = (node, &self.query.projection) else { return false };
-        let Some(paths) = projection.paths().filter(|_| projection.is_simple_inclusion()) else { return false };
+        let Some(projection) = &self.query.projection else { return false };
+        let paths = projection.paths().filter(|_| projection.is_simple_inclusion());
+        paths.is_some_and(|paths| self.has_in_keys(node, &paths))
+    }
+
+    /// True if the order needs nothing but the keys of this scan.
+    fn covers_order(&self, node: &PlanNode) -> bool {
+        let Some(pattern) = self.query.sort.as_ref().filter(|pattern| !pattern.needs_metadata()) else { return false };
+        self.query.collator.is_none() && self.has_in_keys(node, &pattern.paths().cloned().collect::<Vec<_>>())
+    }
+
+    /// True if the values at these paths can be read from the keys of this scan.
+    fn has_in_keys(&self, node: &PlanNode, paths: &[FieldPath]) -> bool {
+        let PlanNode::IndexScan(scan) = node else { return false };
         let info = &scan.info;
         // A collated key does not tell which string it was made of.
         let is_readable = |place: usize| match (&info.index.descriptor.collation, scan.bounds.fields.get(place)) {
@@ -285,10 +297,11 @@ impl<'p> Planner<'p> {
             return self.limited(counted(node));
         }
         if query.return_key {
+            let node = if is_sorted { node } else { node.fetched() };
             return self.limited(PlanNode::ReturnKey { child: Box::new(self.sorted(node, is_sorted)) });
         }
-        if self.covers(&node) && is_sorted {
-            let limited = self.limited(node);
+        if self.covers(&node) && (is_sorted || self.covers_order(&node)) {
+            let limited = self.limited(self.sorted(node, is_sorted));
             return self.projected(limited, ProjectionKind::Covered);
         }
         let limited = self.limited(self.sorted(node.fetched(), is_sorted));
@@ -298,7 +311,7 @@ impl<'p> Planner<'p> {
     fn sorted(&self, node: PlanNode, is_sorted: bool) -> PlanNode {
         let Some(pattern) = self.query.sort.as_ref().filter(|_| !is_sorted) else { return node };
         let limit = self.query.limit.map(|limit| limit.saturating_add(self.query.skip));
-        PlanNode::Sort { child: Box::new(node.fetched()), pattern: pattern.clone(), limit }
+        PlanNode::Sort { child: Box::new(node), pattern: pattern.clone(), limit }
     }
 
     fn limited(&self, node: PlanNode) -> PlanNode {
@@ -323,6 +336,7 @@ impl<'p> Planner<'p> {
             projection: Arc::clone(projection),
             kind,
             specification: self.query.projection_document.clone(),
+            is_advice: self.query.is_projection_advice,
         }
     }
 

@@ -130,6 +130,8 @@ pub enum PlanNode {
         projection: Arc<Projection>,
         /// How.
         kind: ProjectionKind,
+        /// Documents may come whole.
+        is_advice: bool,
         /// As it was written.
         specification: Doc,
     },

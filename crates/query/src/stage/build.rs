@@ -77,12 +77,13 @@ impl Builder<'_> {
             }
             PlanNode::Skip { child, count } => StageNode::new(SkipStage::new(self.node(child, wants_keys)?, *count)),
             PlanNode::Limit { child, count } => StageNode::new(LimitStage::new(self.node(child, wants_keys)?, *count)),
-            PlanNode::Projection { child, projection, kind, specification } => {
+            PlanNode::Projection { child, projection, kind, specification, is_advice } => {
                 let wants_keys = wants_keys || *kind == crate::planner::ProjectionKind::Covered;
                 let child = self.node(child, wants_keys)?;
                 let filter = Arc::clone(&self.context.filter);
                 let projection = Arc::clone(projection);
-                StageNode::new(ProjectionStage::new(child, projection, *kind, specification.clone(), filter))
+                let stage = ProjectionStage::new(child, projection, *kind, specification.clone(), filter);
+                StageNode::new(stage.with_advice(*is_advice))
             }
             PlanNode::ReturnKey { child } => StageNode::new(ReturnKeyStage::new(self.node(child, true)?)),
         })

@@ -16,6 +16,8 @@ pub struct ProjectionStage {
     projection: Arc<Projection>,
     kind: ProjectionKind,
     specification: Doc,
+    /// Whoever takes the results looks at nothing else: what is there as a document need not be made smaller.
+    is_advice: bool,
     /// The filter of the query, which tells what the positional operator means.
     filter: SharedFilter,
 }
@@ -29,7 +31,14 @@ impl ProjectionStage {
         specification: Doc,
         filter: SharedFilter,
     ) -> ProjectionStage {
-        ProjectionStage { child, projection, kind, specification, filter }
+        ProjectionStage { child, projection, kind, specification, is_advice: false, filter }
+    }
+
+    /// The same; with `is_advice` documents may go through whole.
+    #[must_use]
+    pub fn with_advice(mut self, is_advice: bool) -> ProjectionStage {
+        self.is_advice = is_advice;
+        self
     }
 
     fn project(&self, member: &Member) -> Result<Doc> {
@@ -86,6 +95,9 @@ impl Stage for ProjectionStage {
             Step::Advanced(member) => member,
             other => return Ok(other),
         };
+        if self.is_advice && member.document.is_some() {
+            return Ok(Step::Advanced(member));
+        }
         let document = self.project(&member)?;
         Ok(Step::Advanced(Member { document: Some(document), key: None, ..member }))
     }

@@ -43,9 +43,36 @@ fn u6_first_stages_are_planned() {
         doc! { "$limit": 2 },
         doc! { "$project": { "a": 1 } },
     ];
-    assert_eq!(summary(&fixture, pipeline.clone()), ("LIMIT(FETCH(IXSCAN))".into(), 1));
+    assert_eq!(summary(&fixture, pipeline.clone()), ("PROJECTION_SIMPLE(LIMIT(FETCH(IXSCAN)))".into(), 0));
     assert_eq!(run(&fixture, pipeline).unwrap().first(), Some(&doc! { "_id": 2, "a": 2 }));
     assert_eq!(summary(&fixture, vec![doc! { "$unwind": "$t" }]), ("COLLSCAN".into(), 1));
+}
+
+#[test]
+fn u6_an_index_covers_what_a_pipeline_looks_at() {
+    let fixture = Fixture::new(&[index(doc! { "a": 1, "n": 1 })]);
+    let documents: Vec<Doc> =
+        (0..40).map(|n| doc! { "_id": n, "a": (n % 4), "n": n, "z": "not in the index" }).collect();
+    fixture.insert(&documents);
+    let low = doc! { "$match": { "a": { "$lt": 2 } } };
+    let sum = doc! { "$group": { "_id": "$a", "n": { "$sum": "$n" } } };
+    let by_id = doc! { "$sort": { "_id": 1 } };
+    let covered = vec![low.clone(), sum.clone(), by_id.clone()];
+    assert_eq!(summary(&fixture, covered.clone()), ("PROJECTION_COVERED(IXSCAN)".into(), 2));
+    assert_eq!(run(&fixture, covered).unwrap(), vec![doc! { "_id": 0, "n": 180 }, doc! { "_id": 1, "n": 190 }]);
+    // An order may come from the keys alone.
+    let sorted = vec![low.clone(), doc! { "$sort": { "n": -1 } }, doc! { "$project": { "n": 1, "_id": 0 } }];
+    assert_eq!(summary(&fixture, sorted.clone()), ("PROJECTION_COVERED(SORT(IXSCAN))".into(), 0));
+    assert_eq!(run(&fixture, sorted).unwrap().first(), Some(&doc! { "n": 37 }));
+    // Whatever needs the whole document, or another field of it, reads documents.
+    let whole = vec![low.clone(), doc! { "$group": { "_id": "$a", "all": { "$push": "$$ROOT" } } }];
+    assert_eq!(summary(&fixture, whole), ("FETCH(IXSCAN)".into(), 1));
+    let other = vec![low.clone(), doc! { "$group": { "_id": "$z" } }];
+    assert_eq!(summary(&fixture, other), ("PROJECTION_SIMPLE(FETCH(IXSCAN))".into(), 1));
+    // Nothing of the documents is needed to count them.
+    let counted = vec![low, doc! { "$count": "n" }];
+    assert_eq!(summary(&fixture, counted.clone()), ("COUNT_SCAN".into(), 2));
+    assert_eq!(run(&fixture, counted).unwrap(), vec![doc! { "n": 20 }]);
 }
 
 #[test]

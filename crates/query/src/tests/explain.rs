@@ -60,7 +60,7 @@ fn u8_explaining_a_pipeline_shows_its_stages() {
     let request = AggregateRequest::new(fixture.namespace.clone(), stages);
     let verbosity = Verbosity::QueryPlanner;
     let explained = now(fixture.engine.explain_aggregate(&mut fixture.operation(), &request, None, verbosity)).unwrap();
-    assert_eq!(text(&explained, "stages.0.$cursor.queryPlanner.winningPlan.stage"), "FETCH");
+    assert_eq!(text(&explained, "stages.0.$cursor.queryPlanner.winningPlan.stage"), "PROJECTION_SIMPLE");
     assert!(at(&explained, "stages.1.$group._id").is_some());
 }
 

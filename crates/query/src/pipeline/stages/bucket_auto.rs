@@ -1,11 +1,11 @@
 //! `$bucketAuto`: documents in a given number of ranges of about the same size.
 
 use super::granularity::Granularity;
-use super::group::{GroupField, parse_field};
+use super::group::{GroupField, parse_field, paths_of};
 use super::ordering;
 use crate::pipeline::source::pass_on_to_source;
 use crate::pipeline::{
-    DocumentSource, PipelineContext, PipelineParser, Pulled, ShardSplit, SharedStage, StageFacts, StageSpec,
+    DocumentSource, Needs, PipelineContext, PipelineParser, Pulled, ShardSplit, SharedStage, StageFacts, StageSpec,
 };
 use crate::spill::{KeyedDocument, StageResources};
 use pando_base::{Error, Result};
@@ -318,6 +318,11 @@ impl StageSpec for BucketAutoSpec {
 
     fn to_doc(&self) -> Doc {
         doc! { "$bucketAuto": &self.0.specification }
+    }
+
+    fn needs(&self) -> Needs {
+        let inputs = self.0.fields.iter().map(|field| &field.input);
+        Needs::only(paths_of(std::iter::once(&self.0.group_by).chain(inputs)))
     }
 
     fn split(&self) -> ShardSplit {

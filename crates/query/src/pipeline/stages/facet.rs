@@ -1,9 +1,10 @@
 //! `$facet`: several pipelines over the same documents, their results side by side in one document.
 
+use crate::pipeline::dependencies;
 use crate::pipeline::parse::chain;
 use crate::pipeline::source::pass_on_to_source;
 use crate::pipeline::{
-    DocumentSource, ListSource, PipelineContext, PipelineParser, Pulled, ShardSplit, SharedStage, StageSpec,
+    DocumentSource, ListSource, Needs, PipelineContext, PipelineParser, Pulled, ShardSplit, SharedStage, StageSpec,
     parse_pipeline,
 };
 use pando_base::{Error, ErrorCode, Result};
@@ -116,6 +117,17 @@ impl StageSpec for FacetSpec {
             builder.array(name, |array| stages.iter().for_each(|stage| array.push(stage.to_doc())));
         }
         doc! { "$facet": builder.finish() }
+    }
+
+    fn needs(&self) -> Needs {
+        let mut all = Vec::new();
+        for (_, stages) in self.facets.iter() {
+            match dependencies::of_stages(stages) {
+                Some(paths) => all.extend(paths),
+                None => return Needs::Everything,
+            }
+        }
+        Needs::Only(all)
     }
 
     fn split(&self) -> ShardSplit {

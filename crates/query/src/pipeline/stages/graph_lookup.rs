@@ -3,7 +3,7 @@
 use super::set_field::with_field;
 use crate::pipeline::source::pass_on_to_source;
 use crate::pipeline::{
-    DocumentSource, Modified, PipelineContext, PipelineParser, Pulled, SharedStage, StageSpec, parse_pipeline,
+    DocumentSource, Modified, Needs, PipelineContext, PipelineParser, Pulled, SharedStage, StageSpec, parse_pipeline,
 };
 use pando_base::{Error, Namespace, Result};
 use pando_doc::{ArrayBuilder, Doc, DocRef, FieldPath, LeafArrays, OwnedValue, PathOptions, Value, doc, visit_path};
@@ -262,6 +262,10 @@ impl StageSpec for GraphLookupSpec {
 
     fn start(&self, source: Box<dyn DocumentSource>) -> Result<Box<dyn DocumentSource>> {
         Ok(Box::new(GraphLookupSource { source, lookup: Arc::clone(&self.0), pending: None }))
+    }
+
+    fn needs(&self) -> Needs {
+        Needs::these(self.0.start_with.paths())
     }
 
     fn modified(&self) -> Modified {

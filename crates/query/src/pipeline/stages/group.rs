@@ -5,12 +5,12 @@
 
 use crate::pipeline::source::pass_on_to_source;
 use crate::pipeline::{
-    DocumentSource, PipelineContext, PipelineParser, Pulled, ShardSplit, SharedStage, StageFacts, StageSpec,
+    DocumentSource, Needs, PipelineContext, PipelineParser, Pulled, ShardSplit, SharedStage, StageFacts, StageSpec,
 };
 use crate::spill::{SpilledDocument, StageResources};
 use foldhash::fast::RandomState;
 use pando_base::{Error, ErrorCode, Result};
-use pando_doc::{ArrayBuilder, Doc, DocBuilder, DocRef, OwnedValue, Value, doc};
+use pando_doc::{ArrayBuilder, Doc, DocBuilder, DocRef, FieldPath, OwnedValue, Value, doc};
 use pando_expr::accumulator::parse_accumulator;
 use pando_expr::{Accumulator, AccumulatorKind, Expression, SharedCollator};
 use pando_keystring::{KeyOrdering, StackBuilder, Version};
@@ -99,6 +99,15 @@ pub(super) fn parse_field(element: pando_doc::Element<'_>, parser: &PipelinePars
         only.ok_or_else(|| Error::location(40238, format!("The field '{name}' must specify one accumulator")))?;
     let (kind, input, count) = parse_accumulator(operator, &parser.context)?;
     Ok(GroupField { name, kind, input, count })
+}
+
+/// What expressions look at together; none if that is the whole document.
+pub(super) fn paths_of<'e>(expressions: impl Iterator<Item = &'e Expression>) -> Option<Vec<FieldPath>> {
+    let mut all = Vec::new();
+    for expression in expressions {
+        all.extend(expression.paths()?);
+    }
+    Some(all)
 }
 
 /// One group: its id and its accumulators.
@@ -338,6 +347,11 @@ impl StageSpec for GroupSpec {
 
     fn to_doc(&self) -> Doc {
         doc! { "$group": &self.0.specification }
+    }
+
+    fn needs(&self) -> Needs {
+        let inputs = self.0.fields.iter().map(|field| &field.input);
+        Needs::only(paths_of(std::iter::once(&self.0.id).chain(inputs)))
     }
 
     fn split(&self) -> ShardSplit {

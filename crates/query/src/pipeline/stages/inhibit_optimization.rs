@@ -1,6 +1,6 @@
 //! `$_internalInhibitOptimization`: does nothing, but no stage passes it.
 
-use crate::pipeline::{DocumentSource, SharedStage, StageSpec};
+use crate::pipeline::{DocumentSource, Needs, SharedStage, StageSpec};
 use pando_base::{Error, Result};
 use pando_doc::{Doc, Value, doc};
 use std::sync::Arc;
@@ -29,6 +29,10 @@ impl StageSpec for InhibitOptimizationSpec {
 
     fn start(&self, source: Box<dyn DocumentSource>) -> Result<Box<dyn DocumentSource>> {
         Ok(source)
+    }
+
+    fn needs(&self) -> Needs {
+        Needs::These(Vec::new())
     }
 
     fn to_doc(&self) -> Doc {

@@ -1,7 +1,7 @@
 //! `$limit`: the first documents.
 
 use crate::pipeline::source::pass_on_to_source;
-use crate::pipeline::{DocumentSource, PipelineContext, Pulled, Pushdown, ShardSplit, SharedStage, StageSpec};
+use crate::pipeline::{DocumentSource, Needs, PipelineContext, Pulled, Pushdown, ShardSplit, SharedStage, StageSpec};
 use pando_base::{Error, Result};
 use pando_doc::{Doc, Value, doc};
 use std::sync::Arc;
@@ -61,6 +61,10 @@ impl StageSpec for LimitSpec {
 
     fn pushdown(&self) -> Pushdown<'_> {
         Pushdown::Limit(self.0)
+    }
+
+    fn needs(&self) -> Needs {
+        Needs::These(Vec::new())
     }
 
     fn split(&self) -> ShardSplit {

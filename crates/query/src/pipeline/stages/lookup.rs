@@ -3,11 +3,12 @@
 //! By equality of two fields, by a pipeline, or both. The pipeline sees the values of `let` as variables; since these are
 //! different for each document, it is read anew each time, so that the planner sees constants.
 
+use super::group::paths_of;
 use super::set_field::with_field;
 use crate::QueryEngine;
 use crate::pipeline::source::pass_on_to_source;
 use crate::pipeline::{
-    DocumentSource, Modified, PipelineContext, PipelineParser, Pulled, SharedStage, StageSpec, parse_pipeline,
+    DocumentSource, Modified, Needs, PipelineContext, PipelineParser, Pulled, SharedStage, StageSpec, parse_pipeline,
 };
 use bstr::BStr;
 use pando_base::{Error, Namespace, Result};
@@ -214,6 +215,12 @@ impl StageSpec for LookupSpec {
 
     fn to_doc(&self) -> Doc {
         doc! { "$lookup": &self.0.specification }
+    }
+
+    fn needs(&self) -> Needs {
+        let local = self.0.fields.iter().map(|(local, _)| local.clone());
+        let variables = paths_of(self.0.variables.iter().map(|(_, expression)| expression));
+        Needs::these(variables.map(|paths| local.chain(paths).collect()))
     }
 
     fn modified(&self) -> Modified {

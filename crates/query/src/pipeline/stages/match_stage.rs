@@ -1,7 +1,7 @@
 //! `$match`: the documents that fulfil a filter.
 
 use super::transform::transformed;
-use crate::pipeline::{DocumentSource, Pushdown, SharedStage, StageSpec};
+use crate::pipeline::{DocumentSource, Needs, Pushdown, SharedStage, StageSpec};
 use pando_base::{Error, Result};
 use pando_doc::{Doc, Value, doc};
 use pando_expr::{Features, MatchExpression, ParseContext};
@@ -45,5 +45,9 @@ impl StageSpec for MatchSpec {
 
     fn pushdown(&self) -> Pushdown<'_> {
         Pushdown::Match(&self.filter)
+    }
+
+    fn needs(&self) -> Needs {
+        Needs::these(self.filter.paths())
     }
 }

@@ -1,9 +1,10 @@
 //! `$project`: which fields documents have.
 
 use super::transform::transformed;
-use crate::pipeline::{DocumentSource, Modified, SharedStage, StageSpec};
+use crate::pipeline::{DocumentSource, Modified, Needs, Pushdown, SharedStage, StageSpec};
 use pando_base::{Error, Result};
 use pando_doc::{Doc, Element, FieldPath, Value, doc};
+use pando_expr::projection::ProjectionKind;
 use pando_expr::{ParseContext, Projection, ProjectionPolicies};
 use std::sync::Arc;
 
@@ -43,7 +44,21 @@ impl StageSpec for ProjectionSpec {
     }
 
     fn to_doc(&self) -> Doc {
-        doc! { (self.name): &self.specification }
+        doc! { (self.name): self.projection.to_doc() }
+    }
+
+    fn pushdown(&self) -> Pushdown<'_> {
+        match self.projection.kind() {
+            ProjectionKind::AddFields => Pushdown::None,
+            ProjectionKind::Inclusion | ProjectionKind::Exclusion => Pushdown::Project(&self.projection),
+        }
+    }
+
+    fn needs(&self) -> Needs {
+        match self.projection.kind() {
+            ProjectionKind::Inclusion => Needs::only(self.projection.looked_at()),
+            _ => Needs::these(self.projection.looked_at()),
+        }
     }
 
     fn modified(&self) -> Modified {

@@ -1,7 +1,7 @@
 //! `$replaceRoot` and `$replaceWith`: a document that an expression gives takes the place of the whole.
 
 use super::transform::transformed;
-use crate::pipeline::{DocumentSource, SharedStage, StageSpec};
+use crate::pipeline::{DocumentSource, Needs, SharedStage, StageSpec};
 use pando_base::{Error, Result};
 use pando_doc::{Doc, OwnedValue, Value, doc};
 use pando_expr::{Expression, ParseContext};
@@ -59,5 +59,9 @@ impl StageSpec for ReplaceRootSpec {
 
     fn to_doc(&self) -> Doc {
         doc! { "$replaceRoot": { "newRoot": self.expression.to_value() } }
+    }
+
+    fn needs(&self) -> Needs {
+        Needs::only(self.expression.paths())
     }
 }

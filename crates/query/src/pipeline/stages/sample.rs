@@ -1,7 +1,7 @@
 //! `$sample`: some documents by chance.
 
 use crate::pipeline::source::pass_on_to_source;
-use crate::pipeline::{DocumentSource, PipelineContext, Pulled, ShardSplit, SharedStage, StageSpec};
+use crate::pipeline::{DocumentSource, Needs, PipelineContext, Pulled, ShardSplit, SharedStage, StageSpec};
 use pando_base::{Error, Result};
 use pando_doc::{Doc, Value, doc};
 use std::sync::Arc;
@@ -82,6 +82,10 @@ impl StageSpec for SampleSpec {
 
     fn to_doc(&self) -> Doc {
         doc! { "$sample": { "size": i64::try_from(self.0).unwrap_or(i64::MAX) } }
+    }
+
+    fn needs(&self) -> Needs {
+        Needs::These(Vec::new())
     }
 
     fn split(&self) -> ShardSplit {

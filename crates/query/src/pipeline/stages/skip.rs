@@ -1,7 +1,7 @@
 //! `$skip`: all but the first documents.
 
 use super::transform::transformed;
-use crate::pipeline::{DocumentSource, Pushdown, ShardSplit, SharedStage, StageSpec};
+use crate::pipeline::{DocumentSource, Needs, Pushdown, ShardSplit, SharedStage, StageSpec};
 use pando_base::{Error, Result};
 use pando_doc::{Doc, Value, doc};
 use std::sync::Arc;
@@ -45,6 +45,10 @@ impl StageSpec for SkipSpec {
 
     fn pushdown(&self) -> Pushdown<'_> {
         Pushdown::Skip(self.0)
+    }
+
+    fn needs(&self) -> Needs {
+        Needs::These(Vec::new())
     }
 
     fn split(&self) -> ShardSplit {

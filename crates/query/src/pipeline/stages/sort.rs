@@ -3,7 +3,8 @@
 
 use crate::pipeline::source::pass_on_to_source;
 use crate::pipeline::{
-    DocumentSource, PipelineContext, PipelineParser, Pulled, Pushdown, ShardSplit, SharedStage, StageFacts, StageSpec,
+    DocumentSource, Needs, PipelineContext, PipelineParser, Pulled, Pushdown, ShardSplit, SharedStage, StageFacts,
+    StageSpec,
 };
 use crate::request::SortPattern;
 use crate::spill::{SpillCounters, SpilledDocument, StageResources};
@@ -118,6 +119,13 @@ impl StageSpec for SortSpec {
 
     fn pushdown(&self) -> Pushdown<'_> {
         if self.pattern.needs_metadata() { Pushdown::None } else { Pushdown::Sort(&self.pattern) }
+    }
+
+    fn needs(&self) -> Needs {
+        if self.pattern.needs_metadata() {
+            return Needs::Everything;
+        }
+        Needs::These(self.pattern.paths().cloned().collect())
     }
 
     fn split(&self) -> ShardSplit {

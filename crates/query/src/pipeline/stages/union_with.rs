@@ -2,7 +2,7 @@
 
 use crate::executor::Collections;
 use crate::pipeline::{
-    DocumentSource, PipelineContext, PipelineParser, Pulled, ShardSplit, SharedStage, StageSpec, parse_pipeline,
+    DocumentSource, Needs, PipelineContext, PipelineParser, Pulled, ShardSplit, SharedStage, StageSpec, parse_pipeline,
 };
 use pando_base::{Error, ErrorCode, Namespace, Result};
 use pando_doc::{ArrayBuilder, Doc, DocRef, SharedCollator, Value, doc};
@@ -125,6 +125,10 @@ impl StageSpec for UnionWithSpec {
         let mut stages = ArrayBuilder::new();
         self.stage_documents.iter().for_each(|stage| stages.push(stage));
         doc! { "$unionWith": { "coll": self.namespace.collection(), "pipeline": stages.finish() } }
+    }
+
+    fn needs(&self) -> Needs {
+        Needs::These(Vec::new())
     }
 
     fn split(&self) -> ShardSplit {

@@ -2,7 +2,7 @@
 
 use super::set_field::with_field;
 use crate::pipeline::source::pass_on_to_source;
-use crate::pipeline::{DocumentSource, Modified, PipelineContext, Pulled, SharedStage, StageSpec};
+use crate::pipeline::{DocumentSource, Modified, Needs, PipelineContext, Pulled, SharedStage, StageSpec};
 use pando_base::{Error, Result};
 use pando_doc::{Doc, DocBuilder, DocRef, FieldPath, Value, doc, get_path};
 use std::collections::VecDeque;
@@ -130,6 +130,10 @@ impl StageSpec for UnwindSpec {
 
     fn start(&self, source: Box<dyn DocumentSource>) -> Result<Box<dyn DocumentSource>> {
         Ok(Box::new(UnwindSource { source, spec: self.clone(), ready: VecDeque::new() }))
+    }
+
+    fn needs(&self) -> Needs {
+        Needs::These(vec![self.path.clone()])
     }
 
     fn modified(&self) -> Modified {
