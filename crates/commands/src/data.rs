@@ -3,6 +3,7 @@
 
 use crate::Invocation;
 use crate::crud::InsertNews;
+use crate::settings::ClusterSettings;
 use crate::watch::{Profiler, Top};
 use pando_base::{Error, ErrorCode, Result};
 use pando_catalog::{Catalog, Observers};
@@ -35,6 +36,8 @@ pub struct Data {
     pub top: Arc<Top>,
     /// Which databases are profiled.
     pub profiler: Profiler,
+    /// What the deployment is set to.
+    pub settings: Arc<ClusterSettings>,
     /// The sessions that clients use.
     pub session_cache: SessionCache,
     /// Who has which session.

@@ -14,6 +14,7 @@
 //!
 //! [`OperationContext::interruptible`]: pando_base::OperationContext::interruptible
 
+mod accepted_parameters;
 mod access;
 pub mod administration;
 pub mod arguments;
@@ -34,6 +35,8 @@ pub mod replication;
 pub mod reply;
 pub mod security;
 pub mod session;
+pub mod settings;
+pub mod stable_api;
 mod stages;
 pub mod status;
 mod stored;
@@ -42,6 +45,7 @@ pub mod testing;
 mod version;
 pub mod watch;
 
+pub use accepted_parameters::ACCEPTED_PARAMETERS;
 pub use access::{Access, AccessRequest, Check};
 pub use arguments::{ApiParameters, GenericArguments};
 pub use connection::ConnectionState;
@@ -53,8 +57,9 @@ pub use labels::error_labels;
 pub use node::{Control, Node, NodeOptions};
 pub use pando_security::Action;
 pub use parameters::{
-    ACCEPT_API_VERSION_2, ENABLE_TEST_COMMANDS, LOG_COMPONENT_VERBOSITY, LOG_LEVEL, MAX_LOG_SIZE_KB, PARAMETERS,
-    QUERY_GLOBAL_PROFILE_FILTER, REDACT_CLIENT_LOG_DATA, REQUIRE_API_VERSION, SLOW_MS, SLOW_OP_SAMPLE_RATE,
+    ACCEPT_API_VERSION_2, BACKTRACE_LOG_FILE, ENABLE_TEST_COMMANDS, FEATURE_COMPATIBILITY_VERSION,
+    LOG_COMPONENT_VERBOSITY, LOG_LEVEL, MAX_LOG_SIZE_KB, PARAMETERS, QUERY_GLOBAL_PROFILE_FILTER,
+    REDACT_CLIENT_LOG_DATA, REQUIRE_API_VERSION, SLOW_MS, SLOW_OP_SAMPLE_RATE,
 };
 pub use replication::{
     NotInitiated, OneMember, ReplicationView, StandAlone, TopologyVersion, append_cluster_time, check_as_secondary,
@@ -77,6 +82,7 @@ pub static ROWS: &[&[CommandRow]] = &[
     administration::ROWS,
     replication::ROWS,
     session::ROWS,
+    settings::ROWS,
     testing::ROWS,
     crud::ROWS,
     catalog::ROWS,

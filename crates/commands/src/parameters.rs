@@ -1,5 +1,6 @@
 //! The parameters of dispatch and of the commands themselves.
 
+use crate::settings::{DISABLE_TRANSITION_TO_LAST_CONTINUOUS, REQUIRE_CONFIRM};
 use pando_base::{AnyParameter, Document, Parameter, Settable};
 
 /// `{}`.
@@ -13,6 +14,14 @@ pub static ACCEPT_API_VERSION_2: Parameter<bool> = Parameter::new(
     "acceptApiVersion2",
     false,
     "Takes requests that declare API version 2, which has only test commands.",
+)
+.settable(Settable::AtStartup);
+
+/// Where a defect is written down.
+pub static BACKTRACE_LOG_FILE: Parameter<str> = Parameter::new(
+    "backtraceLogFile",
+    "",
+    "A file that gets the backtrace of a defect that ends a thread of the server.",
 )
 .settable(Settable::AtStartup);
 
@@ -61,7 +70,8 @@ pub static QUERY_GLOBAL_PROFILE_FILTER: Parameter<bool> =
     Parameter::new("internalQueryGlobalProfilingFilter", false, "Allows setProfilingFilterGlobally.")
         .settable(Settable::AtStartup);
 
-static FEATURE_COMPATIBILITY_VERSION: Parameter<Document> =
+/// The version whose formats are written; follows the document in `admin.system.version`.
+pub static FEATURE_COMPATIBILITY_VERSION: Parameter<Document> =
     Parameter::new("featureCompatibilityVersion", COMPATIBILITY, "The version whose data formats are written.")
         .settable(Settable::Never);
 
@@ -74,6 +84,8 @@ static TESTING_DIAGNOSTICS: Parameter<bool> =
 /// The parameters of this crate.
 pub static PARAMETERS: &[&dyn AnyParameter] = &[
     &ACCEPT_API_VERSION_2,
+    &BACKTRACE_LOG_FILE,
+    &DISABLE_TRANSITION_TO_LAST_CONTINUOUS,
     &ENABLE_TEST_COMMANDS,
     &FEATURE_COMPATIBILITY_VERSION,
     &LOG_COMPONENT_VERBOSITY,
@@ -83,6 +95,7 @@ pub static PARAMETERS: &[&dyn AnyParameter] = &[
     &QUIET,
     &REDACT_CLIENT_LOG_DATA,
     &REQUIRE_API_VERSION,
+    &REQUIRE_CONFIRM,
     &SLOW_MS,
     &SLOW_OP_SAMPLE_RATE,
     &TESTING_DIAGNOSTICS,

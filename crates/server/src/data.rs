@@ -12,6 +12,7 @@ use pando_catalog::{Catalog, Observers};
 use pando_collection::{InsertWatcher, WritePath};
 use pando_commands::Data;
 use pando_commands::crud::InsertNews;
+use pando_commands::settings::{ClusterSettings, SettingsObserver};
 use pando_commands::watch::{ProfileFilter, ProfileSettings, Profiler, Top};
 use pando_env::Env;
 use pando_index::Indexing;
@@ -74,6 +75,8 @@ pub(crate) fn assemble(on: &Foundations<'_>, options: &ServerOptions, hostname: 
         registry.add(Arc::clone(&writer) as Arc<Observers>);
     }
     registry.add(Arc::new(UserObserver::new(on.users)));
+    let settings = Arc::new(ClusterSettings::new(on.parameters));
+    registry.add(Arc::new(SettingsObserver::new(&settings, on.env)));
     let top = Arc::new(Top::default());
     registry.add(Arc::clone(&top) as Arc<Observers>);
     let observers: Arc<Observers> = Arc::new(registry);
@@ -106,6 +109,7 @@ pub(crate) fn assemble(on: &Foundations<'_>, options: &ServerOptions, hostname: 
         inserts,
         top,
         profiler: Profiler::new(profile_settings(on, options)?),
+        settings,
         session_cache: SessionCache::new(),
         sessions,
         session_table,

@@ -7,6 +7,7 @@ use pando_commands::CommandRow;
 /// The parameters.
 pub(crate) const PARAMETERS: &[&[&dyn AnyParameter]] = &[
     crate::diagnostic_data::PARAMETERS,
+    pando_commands::ACCEPTED_PARAMETERS,
     pando_commands::PARAMETERS,
     pando_commands::security::PARAMETERS,
     pando_locks::PARAMETERS,

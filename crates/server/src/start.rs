@@ -72,6 +72,9 @@ impl Server {
         ];
         let grounds = Grounds::new(env, &*machine, &options, &log, engine.as_ref())?;
         grounds.start_data(env, &*machine, &options, &log)?;
+        if let Some(data) = &grounds.data {
+            data.settings.load(data, i64::try_from(env.clock().wall_ms()).unwrap_or(i64::MAX)).await?;
+        }
         let node = Arc::new(node(env, machine, &options, &log, &control, extra, grounds)?);
         log_start(&node, &options, &log);
         warn_if_open(&node, &options, &log);

@@ -74,6 +74,17 @@ pub struct ApiParameters {
     pub deprecation_errors: Option<bool>,
 }
 
+impl ApiParameters {
+    /// As messages show them.
+    pub fn to_doc(&self) -> Doc {
+        let mut shown = DocBuilder::new();
+        shown.append_some("apiVersion", self.version.as_deref());
+        shown.append_some("apiStrict", self.strict);
+        shown.append_some("apiDeprecationErrors", self.deprecation_errors);
+        shown.finish()
+    }
+}
+
 /// What every command takes.
 #[derive(Clone, Debug, Default)]
 pub struct GenericArguments {

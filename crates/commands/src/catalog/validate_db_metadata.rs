@@ -2,10 +2,11 @@
 
 use crate::arguments::Place;
 use crate::locking::lock_for_read;
+use crate::stable_api::check_operators;
 use crate::{Access, CommandRow, Data, Invocation, arguments, run_boxed};
 use pando_base::{DatabaseName, Error, ErrorCode, Namespace, Result};
 use pando_catalog::{Collection, ViewDefinition};
-use pando_doc::{DocBuilder, DocRef};
+use pando_doc::{DocBuilder, DocRef, Value};
 
 /// Errors beyond so many bytes are left out, and the reply says so.
 const ERRORS_BYTES_MAX: usize = 16 * 1024 * 1024;
@@ -60,8 +61,8 @@ impl Findings {
             return;
         }
         for stage in view.pipeline.view().values().filter_map(|stage| stage.as_document()) {
-            if let Some(reason) = refused_stage(stage) {
-                self.add(&view.namespace, reason);
+            if let Err(error) = check_operators(Value::Document(stage)) {
+                self.add(&view.namespace, error.reason().to_owned());
                 return;
             }
         }
@@ -84,26 +85,6 @@ impl Findings {
             }
         }
     }
-}
-
-/// Why a stage is not allowed in the first API version, if it is not.
-fn refused_stage(stage: DocRef<'_>) -> Option<String> {
-    const OUTSIDE: &[&str] = &[
-        "$collStats",
-        "$currentOp",
-        "$indexStats",
-        "$listLocalSessions",
-        "$listSessions",
-        "$planCacheStats",
-        "$search",
-        "$searchMeta",
-        "$listCatalog",
-        "$_internalInhibitOptimization",
-    ];
-    let name = stage.first()?.name.to_string();
-    OUTSIDE
-        .contains(&name.as_str())
-        .then(|| format!("stage {name} is not allowed with 'apiStrict: true' in API Version 1"))
 }
 
 async fn run(invocation: &Invocation, reply: &mut DocBuilder) -> Result<()> {

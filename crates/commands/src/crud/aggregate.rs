@@ -109,45 +109,6 @@ pub(super) fn namespace(invocation: &Invocation) -> Result<Namespace> {
     }
 }
 
-/// Stages that are in no version of the API.
-const OUTSIDE_API: &[&str] = &[
-    "$_internalApplyOplogUpdate",
-    "$_internalInhibitOptimization",
-    "$changeStreamSplitLargeEvent",
-    "$currentOp",
-    "$fill",
-    "$indexStats",
-    "$listCatalog",
-    "$listLocalSessions",
-    "$listSampledQueries",
-    "$listSessions",
-    "$operationMetrics",
-    "$planCacheStats",
-    "$queryStats",
-];
-
-/// A client that keeps to API version 1 gets nothing else.
-fn check_api_strict(invocation: &Invocation, request: &AggregateRequest) -> Result<()> {
-    if invocation.generic.api.strict != Some(true) {
-        return Ok(());
-    }
-    for stage in request.pipeline.iter().filter_map(|stage| stage.view().first()) {
-        let name = stage.name.to_string();
-        ensure!(
-            !OUTSIDE_API.contains(&name.as_str()),
-            ErrorCode::APIStrictError,
-            "{name} is not allowed with 'apiStrict: true' in API Version 1"
-        );
-        let options = stage.value.as_document().filter(|_| name == "$collStats");
-        ensure!(
-            options.is_none_or(|options| options.elements().all(|option| option.name == "count")),
-            ErrorCode::APIStrictError,
-            "only the 'count' option to $collStats is supported in API Version 1"
-        );
-    }
-    Ok(())
-}
-
 fn check_collectionless(request: &AggregateRequest) -> Result<()> {
     let first = request.pipeline.first().and_then(|stage| stage.view().first().map(|stage| stage.name.to_string()));
     let name = first.unwrap_or_default();
@@ -190,7 +151,6 @@ async fn run(invocation: &Invocation, reply: &mut DocBuilder) -> Result<()> {
     let mut request = arguments.request(invocation, namespace)?;
     check_collectionless(&request)?;
     check_read_concern(invocation, &request)?;
-    check_api_strict(invocation, &request)?;
     crate::session::replace_stage(data, invocation.user_digest(), &mut request)?;
     let mut operation = invocation.operation()?;
     begin_whole_read(invocation, data, &mut operation).await?;

@@ -8,6 +8,7 @@
 use super::reading::{append_snapshot_time, begin_read_with, note_cursor};
 use super::tailing::News;
 use crate::arguments::SafeLong;
+use crate::stable_api::check_same;
 use crate::table::run_boxed;
 use crate::{
     Access, Class, CommandRow, Data, Invocation, NamespaceOf, NextInvocation, OpCounter, SecondaryOk, arguments,
@@ -70,6 +71,10 @@ async fn run(invocation: &Invocation, reply: &mut DocBuilder) -> Result<()> {
         );
     }
     let mut cursor = data.cursors.pin(id, &invocation.context, &namespace, session, None)?;
+    if let Err(error) = check_same(invocation.row, &invocation.generic.api, &cursor.options.originating_command) {
+        cursor.keep();
+        return Err(error);
+    }
     let max_time_ms = invocation.generic.max_time_ms;
     if max_time_ms > 0 && !cursor.options.await_data {
         cursor.keep();

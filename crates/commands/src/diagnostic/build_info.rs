@@ -11,7 +11,6 @@ pub(super) const ROW: CommandRow = CommandRow {
     help: "get version #, etc.\n{ buildinfo:1 }",
     run: |invocation, reply| run_boxed(std::future::ready(run(invocation, reply))),
     is_allowed_before_authentication: true,
-    is_in_api_version_1: true,
     privileges: Access::Nothing,
     ..CommandRow::DEFAULT
 };

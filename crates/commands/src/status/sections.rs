@@ -5,6 +5,7 @@ use crate::Invocation;
 use crate::counters::OpCounters;
 use pando_base::Counter;
 use pando_doc::{DocBuilder, Value};
+use pando_repl::ReplGate;
 use std::sync::atomic::Ordering;
 
 /// Fills a section in.
@@ -28,9 +29,10 @@ impl StatusSection for Plain {
 
 /// The sections of this crate. The server sorts all by name.
 pub fn sections() -> Vec<Box<dyn StatusSection>> {
-    let plain: [(&'static str, Fill); 16] = [
+    let plain: [(&'static str, Fill); 17] = [
         ("asserts", asserts),
         ("catalogStats", storage::catalog),
+        ("defaultRWConcern", default_concerns),
         ("extra_info", extra_info),
         ("globalLock", locks::global),
         ("locks", locks::taken),
@@ -50,6 +52,13 @@ pub fn sections() -> Vec<Box<dyn StatusSection>> {
     let mut sections: Vec<_> = plain.into_iter().map(boxed).collect();
     sections.push(Box::new(latencies::Latencies));
     sections
+}
+
+/// The concerns of commands that give none; without a set there are none.
+fn default_concerns(invocation: &Invocation, section: &mut DocBuilder) {
+    if let Some(data) = invocation.node.data.as_ref().filter(|data| data.replication.is_replicated()) {
+        crate::settings::append_defaults(data, false, section);
+    }
 }
 
 /// What was written to `system.profile`.

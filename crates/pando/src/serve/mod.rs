@@ -8,6 +8,7 @@
 //! unless it is told otherwise, as scripts made for mongod expect.
 
 mod background;
+mod backtrace;
 mod catalog;
 mod command_line;
 mod config_file;

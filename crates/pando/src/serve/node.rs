@@ -1,10 +1,11 @@
 //! Running a node: the log, the engine, the server, the signals, and the end.
 
 use super::meaning::{LogPlan, Plan};
-use super::{background, welcome};
+use super::{background, backtrace, welcome};
 use crate::error::{PandoError, Result};
 use crate::store;
 use pando_base::Log;
+use pando_commands::BACKTRACE_LOG_FILE;
 use pando_engine::{EngineOptions, Mode};
 use pando_env::real::{RealMachine, RealSignals};
 use pando_env::{Env, Machine, OpenMode};
@@ -55,6 +56,7 @@ async fn serve(env: &Env, mut plan: Plan) -> Result<ExitCode> {
             return Err(PandoError::Server(error));
         }
     };
+    backtrace::keep_in(env, &server.node().parameters.get(&BACKTRACE_LOG_FILE));
     write_process_id(env, plan.process_id_file.as_deref())?;
     welcome.iter().for_each(|text| println!("{text}"));
     background::tell_ready();

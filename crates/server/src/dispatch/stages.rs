@@ -4,8 +4,8 @@
 use super::stage::{Entered, Stage};
 use pando_base::{Component, DatabaseName, Error, ErrorCode, Result, Severity, bail, ensure, log};
 use pando_commands::{
-    ACCEPT_API_VERSION_2, Class, FAIL_COMMAND, FailCommand, Invocation, NextInvocation, OpCounter, REQUIRE_API_VERSION,
-    error_labels, reply as replies, security,
+    ACCEPT_API_VERSION_2, Class, CommandRow, ConnectionState, FAIL_COMMAND, FailCommand, GenericArguments, Invocation,
+    NextInvocation, OpCounter, REQUIRE_API_VERSION, error_labels, reply as replies, security, stable_api,
 };
 use pando_doc::{DocBuilder, Value};
 use pando_env::BoxedFuture;
@@ -94,14 +94,7 @@ fn check_api(invocation: &Invocation) -> Result<()> {
     if api.strict != Some(true) {
         return Ok(());
     }
-    let is_in_version = if is_second { row.is_in_api_version_2 } else { row.is_in_api_version_1 };
-    ensure!(
-        is_in_version,
-        ErrorCode::APIStrictError,
-        "Provided apiStrict:true, but the command {} is not in API Version {version}. Information on supported commands \
-         and migrations in API Version {version} can be found at https://dochub.mongodb.org/core/manual-versioned-api",
-        row.name
-    );
+    stable_api::check_strict(invocation)?;
     let writes_scripts = row.class == Class::Write && invocation.namespace.collection() == "system.js";
     ensure!(
         !writes_scripts,
@@ -348,6 +341,19 @@ fn check_concerns(invocation: &Invocation) -> Result<()> {
          by :: {cause}",
         row.name
     )
+}
+
+/// Does the default read concern of the deployment apply, where a client gives none? Cursors have that of the command that made
+/// them, and servers among themselves say what they want.
+pub(super) fn takes_default_read_concern(
+    row: &CommandRow,
+    connection: &ConnectionState,
+    generic: &GenericArguments,
+) -> bool {
+    row.takes_read_concern
+        && row.op_counter != OpCounter::GetMore
+        && !generic.is_in_transaction()
+        && !connection.is_internal()
 }
 
 /// May this node serve it now?

@@ -67,10 +67,11 @@ fn check(invocation: &Invocation) -> Result<()> {
 
 /// Waits as the client asked; none if it wants no answer.
 async fn outcome(invocation: &Invocation) -> Result<Option<(WriteConcern, WriteConcernOutcome)>> {
-    let replication = &invocation.data()?.replication;
+    let data = invocation.data()?;
+    let replication = &data.replication;
     let concern = match invocation.given_write_concern()? {
         Some(concern) => concern.clone(),
-        None => replication.default_write_concern(),
+        None => data.settings.default_write_concern().unwrap_or_else(|| replication.default_write_concern()),
     };
     if concern.is_unacknowledged() {
         return Ok(None);

@@ -445,20 +445,3 @@ fn u3_the_keys_of_an_index_come_without_record_ids() {
         assert_eq!(node.find(body).await, vec![doc! { "_id": 1 }]);
     });
 }
-
-#[test]
-fn u2_strict_clients_get_only_stages_of_the_api() {
-    run(async {
-        let mut node = node().await;
-        let strict = |stage: Doc| {
-            doc! { "aggregate": "c", "pipeline": [stage], "cursor": {}, "apiVersion": "1", "apiStrict": true }
-        };
-        node.insert(vec![doc! { "_id": 1 }]).await;
-        assert_eq!(node.code(strict(doc! { "$listCatalog": {} })).await, 323);
-        assert_eq!(node.code(strict(doc! { "$collStats": { "storageStats": {} } })).await, 323);
-        assert_eq!(node.find(strict(doc! { "$collStats": { "count": {} } })).await.len(), 1);
-        let operations = doc! { "aggregate": 1, "pipeline": [{ "$currentOp": {} }], "cursor": {} };
-        let found = batch(&node.client.admin(operations).await, "firstBatch");
-        assert!(found.iter().any(|operation| text(operation, "ns") == "admin.$cmd.aggregate"), "{found:?}");
-    });
-}

@@ -13,6 +13,8 @@ mod replication;
 mod scripts;
 mod security;
 mod sessions;
+mod settings;
+mod stable_api;
 mod stages;
 mod watch;
 

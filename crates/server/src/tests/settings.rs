@@ -1,0 +1,243 @@
+//! What a deployment is set to: its version, the concerns of commands that give none, cluster parameters.
+
+use super::node::{Node, node, node_as, node_on, part};
+use super::*;
+use pando_doc::{DocRef, Value};
+use pando_engine_model::ModelDisk;
+
+async fn version(node: &mut Node) -> Doc {
+    let shown = node.ok_on("admin", doc! { "getParameter": 1, "featureCompatibilityVersion": 1 }).await;
+    part(&shown, "featureCompatibilityVersion")
+}
+
+fn only(mut documents: Vec<Doc>) -> Doc {
+    assert_eq!(documents.len(), 1, "{documents:?}");
+    documents.remove(0)
+}
+
+#[test]
+fn u17_the_version_is_changed_with_a_confirmation_and_kept() {
+    run(async {
+        let disk = ModelDisk::new();
+        let set = || ReplicationMode::OneMember("rs0".into());
+        let mut first = node_on(&disk, set()).await;
+        assert_eq!(version(&mut first).await, doc! { "version": "7.0" });
+        let admin = |body: Doc| super::node::with_database(&body, "admin");
+        first
+            .client
+            .expect_error(
+                admin(doc! { "setFeatureCompatibilityVersion": "6.0" }),
+                7369100,
+                "Once you have downgraded the FCV, if you choose to downgrade the binary version, it will require support \
+                 assistance. Please re-run this command with 'confirm: true' to acknowledge this and continue with the FCV \
+                 downgrade.",
+            )
+            .await;
+        for (wrong, code) in [
+            (doc! { "setFeatureCompatibilityVersion": "5.0", "confirm": true }, 4926900),
+            (doc! { "setFeatureCompatibilityVersion": 7, "confirm": true }, 14),
+            (doc! { "setFeatureCompatibilityVersion": "6.3", "confirm": true }, 5147403),
+            (doc! { "setFeatureCompatibilityVersion": "6.0", "confirm": true, "phase": "start" }, 5563600),
+            (doc! { "setFeatureCompatibilityVersion": "6.0", "confirm": true, "nonsense": 1 }, 40415),
+        ] {
+            assert_eq!(first.code_on("admin", wrong).await, code);
+        }
+        first.ok_on("admin", doc! { "setFeatureCompatibilityVersion": "7.0", "confirm": true }).await;
+        first.ok_on("admin", doc! { "setFeatureCompatibilityVersion": "6.0", "confirm": true }).await;
+        let lower = doc! { "version": "6.0" };
+        assert_eq!(version(&mut first).await, lower);
+        let filter = doc! { "find": "system.version", "filter": { "_id": "featureCompatibilityVersion" } };
+        let kept = only(first.find_on("admin", filter).await);
+        assert_eq!(kept, doc! { "_id": "featureCompatibilityVersion", "version": "6.0" });
+        let filter = doc! { "ns": "admin.system.version", "op": "u" };
+        let entries = first.find_on("local", doc! { "find": "oplog.rs", "filter": (filter) }).await;
+        assert_eq!(entries.len(), 2, "the way is written down as well: {entries:?}");
+        first.fixture.server.shut_down().await.unwrap();
+        let mut second = node_on(&disk, set()).await;
+        assert_eq!(version(&mut second).await, lower);
+        second.ok_on("admin", doc! { "setFeatureCompatibilityVersion": "7.0", "confirm": true }).await;
+        assert_eq!(version(&mut second).await, doc! { "version": "7.0" });
+    });
+}
+
+#[test]
+fn u12_a_node_starts_with_what_mongodbs_test_runner_says() {
+    run(async {
+        let mut options = options(ReplicationMode::OneMember("rs0".into()));
+        for (name, value) in [
+            ("requireConfirmInSetFcv", "false"),
+            ("disableTransitionFromLatestToLastContinuous", "false"),
+            ("backtraceLogFile", "some.stacktrace"),
+            ("reshardingMinimumOperationDurationMillis", "5000"),
+            ("reshardingDelayBeforeRemainingOperationTimeQueryMillis", "0"),
+            ("coordinateCommitReturnImmediatelyAfterPersistingDecision", "false"),
+            ("oplogApplicationEnforcesSteadyStateConstraints", "true"),
+            ("orphanCleanupDelaySecs", "1"),
+            ("receiveChunkWaitForRangeDeleterTimeoutMS", "90000"),
+            ("disableLogicalSessionCacheRefresh", "true"),
+            ("testingDiagnosticsEnabled", "1"),
+            ("writePeriodicNoops", "false"),
+            ("numInitialSyncAttempts", "1"),
+            ("numInitialSyncConnectAttempts", "60"),
+        ] {
+            options.parameters.push((name.into(), value.into()));
+        }
+        let engine: Arc<dyn Engine> =
+            pando_engine_model::ModelEngine::open(&ModelDisk::new(), pando_engine_model::Mode::ReplicaSet).unwrap();
+        let fixture = start_on(Some(engine), options).await;
+        let client = fixture.connect().await;
+        let mut node = Node { fixture, client };
+        node.ok_on("admin", doc! { "setFeatureCompatibilityVersion": "6.3" }).await;
+        assert_eq!(version(&mut node).await, doc! { "version": "6.3" });
+        let wrong = doc! { "setParameter": 1, "reshardingMinimumOperationDurationMillis": (-1) };
+        assert_eq!(node.code_on("admin", wrong).await, 2);
+        let shown = node.ok_on("admin", doc! { "getParameter": 1, "orphanCleanupDelaySecs": 1 }).await;
+        assert_eq!(number(&shown, "orphanCleanupDelaySecs"), 1.0);
+    });
+}
+
+#[test]
+fn u17_default_concerns_are_set_kept_and_used() {
+    run(async {
+        let disk = ModelDisk::new();
+        let set = || ReplicationMode::OneMember("rs0".into());
+        let mut first = node_on(&disk, set()).await;
+        let implicit = first.ok_on("admin", doc! { "getDefaultRWConcern": 1 }).await;
+        assert_eq!(part(&implicit, "defaultReadConcern"), doc! { "level": "local" });
+        assert_eq!(part(&implicit, "defaultWriteConcern"), doc! { "w": "majority", "wtimeout": 0 });
+        let source = |shown: &Doc, of: &str| text(shown, &format!("default{of}ConcernSource"));
+        assert_eq!((source(&implicit, "Read"), source(&implicit, "Write")), ("implicit".into(), "implicit".into()));
+        for (wrong, code) in [
+            (doc! { "setDefaultRWConcern": 1 }, 2),
+            (doc! { "setDefaultRWConcern": 1, "defaultReadConcern": { "level": "linearizable" } }, 2),
+            (doc! { "setDefaultRWConcern": 1, "defaultReadConcern": { "level": "snapshot" } }, 2),
+            (doc! { "setDefaultRWConcern": 1, "defaultWriteConcern": { "w": 0 } }, 2),
+            (doc! { "setDefaultRWConcern": 1, "defaultWriteConcern": { "j": true } }, 2),
+            (doc! { "setDefaultRWConcern": 1, "defaultWriteConcern": { "w": 5 } }, 100),
+            (doc! { "setDefaultRWConcern": 1, "defaultWriteConcern": { "w": "nobody" } }, 79),
+        ] {
+            assert_eq!(first.code_on("admin", wrong.clone()).await, code, "{wrong}");
+        }
+        let change = doc! {
+            "setDefaultRWConcern": 1, "defaultReadConcern": { "level": "majority" }, "defaultWriteConcern": { "w": 1, "wtimeout": 7 }
+        };
+        let reply = first.ok_on("admin", change).await;
+        assert_eq!((source(&reply, "Read"), source(&reply, "Write")), ("global".into(), "global".into()));
+        assert!(reply.get("updateOpTime").is_some() && reply.get("localUpdateWallClockTime").is_some());
+        let unset = doc! { "setDefaultRWConcern": 1, "defaultWriteConcern": {} };
+        assert_eq!(first.code_on("admin", unset).await, 20);
+        // The profiler tells which concerns a command had.
+        first.ok(doc! { "profile": 2 }).await;
+        first.insert(vec![doc! { "_id": 1 }]).await;
+        first.find(doc! { "find": "c" }).await;
+        first.find(doc! { "find": "c", "readConcern": { "level": "local" } }).await;
+        let profiled = first.find(doc! { "find": "system.profile", "filter": { "op": "query", "ns": "d.c" } }).await;
+        let concerns: Vec<(String, String)> = profiled
+            .iter()
+            .map(|profiled| part(profiled, "readConcern"))
+            .map(|concern| (text(&concern, "level"), text(&concern, "provenance")))
+            .collect();
+        let expected = [("majority", "customDefault"), ("local", "")];
+        assert_eq!(concerns, expected.map(|(level, source)| (level.to_owned(), source.to_owned())));
+        first.fixture.server.shut_down().await.unwrap();
+        let mut second = node_on(&disk, set()).await;
+        let kept = second.ok_on("admin", doc! { "getDefaultRWConcern": 1, "inMemory": true }).await;
+        assert_eq!(part(&kept, "defaultWriteConcern"), doc! { "w": 1, "wtimeout": 7 });
+        assert_eq!(kept.get("inMemory"), Some(Value::Bool(true)));
+        let status = second.ok_on("admin", doc! { "serverStatus": 1 }).await;
+        assert_eq!(part(&part(&status, "defaultRWConcern"), "defaultReadConcern"), doc! { "level": "majority" });
+        second.ok_on("admin", doc! { "setDefaultRWConcern": 1, "defaultReadConcern": {} }).await;
+        let shown = second.ok_on("admin", doc! { "getDefaultRWConcern": 1 }).await;
+        assert_eq!((source(&shown, "Read"), source(&shown, "Write")), ("implicit".into(), "global".into()));
+        // Whoever writes the document changes the defaults; what cannot be read is not written.
+        let id = doc! { "_id": "ReadWriteConcernDefaults" };
+        let wrong = doc! { "q": (id.clone()), "u": { "$set": { "defaultWriteConcern": { "w": 0 } } } };
+        let refused = second.run_on("config", doc! { "update": "settings", "updates": [wrong] }).await;
+        assert!(refused.get("writeErrors").is_some(), "{refused}");
+        second.ok_on("config", doc! { "delete": "settings", "deletes": [{ "q": (id), "limit": 1 }] }).await;
+        let shown = second.ok_on("admin", doc! { "getDefaultRWConcern": 1 }).await;
+        assert_eq!(source(&shown, "Write"), "implicit");
+        let mut alone = node_as(ReplicationMode::StandAlone).await;
+        assert_eq!(alone.code_on("admin", doc! { "getDefaultRWConcern": 1 }).await, 51300);
+    });
+}
+
+#[test]
+fn u17_a_write_waits_for_the_default_write_concern() {
+    run(async {
+        let mut node = node().await;
+        let slow = doc! { "setDefaultRWConcern": 1, "defaultWriteConcern": { "w": "majority", "wtimeout": 1 } };
+        node.ok_on("admin", slow).await;
+        // A majority of one is there at once; the error of a concern that nobody can fulfil shows whose it was.
+        let stopped = doc! {
+            "configureFailPoint": "failCommand", "mode": { "times": 1 },
+            "data": { "failCommands": ["insert"], "writeConcernError": { "code": 64, "errmsg": "x" } }
+        };
+        node.ok_on("admin", stopped).await;
+        let reply = node.ok(doc! { "insert": "c", "documents": [{ "_id": 1 }] }).await;
+        assert!(reply.get("writeConcernError").is_some());
+        let reply = node.ok(doc! { "insert": "c", "documents": [{ "_id": 2 }] }).await;
+        assert!(reply.get("writeConcernError").is_none());
+    });
+}
+
+fn parameters(reply: &Doc) -> Vec<Doc> {
+    let all = reply.get("clusterParameters").and_then(|all| all.as_array()).unwrap();
+    all.values().filter_map(|value| value.as_document()).map(DocRef::to_doc).collect()
+}
+
+#[test]
+fn u17_cluster_parameters_are_set_kept_and_shown() {
+    run(async {
+        let disk = ModelDisk::new();
+        let set = || ReplicationMode::OneMember("rs0".into());
+        let mut first = node_on(&disk, set()).await;
+        let get = |name: &str| doc! { "getClusterParameter": (name) };
+        let shown = only(parameters(&first.ok_on("admin", get("changeStreamOptions")).await));
+        assert_eq!(part(&shown, "preAndPostImages"), doc! { "expireAfterSeconds": "off" });
+        assert_eq!(
+            shown.get("clusterParameterTime").and_then(|time| time.as_timestamp()).map(|time| time.is_none()),
+            Some(true)
+        );
+        let set_images = |expiry: Value<'_>| {
+            doc! { "setClusterParameter": { "changeStreamOptions": { "preAndPostImages": { "expireAfterSeconds": (expiry) } } } }
+        };
+        for (wrong, code) in [
+            (get("nonsense"), 4),
+            (doc! { "getClusterParameter": [] }, 2),
+            (doc! { "getClusterParameter": 1 }, 14),
+            (doc! { "setClusterParameter": { "nonsense": {} } }, 4),
+            (doc! { "setClusterParameter": { "changeStreamOptions": 1 } }, 2),
+            (doc! { "setClusterParameter": { "changeStreamOptions": {} } }, 2),
+            (doc! { "setClusterParameter": 1 }, 14),
+            (set_images(Value::Int32(0)), 2),
+            (set_images(Value::String("never".into())), 2),
+            (doc! { "setClusterParameter": { "testIntClusterParameter": { "intData": "x" } } }, 14),
+            (doc! { "setClusterParameter": { "testIntClusterParameter": { "nonsense": 1 } } }, 40415),
+        ] {
+            assert_eq!(first.code_on("admin", wrong.clone()).await, code, "{wrong}");
+        }
+        first.ok_on("admin", set_images(Value::Int32(30))).await;
+        first.ok_on("admin", doc! { "setClusterParameter": { "testStrClusterParameter": { "strData": "on" } } }).await;
+        let kept = first.find_on("config", doc! { "find": "clusterParameters", "sort": { "_id": 1 } }).await;
+        assert_eq!(
+            kept.iter().map(|kept| text(kept, "_id")).collect::<Vec<_>>(),
+            ["changeStreamOptions", "testStrClusterParameter"]
+        );
+        first.fixture.server.shut_down().await.unwrap();
+        let mut second = node_on(&disk, set()).await;
+        let both = doc! { "getClusterParameter": ["testStrClusterParameter", "changeStreamOptions"] };
+        let shown = parameters(&second.ok_on("admin", both).await);
+        assert_eq!(text(&shown[0], "strData"), "on");
+        assert_eq!(part(&shown[1], "preAndPostImages"), doc! { "expireAfterSeconds": 30_i64 });
+        let all = parameters(&second.ok_on("admin", get("*")).await);
+        assert_eq!(all.len(), 9, "{all:?}");
+        second.ok_on("config", doc! { "drop": "clusterParameters" }).await;
+        let shown = only(parameters(&second.ok_on("admin", get("testStrClusterParameter")).await));
+        assert_eq!(text(&shown, "strData"), "off");
+        let mut alone = node_as(ReplicationMode::StandAlone).await;
+        alone.ok_on("admin", doc! { "setClusterParameter": { "testIntClusterParameter": { "intData": 5 } } }).await;
+        let shown = only(parameters(&alone.ok_on("admin", get("testIntClusterParameter")).await));
+        assert_eq!(shown, doc! { "_id": "testIntClusterParameter", "intData": 5_i64 });
+    });
+}
