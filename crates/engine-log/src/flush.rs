@@ -79,10 +79,13 @@ impl Inner {
     pub(crate) fn write_out(&self, sync: bool) -> Result<()> {
         let mut writer = self.io.lock();
         self.check_running()?;
-        let Some(capture) = self.capture(sync) else { return Ok(()) };
+        let Some(mut capture) = self.capture(sync) else { return Ok(()) };
         if let Err(error) = self.write_capture(&mut writer, &capture, sync) {
             return Err(self.stop(format!("writing {} failed: {error}", writer.segment.path.display())));
         }
+        let written_bytes = capture.pieces.iter().map(|piece| piece.bytes.len() as u64).sum();
+        // The tail can use their memory again when nobody else has them.
+        capture.pieces.clear();
         {
             let mut tail = self.tail.lock();
             let cache_bytes = if self.options.oplog { self.options.tail_cache_bytes } else { 0 };
@@ -91,7 +94,7 @@ impl Inner {
             self.memory_start.store(tail.memory_start());
         }
         if sync {
-            self.filler.synced(capture.pieces.iter().map(|piece| piece.bytes.len() as u64).sum());
+            self.filler.synced(written_bytes);
             let mut durability = self.durability.lock();
             durability.position = capture.end;
             durability.no_holes = capture.no_holes;

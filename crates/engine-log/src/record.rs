@@ -190,7 +190,7 @@ impl PreparedRecord {
         for (timestamp, bytes) in entries {
             self.push_entry(*timestamp, bytes.as_ref());
         }
-        self.complete(kind, payload)
+        self.complete(kind, &[payload])
     }
 
     /// Adds an oplog entry; the record is [completed](PreparedRecord::complete) later.
@@ -210,16 +210,17 @@ impl PreparedRecord {
         self.places.iter().any(|place| place.timestamp == timestamp)
     }
 
-    /// Completes a record whose entries are there.
-    pub fn complete(&mut self, kind: u8, payload: &[u8]) -> Result<()> {
-        let bytes = (self.body.len() + payload.len() + self.places.len() * ROW_BYTES) as u64;
+    /// Completes a record whose entries are there, with a payload in parts.
+    pub fn complete(&mut self, kind: u8, payload: &[&[u8]]) -> Result<()> {
+        let payload_bytes: usize = payload.iter().map(|part| part.len()).sum();
+        let bytes = (self.body.len() + payload_bytes + self.places.len() * ROW_BYTES) as u64;
         if bytes > BODY_BYTES_MAX {
             return Err(LogError::RecordTooLarge { bytes, limit_bytes: BODY_BYTES_MAX });
         }
         self.kind = kind;
         self.body_bytes = bytes as u32;
         self.body.reserve_exact(padded(bytes) as usize - self.body.len());
-        self.body.extend_from_slice(payload);
+        payload.iter().for_each(|part| self.body.extend_from_slice(part));
         for place in &self.places {
             self.body.extend_from_slice(&place.timestamp.0.to_le_bytes());
             self.body.extend_from_slice(&place.length.to_le_bytes());

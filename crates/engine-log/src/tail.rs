@@ -21,6 +21,8 @@ use std::sync::Arc;
 
 /// How much memory is taken at once.
 const CHUNK_BYTES: usize = 1 << 20;
+/// Chunks kept for reuse: fresh memory would have to be cleared by the system first.
+const SPARE_CHUNKS_MAX: usize = 8;
 /// What a segment keeps for the log's own records, at most.
 const MARGIN_BYTES_MAX: u64 = 64 * 1024;
 
@@ -55,6 +57,7 @@ pub(crate) struct Tail {
     index_rows: u64,
     chunk: BytesMut,
     chunk_offset: u64,
+    spare: Vec<BytesMut>,
     pub(crate) pieces: VecDeque<Piece>,
     pieces_bytes: u64,
     pub(crate) written: LogPosition,
@@ -99,6 +102,7 @@ impl Tail {
             index_rows: 0,
             chunk: BytesMut::new(),
             chunk_offset: FIRST_RECORD,
+            spare: Vec::new(),
             pieces: VecDeque::new(),
             pieces_bytes: 0,
             written,
@@ -195,7 +199,8 @@ impl Tail {
     fn make_room(&mut self, bytes: usize) {
         if self.chunk.capacity() - self.chunk.len() < bytes {
             self.split();
-            self.chunk = BytesMut::with_capacity(bytes.max(CHUNK_BYTES));
+            let spare = if bytes <= CHUNK_BYTES { self.spare.pop() } else { None };
+            self.chunk = spare.unwrap_or_else(|| BytesMut::with_capacity(bytes.max(CHUNK_BYTES)));
         }
     }
 
@@ -222,9 +227,22 @@ impl Tail {
         debug_assert!(position >= self.written);
         self.written = position;
         while self.pieces_bytes > cache_bytes {
-            let Some(first) = self.pieces.front().filter(|piece| piece.start() < position) else { break };
+            let is_written = |piece: &mut Piece| piece.start() < position;
+            let Some(first) = self.pieces.pop_front_if(is_written) else { break };
             self.pieces_bytes -= first.bytes.len() as u64;
-            self.pieces.pop_front();
+            self.recycle(first.bytes);
+        }
+    }
+
+    /// Keeps a chunk whose last piece this was, unless a reader has some of it.
+    fn recycle(&mut self, bytes: Bytes) {
+        if self.spare.len() < SPARE_CHUNKS_MAX
+            && let Ok(mut chunk) = bytes.try_into_mut()
+        {
+            chunk.clear();
+            if chunk.try_reclaim(CHUNK_BYTES) {
+                self.spare.push(chunk);
+            }
         }
     }
 

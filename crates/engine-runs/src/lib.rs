@@ -42,6 +42,7 @@ pub use descriptor::{FileDescriptor, KeyBounds, PartDescriptor, RunDescriptor, U
 pub use error::{Result, RunsError};
 pub use file::RunFile;
 pub use new_runs::{NewRuns, file_name, file_number};
+pub use prefetch::prefetch_at;
 pub use retention::{RetentionPoint, RetentionSource};
 pub use run::Run;
 pub use section::Part;

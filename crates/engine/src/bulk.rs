@@ -15,7 +15,7 @@ pub struct EngineBulkLoader {
     core: Arc<Core>,
     table: Table,
     writer: Option<RunWriter>,
-    last_key: Option<Vec<u8>>,
+    has_keys: bool,
 }
 
 impl EngineBulkLoader {
@@ -26,7 +26,7 @@ impl EngineBulkLoader {
         check_empty(body)?;
         let mut writer = core.runs.writer(WriterOptions::default()).map_err(of_runs)?;
         writer.begin_table(body.id(), table_write_options(body)).map_err(of_runs)?;
-        Ok(EngineBulkLoader { core, table: table.clone(), writer: Some(writer), last_key: None })
+        Ok(EngineBulkLoader { core, table: table.clone(), writer: Some(writer), has_keys: false })
     }
 }
 
@@ -40,22 +40,18 @@ fn check_empty(body: &EngineTable) -> Result<()> {
 impl BulkLoader for EngineBulkLoader {
     fn add(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
         crate::transaction::check_lengths(key, value)?;
-        if self.last_key.as_ref().is_some_and(|last| key <= last.as_slice()) {
-            return Err(StorageError::IllegalOperation("bulk load needs ascending keys".into()));
-        }
-        let last = self.last_key.get_or_insert_default();
-        last.clear();
-        last.extend_from_slice(key);
         let Some(writer) = &mut self.writer else { return Ok(()) };
         let version = Version { stamp: Stamp::SETTLED, value: Some(value) };
-        writer.add_version(key, version).map_err(of_runs)
+        writer.add_key(key, version).map_err(of_runs)?;
+        self.has_keys = true;
+        Ok(())
     }
 
     fn finish(mut self: Box<Self>, size: TableSize) -> Result<()> {
         let Some(mut writer) = self.writer.take() else { return Ok(()) };
         let core = &self.core;
         let body = EngineTable::of(&self.table, core.id)?;
-        let runs = match self.last_key.is_some() {
+        let runs = match self.has_keys {
             false => None,
             true => {
                 writer.finish_table().map_err(of_runs)?;

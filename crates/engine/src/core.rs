@@ -206,7 +206,7 @@ impl Core {
     }
 
     /// Completes a record, which may have oplog entries, and reserves room for it.
-    pub fn prepare_record(&self, kind: u8, mut record: PreparedRecord, payload: &[u8]) -> Result<PendingRecord> {
+    pub fn prepare_record(&self, kind: u8, mut record: PreparedRecord, payload: &[&[u8]]) -> Result<PendingRecord> {
         record.complete(kind, payload).map_err(of_log)?;
         let reserved = self.log.reserve(record.reserved_bytes()).map_err(of_log);
         let reservation = reserved.map_err(|error| self.noted(error))?;

@@ -78,7 +78,7 @@ impl TableRegistry for DurableEngine {
         }
         let id = core.registry.next_id();
         let description = TableDescription { id, ident: ident.to_owned(), options: options.clone() };
-        let record = core.prepare_record(kind::CREATE_TABLE, PreparedRecord::default(), &description.encode())?;
+        let record = core.prepare_record(kind::CREATE_TABLE, PreparedRecord::default(), &[&description.encode()])?;
         let table = core.registry.make(&core.runs, description, Book::default());
         core.change_in_sequence(Some(record), |_| core.registry.insert(table.clone()))?;
         Ok(table)
@@ -94,7 +94,8 @@ impl TableRegistry for DurableEngine {
         core.check_running()?;
         let _one_at_a_time = core.creating.lock();
         let table = core.registry.by_ident(ident).ok_or_else(|| StorageError::IdentNotFound(ident.to_owned()))?;
-        let prepare = || core.prepare_record(kind::DROP_TABLE, PreparedRecord::default(), &encode_table_id(table.id()));
+        let prepare =
+            || core.prepare_record(kind::DROP_TABLE, PreparedRecord::default(), &[&encode_table_id(table.id())]);
         // What makes room on a full disk may use the reserve.
         let record = match prepare() {
             Err(StorageError::OutOfDiskSpace(_)) if core.runs.release_ballast().map_err(of_runs)? => prepare(),

@@ -25,12 +25,9 @@ pub(crate) fn pack(staged: &StagedBlock, encoder: &Encoder, code: &mut Vec<u8>, 
     output.clear();
     let (mut values, mut stored_values) = (0, 0);
     staged.encode_with(output, |value, output| {
-        code.clear();
-        if value.len() >= CODED_VALUE_BYTES_MIN {
-            encoder.encode(value, code);
-        }
+        let code = if value.len() >= CODED_VALUE_BYTES_MIN { encoder.encode(value, code) } else { &[] };
         let coded = !code.is_empty() && code.len() < value.len();
-        let stored = if coded { code.as_slice() } else { value };
+        let stored = if coded { code } else { value };
         let start = output.len();
         put_varint(output, ((stored.len() as u64) << 1) | u64::from(coded));
         output.extend_from_slice(stored);

@@ -14,8 +14,9 @@ use std::sync::Arc;
 
 /// Blocks passed in a row before the rest is read ahead.
 const SEQUENTIAL_BLOCKS: u32 = 4;
-/// How many entries ahead the processor is told what will be read: a step takes a third of the time that memory takes.
-const ENTRIES_AHEAD: usize = 3;
+/// How many entries ahead the processor is told what will be read: memory takes several steps to answer,
+/// more where they go back, since the processor itself expects them to go forward.
+const ENTRIES_AHEAD: usize = 5;
 /// How far is read ahead.
 const PREFETCH_BYTES: u64 = 512 << 10;
 

@@ -124,7 +124,22 @@ impl RunWriter {
     /// Adds one version. The same key as before means the next older version of it.
     pub fn add_version(&mut self, key: &[u8], version: Version<'_>) -> Result<()> {
         let Some((_, section)) = &mut self.table else { return Err(no_table()) };
-        if section.is_next_key(key)? {
+        let is_new = section.is_next_key(key)?;
+        self.add_at(key, is_new, version)
+    }
+
+    /// Adds the only version of a key.
+    pub fn add_key(&mut self, key: &[u8], version: Version<'_>) -> Result<()> {
+        let Some((_, section)) = &mut self.table else { return Err(no_table()) };
+        match section.is_next_key(key)? {
+            true => self.add_at(key, true, version),
+            false => Err(keys_must_ascend()),
+        }
+    }
+
+    fn add_at(&mut self, key: &[u8], is_new: bool, version: Version<'_>) -> Result<()> {
+        let Some((_, section)) = &mut self.table else { return Err(no_table()) };
+        if is_new {
             if section.is_block_full(&self.options) {
                 section.cut_data_block(Some(key), &mut self.pipeline);
                 self.place_finished_blocks()?;
@@ -138,8 +153,7 @@ impl RunWriter {
         }
         self.open_file()?;
         let (Some((_, section)), Some(output)) = (&mut self.table, &mut self.output) else { return Err(no_table()) };
-        section.add(key, version, &self.options, output, &mut self.pipeline)?;
-        Ok(())
+        section.add(key, is_new, version, &self.options, output, &mut self.pipeline)
     }
 
     /// Adds a range tombstone, before the first key of the table. It acts on older runs only, see [`RangeTombstone`].
@@ -221,6 +235,10 @@ impl RunWriter {
         let (Some((_, section)), Some(output)) = (&mut self.table, &mut self.output) else { return Err(no_table()) };
         section.place_finished(&self.options, output, &mut self.pipeline)
     }
+}
+
+fn keys_must_ascend() -> RunsError {
+    RunsError::Invalid("keys must ascend".into())
 }
 
 fn no_table() -> RunsError {

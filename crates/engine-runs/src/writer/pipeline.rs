@@ -1,8 +1,8 @@
 //! Encodes and compresses blocks, in order, on as many threads as there are.
 //!
 //! With one thread everything happens in `submit`. With more, workers take jobs from a queue; the caller takes one itself when
-//! the queue is full, so that it never only waits. Results come out in the order of submission. Lock order: there is one
-//! lock, held only to move jobs and results.
+//! the queue is full, and at the end, so that it never only waits and a worker may sleep while little is queued. Results come
+//! out in the order of submission. Lock order: there is one lock, held only to move jobs and results.
 
 use crate::block::builder::StagedBlock;
 use crate::block::compression::{Compressor, WriteDictionary};
@@ -15,6 +15,8 @@ use std::sync::Arc;
 
 /// Jobs waiting before the caller helps.
 const QUEUE_MAX: usize = 64;
+/// Jobs waiting before a worker is woken: a call of the system for each would cost a tenth of the whole.
+const QUEUE_WAKE: usize = 16;
 /// Small checkpoints are done before a thread would have started.
 const BYTES_BEFORE_THREADS: usize = 1 << 20;
 /// Emptied blocks kept for reuse.
@@ -31,18 +33,19 @@ pub(crate) struct Job {
     pub(crate) hashes: Vec<u64>,
     pub(crate) mark: Option<HistoryMark>,
     pub(crate) dictionary: Option<Arc<WriteDictionary>>,
+    /// What the block becomes.
+    pub(crate) payload: Vec<u8>,
 }
 
 /// A block ready to be placed.
 pub(crate) struct FinishedBlock {
     pub(crate) job: Job,
     pub(crate) header: FrameHeader,
-    payload: Vec<u8>,
 }
 
 impl FinishedBlock {
     pub(crate) fn payload(&self) -> &[u8] {
-        &self.payload
+        &self.job.payload
     }
 }
 
@@ -85,18 +88,17 @@ impl Worker {
         Worker { compressor: Compressor::new(level) }
     }
 
-    fn run(&mut self, job: Job) -> FinishedBlock {
+    fn run(&mut self, mut job: Job) -> FinishedBlock {
         self.compressor.set_dictionary(job.dictionary.clone());
-        let mut payload = Vec::new();
-        let (compression, raw_length) = self.compressor.compress_block(&job.staged, &mut payload);
+        let (compression, raw_length) = self.compressor.compress_block(&job.staged, &mut job.payload);
         let header = FrameHeader {
-            stored_length: payload.len() as u32,
+            stored_length: job.payload.len() as u32,
             raw_length: raw_length as u32,
             kind: if job.is_history { FrameKind::History } else { FrameKind::Data },
             compression,
             entries: job.staged.count() as u16,
         };
-        FinishedBlock { job, header, payload }
+        FinishedBlock { job, header }
     }
 }
 
@@ -139,10 +141,12 @@ impl Pipeline {
         state.queue.push_back((self.next_in, job));
         state.results.push_back(None);
         self.next_in += 1;
-        let crowded = state.queue.len() > QUEUE_MAX;
+        let waiting = state.queue.len();
         drop(state);
-        self.shared.work.notify_one();
-        if crowded {
+        if waiting.is_multiple_of(QUEUE_WAKE) {
+            self.shared.work.notify_one();
+        }
+        if waiting > QUEUE_MAX {
             self.help();
         }
     }

@@ -6,7 +6,7 @@
 use super::dictionary;
 use super::output::Output;
 use super::pipeline::{FinishedBlock, Job, Pipeline};
-use super::{TableWriteOptions, WriterOptions};
+use super::{TableWriteOptions, WriterOptions, keys_must_ascend};
 use crate::block::builder::{StagedBlock, shared_length};
 use crate::block::compression::WriteDictionary;
 use crate::block::entries::{FLAG_DELETED, FLAG_HISTORY, FLAG_OUT_OF_LINE, ValueReference};
@@ -18,6 +18,7 @@ use crate::section::tombstones::Tombstones;
 use crate::{FilterPrefix, KeyBounds, PartDescriptor, RangeTombstone, Result, RunsError, Stamp, UpperBound, Version};
 use bytes::Bytes;
 use pando_base::Timestamp;
+use std::cmp::Ordering;
 use std::sync::Arc;
 
 enum DictionaryState {
@@ -112,13 +113,14 @@ impl SectionWriter {
 
     /// True if this is a new key, false if it is the last one again; an error if it is out of order.
     pub(crate) fn is_next_key(&self, key: &[u8]) -> Result<bool> {
-        if !self.has_key || *self.last_key < *key {
+        if !self.has_key {
             return Ok(true);
         }
-        if *self.last_key == *key {
-            return Ok(false);
+        match key.cmp(&self.last_key) {
+            Ordering::Greater => Ok(true),
+            Ordering::Equal => Ok(false),
+            Ordering::Less => Err(keys_must_ascend()),
         }
-        Err(RunsError::Invalid("keys must ascend".into()))
     }
 
     pub(crate) fn is_block_full(&self, options: &WriterOptions) -> bool {
@@ -135,16 +137,17 @@ impl SectionWriter {
         Ok(())
     }
 
+    /// Adds a version. `is_new` is what [`SectionWriter::is_next_key`] said of its key.
     pub(crate) fn add(
         &mut self,
         key: &[u8],
+        is_new: bool,
         version: Version<'_>,
         options: &WriterOptions,
         output: &mut Output,
         pipeline: &mut Pipeline,
     ) -> Result<()> {
         self.begin_part(output);
-        let is_new = self.is_next_key(key)?;
         if is_new {
             self.begin_key(key, &version);
         } else if version.stamp.sequence > self.last_stamp.sequence && self.last_stamp.sequence != 0 {

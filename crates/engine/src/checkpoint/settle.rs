@@ -22,6 +22,7 @@ impl Core {
             if !leaf.dirty && ranges.is_empty() {
                 return;
             }
+            leaf.fetch(0);
             let mut dirty = false;
             leaf.retain(|entry| {
                 for (start, end, stamp) in &ranges {

@@ -11,7 +11,7 @@ use pando_engine_runs::{
     table_hint,
 };
 use pando_storage::{KeyFilter, Result, TableBody};
-use std::ops::Bound;
+use std::ops::{Bound, Range};
 use std::sync::Arc;
 
 /// What was written.
@@ -22,10 +22,65 @@ pub(super) struct Written {
     pub bytes: u64,
 }
 
-/// A key's versions that go into the run, newest first.
-struct Row {
-    key: Vec<u8>,
-    versions: Vec<(Stamp, Option<Bytes>)>,
+/// Rows of one leaf that go into the run, copied out so that its lock is not held while they are compressed and written.
+#[derive(Default)]
+struct Rows {
+    /// Keys and small values.
+    bytes: Vec<u8>,
+    keys: Vec<Range<usize>>,
+    /// Newest first for each key.
+    versions: Vec<TakenVersion>,
+}
+
+struct TakenVersion {
+    /// Which key, by its place in the list.
+    row: usize,
+    stamp: Stamp,
+    value: Option<TakenValue>,
+}
+
+/// A small value is copied, which costs less than counting who shares it.
+enum TakenValue {
+    Copied(Range<usize>),
+    Shared(Bytes),
+}
+
+/// Values up to this size are copied.
+const COPIED_BYTES_MAX: usize = 2048;
+
+impl Rows {
+    fn clear(&mut self) {
+        self.bytes.clear();
+        self.keys.clear();
+        self.versions.clear();
+    }
+
+    fn copy(&mut self, bytes: &[u8]) -> Range<usize> {
+        let start = self.bytes.len();
+        self.bytes.extend_from_slice(bytes);
+        start..self.bytes.len()
+    }
+
+    fn push_version(&mut self, stamp: Stamp, value: Option<&Bytes>) {
+        let value = value.map(|value| match value.len() <= COPIED_BYTES_MAX {
+            true => TakenValue::Copied(self.copy(value)),
+            false => TakenValue::Shared(value.clone()),
+        });
+        self.versions.push(TakenVersion { row: self.keys.len(), stamp, value });
+    }
+
+    /// Shows every version with its key.
+    fn try_for_each(&self, mut show: impl FnMut(&[u8], Version<'_>) -> Result<()>) -> Result<()> {
+        for TakenVersion { row, stamp, value } in &self.versions {
+            let value = match value {
+                None => None,
+                Some(TakenValue::Copied(range)) => Some(&self.bytes[range.clone()]),
+                Some(TakenValue::Shared(bytes)) => Some(&bytes[..]),
+            };
+            show(&self.bytes[self.keys[*row].clone()], Version { stamp: *stamp, value })?;
+        }
+        Ok(())
+    }
 }
 
 impl Core {
@@ -61,15 +116,14 @@ impl Core {
             section.writer()?.add_range_tombstone(settled).map_err(of_runs)?;
         }
         let mut from: Option<Arc<[u8]>> = None;
-        let mut rows = Vec::new();
+        let mut rows = Rows::default();
         loop {
             let bound = from.as_deref().map_or(Bound::Unbounded, Bound::Included);
             let next = table.overlay.scan_forward(bound, |entry| {
-                rows.extend(row(cut, retention, table, &ranges, entry, base_is_empty));
+                take_row(&mut rows, cut, retention, table, &ranges, entry, base_is_empty);
             });
-            for row in rows.drain(..) {
-                section.add(&row)?;
-            }
+            section.add(&rows)?;
+            rows.clear();
             match next {
                 Some(lower) => from = Some(lower),
                 None => break,
@@ -102,14 +156,13 @@ impl Section<'_> {
         Ok(writer)
     }
 
-    fn add(&mut self, row: &Row) -> Result<()> {
-        self.keys += 1;
-        let writer = self.writer()?;
-        for (stamp, value) in &row.versions {
-            let version = Version { stamp: *stamp, value: value.as_deref() };
-            writer.add_version(&row.key, version).map_err(of_runs)?;
+    fn add(&mut self, rows: &Rows) -> Result<()> {
+        if rows.keys.is_empty() {
+            return Ok(());
         }
-        Ok(())
+        self.keys += rows.keys.len() as u64;
+        let writer = self.writer()?;
+        rows.try_for_each(|key, version| writer.add_version(key, version).map_err(of_runs))
     }
 
     fn finish(mut self) -> Result<u64> {
@@ -144,16 +197,17 @@ fn taken_ranges(cut: &Cut, table: &EngineTable) -> Vec<RangeTombstone> {
     })
 }
 
-/// The versions of an entry that go into the run; none if nothing does.
-fn row(
+/// Takes the versions of an entry that go into the run, if any does.
+fn take_row(
+    rows: &mut Rows,
     cut: &Cut,
     retention: &RetentionPoint,
     table: &EngineTable,
     ranges: &[RangeTombstone],
     entry: &LeafEntry,
     base_is_empty: bool,
-) -> Option<Row> {
-    let mut taken: Vec<(Stamp, Option<Bytes>)> = Vec::new();
+) {
+    let (bytes_before, versions_before) = (rows.bytes.len(), rows.versions.len());
     let mut newer: Option<Stamp> = None;
     let covering = ranges.iter().filter(|range| range.covers(entry.key())).map(|range| range.stamp.sequence).max();
     for version in entry.chain.newest_first() {
@@ -165,21 +219,30 @@ fn row(
         let stamp = cut.takes(table, version).or_else(|| version.stamp().filter(is_below));
         let Some(stamp) = stamp else { continue };
         if newer.is_none_or(|newer| retention.needs(&stamp, &newer)) {
-            taken.push((stamp, version.value().cloned()));
+            rows.push_version(stamp, version.value());
         }
         newer = Some(stamp);
     }
-    if taken.is_empty() {
-        return None;
+    if rows.versions.len() == versions_before {
+        return;
     }
+    let row = rows.keys.len();
     // A range acts on older runs only; within this run it is a deletion at its place in the order.
     for range in ranges.iter().filter(|range| range.covers(entry.key())) {
-        let place = taken.iter().position(|(stamp, _)| stamp.sequence < range.stamp.sequence).unwrap_or(taken.len());
-        taken.insert(place, (range.stamp, None));
+        let older = |version: &TakenVersion| version.stamp.sequence < range.stamp.sequence;
+        let place = rows.versions[versions_before..].iter().position(older);
+        let place = place.map_or(rows.versions.len(), |place| versions_before + place);
+        rows.versions.insert(place, TakenVersion { row, stamp: range.stamp, value: None });
     }
-    for (stamp, _) in &mut taken {
-        *stamp = retention.settle(stamp);
+    let taken = &mut rows.versions[versions_before..];
+    for version in taken.iter_mut() {
+        version.stamp = retention.settle(&version.stamp);
     }
-    let pointless = base_is_empty && taken.iter().all(|(stamp, value)| value.is_none() && stamp.is_settled());
-    (!pointless).then(|| Row { key: entry.key().to_vec(), versions: taken })
+    if base_is_empty && taken.iter().all(|version| version.value.is_none() && version.stamp.is_settled()) {
+        rows.versions.truncate(versions_before);
+        rows.bytes.truncate(bytes_before);
+        return;
+    }
+    let key = rows.copy(entry.key());
+    rows.keys.push(key);
 }

@@ -73,6 +73,15 @@ impl Chain {
         }
     }
 
+    /// Lets the processor fetch what the newest version points at.
+    pub fn fetch(&self) {
+        match &self.versions {
+            Versions::None => {}
+            Versions::One(version) => version.fetch(),
+            Versions::Many(many) => many.back().into_iter().for_each(Version::fetch),
+        }
+    }
+
     /// Newest first.
     pub fn newest_first(&self) -> impl Iterator<Item = &Version> {
         (0..self.len()).rev().filter_map(|place| self.get(place))

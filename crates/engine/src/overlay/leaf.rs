@@ -3,6 +3,7 @@
 use super::chain::Chain;
 use super::heads::Heads;
 use super::version::Freed;
+use pando_engine_runs::prefetch_at;
 
 /// More entries than this split the leaf.
 pub const LEAF_ENTRIES_MAX: usize = 128;
@@ -40,6 +41,12 @@ impl LeafEntry {
         ENTRY_OVERHEAD_BYTES + self.key.len()
     }
 
+    /// Lets the processor fetch what it points at.
+    fn fetch(&self) {
+        prefetch_at(self.key.as_ptr());
+        self.chain.fetch();
+    }
+
     /// Everything that its removal gives back.
     pub fn freed(&self) -> Freed {
         let mut freed = Freed { clean: self.overhead_bytes(), dirty: 0 };
@@ -74,6 +81,14 @@ impl Leaf {
         self.heads = Heads::of(self.entries.iter().map(|entry| &*entry.key));
     }
 
+    /// Lets the processor fetch the entries from a place on and what they point at. Whoever looks at one after the other
+    /// mostly waits for memory; this way the waits are side by side.
+    pub fn fetch(&self, from: usize) {
+        let entries = self.entries.get(from..).unwrap_or_default();
+        entries.iter().for_each(|entry| prefetch_at(&raw const **entry));
+        entries.iter().for_each(|entry| entry.fetch());
+    }
+
     /// The entries in order.
     pub fn entries(&self) -> &[Box<LeafEntry>] {
         &self.entries
@@ -86,8 +101,11 @@ impl Leaf {
 
     /// Removes entries for which `goes` holds, after it had a chance to change them.
     pub fn retain(&mut self, mut stays: impl FnMut(&mut LeafEntry) -> bool) {
+        let before = self.entries.len();
         self.entries.retain_mut(|entry| stays(entry));
-        self.make_heads();
+        if self.entries.len() < before {
+            self.make_heads();
+        }
     }
 
     /// Removes one entry.

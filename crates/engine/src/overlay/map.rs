@@ -132,7 +132,9 @@ impl Overlay {
                 }
                 let mut shown = false;
                 if leaf.dirty {
-                    for entry in &leaf.entries()[first_place(&leaf, from)..] {
+                    let first = first_place(&leaf, from);
+                    leaf.fetch(first);
+                    for entry in &leaf.entries()[first..] {
                         if !entry.chain.is_clean() {
                             show(entry);
                             shown = true;

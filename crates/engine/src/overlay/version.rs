@@ -3,7 +3,7 @@
 use crate::visibility::{Outcome, ReadView, TransactionState};
 use bytes::Bytes;
 use pando_base::Timestamp;
-use pando_engine_runs::Stamp;
+use pando_engine_runs::{Stamp, prefetch_at};
 use std::sync::Arc;
 
 /// What a version's memory costs beside its value.
@@ -58,6 +58,16 @@ impl Version {
     /// A write that recovery found in the log.
     pub fn committed(stamp: Stamp, value: Option<Bytes>) -> Version {
         Version { origin: Origin::Settled { stamp, commit_sequence: stamp.sequence }, value, in_base: false }
+    }
+
+    /// Lets the processor fetch the transaction's state, and the value if the base does not have it.
+    pub fn fetch(&self) {
+        if let Origin::Pending { state, .. } = &self.origin {
+            prefetch_at(Arc::as_ptr(state));
+        }
+        if let Some(value) = self.value.as_ref().filter(|_| !self.in_base) {
+            prefetch_at(value.as_ptr());
+        }
     }
 
     /// The fate.

@@ -146,13 +146,11 @@ impl EngineTransaction {
         if self.redo.is_empty() && self.record.entry_count() == 0 {
             return Ok(None);
         }
-        let mut payload = Vec::new();
+        let mut header = Vec::new();
         if !self.redo.is_empty() {
-            payload.reserve_exact(self.redo.len() + 20);
-            redo::put_header(&mut payload, self.first_commit, self.durable);
-            payload.extend_from_slice(&self.redo);
+            redo::put_header(&mut header, self.first_commit, self.durable);
         }
-        self.core.prepare_record(kind::COMMIT, std::mem::take(&mut self.record), &payload).map(Some)
+        self.core.prepare_record(kind::COMMIT, std::mem::take(&mut self.record), &[&header, &self.redo]).map(Some)
     }
 
     /// Under the log's lock: sizes change together with the commit.

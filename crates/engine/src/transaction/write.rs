@@ -115,11 +115,11 @@ impl EngineTransaction {
         let body = self.body(table)?;
         self.admit()?;
         let mut answer: Option<BaseAnswer> = None;
-        let value_bytes = value.map(Bytes::copy_from_slice);
+        let mut value_bytes = value.map(Bytes::copy_from_slice);
         loop {
             let attempt = body
                 .overlay
-                .write(key, |leaf, place| self.attempt(body, leaf, place, key, &value_bytes, answer.as_ref()));
+                .write(key, |leaf, place| self.attempt(body, leaf, place, key, &mut value_bytes, answer.as_ref()));
             match attempt {
                 Attempt::Done { added, overhead, freed, predecessor, new } => {
                     self.account(added, overhead, freed);
@@ -150,13 +150,14 @@ impl EngineTransaction {
     }
 
     /// Under the leaf's lock. Deleted ranges are looked at here too, so that a truncation and a write cannot miss each other.
+    /// The value is taken when it is written.
     fn attempt(
         &self,
         body: &EngineTable,
         leaf: &mut Leaf,
         place: std::result::Result<usize, usize>,
         key: &[u8],
-        value: &Option<Bytes>,
+        value: &mut Option<Bytes>,
         answer: Option<&BaseAnswer>,
     ) -> Attempt {
         let range = RangeOver::of(body, key, &self.view);
@@ -245,7 +246,7 @@ impl EngineTransaction {
         leaf: &mut Leaf,
         place: std::result::Result<usize, usize>,
         key: &[u8],
-        value: &Option<Bytes>,
+        value: &mut Option<Bytes>,
         replaces: bool,
         predecessor: Timestamp,
     ) -> Attempt {
@@ -259,11 +260,11 @@ impl EngineTransaction {
         let Some(entry) = entry else { return Attempt::AskBase };
         if replaces && let Some(version) = entry.chain.newest_mut() {
             let before = version.value().map_or(0, Bytes::len);
-            version.replace_value(value.clone());
+            version.replace_value(value.take());
             let freed = Freed { clean: 0, dirty: before };
             return Attempt::Done { added: length, overhead, freed, predecessor, new: false };
         }
-        let version = Version::pending(self.view.own_state().clone(), self.own_timestamp(), value.clone());
+        let version = Version::pending(self.view.own_state().clone(), self.own_timestamp(), value.take());
         let added = version.size_bytes();
         entry.chain.push(version);
         let mut freed = Freed::default();

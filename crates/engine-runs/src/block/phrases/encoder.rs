@@ -1,13 +1,17 @@
 //! Finds a table's phrases in a value and writes the codes.
 //!
 //! At each position the longest phrase that fits is taken. Candidates are found by a hash of three bytes; nearly all positions have
-//! none and cost one look-up. Bytes go out four at a time, as many codes as 56 bits hold.
+//! none and cost one look-up: beside the place of its candidates an entry has a bit for each of 16 further values of the hash
+//! that one of them has, so that bytes without any order nearly never lead to a comparison. Bytes go out four at a time, as
+//! many codes as 56 bits hold.
 
 use super::code;
-use super::{BYTE_SYMBOLS, Model, PHRASE_BYTES_MAX};
+use super::{BYTE_SYMBOLS, Model, PHRASE_BYTES_MAX, PHRASES_MAX};
 use std::cmp::Reverse;
 
 const HASH_BITS: u32 = 12;
+/// A head has a bit for each tag.
+const TAG_BITS: u32 = 4;
 /// Up to here before the end of a value, nothing that is loaded reaches beyond it.
 const MARGIN_BYTES: usize = PHRASE_BYTES_MAX;
 /// Single bytes that one load and one store serve.
@@ -27,16 +31,19 @@ struct Candidate {
 
 /// Codes values with one model.
 pub(crate) struct Encoder {
-    /// By hash: where the candidates begin, longest first; 0 if there are none.
-    heads: Box<[u16; 1 << HASH_BITS]>,
+    /// By hash: in the low half where the candidates begin, longest first; in the high half the tags that they have.
+    heads: Box<[u32; 1 << HASH_BITS]>,
     candidates: Vec<Candidate>,
     /// By symbol: the code in the low half, its length in the high half.
-    codes: Vec<u32>,
+    codes: Box<[u32; BYTE_SYMBOLS + PHRASES_MAX]>,
 }
 
+/// Of the first three bytes: the place in the heads, and the bit of its tag there.
 #[inline(always)]
-fn hash(word: u64) -> usize {
-    (((word as u32) << 8).wrapping_mul(0x9e37_79b1) >> (32 - HASH_BITS)) as usize
+fn hash(word: u64) -> (usize, u32) {
+    let product = ((word as u32) << 8).wrapping_mul(0x9e37_79b1);
+    let tag = (product >> (32 - HASH_BITS - TAG_BITS)) & ((1 << TAG_BITS) - 1);
+    ((product >> (32 - HASH_BITS)) as usize, 1 << (16 + tag))
 }
 
 /// The first bytes, with zeros where there are none.
@@ -97,26 +104,39 @@ impl Encoder {
     pub(crate) fn new(model: &Model) -> Encoder {
         let mut buckets = vec![Vec::new(); 1 << HASH_BITS];
         for (number, phrase) in model.phrases.iter().enumerate() {
-            buckets[hash(load_word(phrase))].push(number);
+            buckets[hash(load_word(phrase)).0].push(number);
         }
         let packed = |(code, length): (u16, &u8)| u32::from(code) | (u32::from(*length) << 16);
-        let codes = code::codes(&model.lengths).into_iter().zip(&model.lengths).map(packed).collect();
+        let mut codes = Box::new([0; BYTE_SYMBOLS + PHRASES_MAX]);
+        for (place, code) in codes.iter_mut().zip(code::codes(&model.lengths).into_iter().zip(&model.lengths)) {
+            *place = packed(code);
+        }
         let mut heads = Box::new([0; 1 << HASH_BITS]);
         let mut candidates = vec![Candidate::default()];
         for (head, bucket) in heads.iter_mut().zip(&mut buckets).filter(|(_, bucket)| !bucket.is_empty()) {
             bucket.sort_by_key(|number| Reverse(model.phrases[*number].len()));
-            *head = candidates.len() as u16;
+            let tag_of = |number: &usize| hash(load_word(&model.phrases[*number])).1;
+            *head = bucket.iter().fold(candidates.len() as u32, |head, number| head | tag_of(number));
             candidates.extend(bucket.iter().map(|number| Candidate::new(&model.phrases[*number], *number)));
             candidates.push(Candidate::default());
         }
         Encoder { heads, candidates, codes }
     }
 
+    /// The head of the phrases that may begin with the word's first bytes.
+    #[inline(always)]
+    fn head(&self, word: u64) -> Option<u32> {
+        let (place, tag) = hash(word);
+        let head = self.heads[place];
+        (head & tag != 0).then_some(head)
+    }
+
     /// The longest phrase at the beginning of `rest`: its symbol and length.
     #[inline(never)]
-    fn find(&self, head: u16, rest: &[u8]) -> Option<(usize, usize)> {
+    fn find(&self, head: u32, rest: &[u8]) -> Option<(usize, usize)> {
         let text = words(load(rest));
-        let list = self.candidates.get(usize::from(head)..)?.iter().take_while(|candidate| candidate.length != 0);
+        let list =
+            self.candidates.get(usize::from(head as u16)..)?.iter().take_while(|candidate| candidate.length != 0);
         for candidate in list {
             let length = candidate.length as usize;
             if candidate.fits(&text) && length <= rest.len() {
@@ -130,8 +150,7 @@ impl Encoder {
     #[inline(always)]
     fn next(&self, rest: &[u8]) -> (usize, usize) {
         let word = load_word(rest);
-        let head = self.heads[hash(word)];
-        let phrase = (head != 0).then(|| self.find(head, rest)).flatten();
+        let phrase = self.head(word).and_then(|head| self.find(head, rest));
         phrase.unwrap_or((usize::from(word as u8), 1))
     }
 
@@ -145,12 +164,14 @@ impl Encoder {
         }
     }
 
-    /// Appends the code of a value.
-    pub(crate) fn encode(&self, value: &[u8], output: &mut Vec<u8>) {
-        let start = output.len();
+    /// The code of a value. `scratch` is where it is made: it only grows, so that nothing is cleared for every value.
+    pub(crate) fn encode<'s>(&self, value: &[u8], scratch: &'s mut Vec<u8>) -> &'s [u8] {
         // The longest code of a byte is one and a half, and the last store may reach a word beyond.
-        output.resize(start + value.len() + value.len() / 2 + 24, 0);
-        let mut writer = BitWriter { output, at: start, bits: 0, count: 0 };
+        let needed = value.len() + value.len() / 2 + 24;
+        if scratch.len() < needed {
+            scratch.resize(needed, 0);
+        }
+        let mut writer = BitWriter { output: scratch, at: 0, bits: 0, count: 0 };
         let mut position = 0;
         while position + MARGIN_BYTES <= value.len() {
             position += self.put_bytes(&value[position..], &mut writer);
@@ -160,7 +181,7 @@ impl Encoder {
             position += self.put_next(&value[position..], &mut writer);
         }
         let end = writer.at + writer.count.div_ceil(8) as usize;
-        output.truncate(end);
+        scratch.get(..end).unwrap_or_default()
     }
 
     /// Puts single bytes as long as no phrase may begin; returns how many.
@@ -171,7 +192,7 @@ impl Encoder {
             let Some(chunk) = rest.get(put..).and_then(|rest| rest.first_chunk::<8>()) else { return put };
             let mut word = u64::from_le_bytes(*chunk);
             for _ in 0..BYTES_AT_ONCE {
-                if self.heads[hash(word)] != 0 {
+                if self.head(word).is_some() {
                     writer.flush();
                     return put;
                 }
@@ -196,7 +217,7 @@ impl Encoder {
 }
 
 struct BitWriter<'a> {
-    output: &'a mut Vec<u8>,
+    output: &'a mut [u8],
     at: usize,
     bits: u64,
     count: u32,
