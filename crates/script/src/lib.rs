@@ -18,7 +18,7 @@ mod script;
 mod tests;
 
 pub use interruption::during;
-pub use script::{Script, ScriptLimits, SharedScript};
+pub use script::{Script, ScriptLimits, SharedScript, Usage};
 
 use pando_base::Result;
 use pando_doc::{DocRef, OwnedValue, Value};

@@ -2,7 +2,7 @@
 
 use crate::Scope;
 use crate::quickjs::QuickScope;
-use pando_base::Result;
+use pando_base::{Error, Result};
 use pando_doc::{Doc, OwnedValue};
 use std::fmt;
 use std::sync::{Arc, OnceLock};
@@ -28,6 +28,17 @@ pub struct Script {
     /// Global variables, such as the functions of `system.js`.
     globals: Vec<(String, OwnedValue)>,
     scope: OnceLock<Arc<dyn Scope>>,
+    /// What it was used for first.
+    usage: OnceLock<Usage>,
+}
+
+/// What code is for. Stored functions are there for filters only, so one request has one of these.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Usage {
+    /// `$where`.
+    Filter,
+    /// `$function`, `$accumulator` and their kin.
+    Expression,
 }
 
 /// As expressions hold it.
@@ -36,7 +47,7 @@ pub type SharedScript = Arc<Script>;
 impl Script {
     /// A request without code as yet.
     pub fn new(limits: ScriptLimits) -> Script {
-        Script { limits, globals: Vec::new(), scope: OnceLock::new() }
+        Script { limits, globals: Vec::new(), scope: OnceLock::new(), usage: OnceLock::new() }
     }
 
     /// The same with global variables.
@@ -44,6 +55,15 @@ impl Script {
     pub fn with_globals(mut self, globals: &Doc) -> Script {
         self.globals.extend(globals.elements().map(|element| (element.name.to_string(), element.value.to_owned())));
         self
+    }
+
+    /// Says what the code is for; refused if there is some for something else.
+    pub fn use_for(&self, usage: Usage) -> Result<()> {
+        if *self.usage.get_or_init(|| usage) == usage {
+            return Ok(());
+        }
+        let reason = "A single operation cannot use both JavaScript aggregation expressions and $where.";
+        Err(Error::location(4_649_200, reason))
     }
 
     /// True once code was compiled.
@@ -61,7 +81,7 @@ impl Script {
             // Another may have been quicker; then that one serves.
             let _ = self.scope.set(Arc::new(scope));
         }
-        self.scope.get().map(|scope| &**scope).ok_or_else(|| pando_base::Error::internal("the scope was just made"))
+        self.scope.get().map(|scope| &**scope).ok_or_else(|| Error::internal("the scope was just made"))
     }
 }
 

@@ -101,6 +101,7 @@ fn u5_helpers_of_the_shell_are_there() {
         ("new Timestamp(1, 2).toString()", "Timestamp(1, 2)"),
         ("NumberDecimal('1.5').toString()", "NumberDecimal(\"1.5\")"),
         ("typeof emit", "function"),
+        ("String(Object.bsonsize({a: 'x'}))", "14"),
     ] {
         assert_eq!(run(source, &empty).unwrap().view(), Value::String(expected.into()), "{source}");
     }
@@ -124,6 +125,12 @@ fn u5_errors_have_mongodb_codes() {
         assert_eq!(error.code().number(), code, "{source}: {error}");
         assert!(error.reason().contains(part), "{source}: {error}");
     }
+}
+
+#[test]
+fn u5_stacks_are_told_as_mongodb_does() {
+    let error = run("function() { function inner() { nothere } return inner(); }", &doc! {}).unwrap_err();
+    assert!(error.reason().contains("not defined :\ninner@:1:"), "{error}");
 }
 
 #[test]

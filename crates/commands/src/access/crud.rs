@@ -1,6 +1,7 @@
 //! The checks of reads and writes.
 
 use super::AccessRequest;
+use crate::crud::MapReduceOutput;
 use crate::invocation::namespace;
 use pando_base::{Namespace, Result, Uuid};
 use pando_doc::Value;
@@ -50,6 +51,24 @@ pub(crate) fn may_modify(request: &AccessRequest<'_>) -> Result<bool> {
     };
     let actions = with_bypass(request, change.with(Action::Find.into()));
     Ok(request.may(Target::of(&request.namespace), actions))
+}
+
+/// Reading a collection, and writing the one that the results go to.
+pub(crate) fn may_map_reduce(request: &AccessRequest<'_>) -> Result<bool> {
+    if !request.may(Target::of(&request.namespace), Action::Find) {
+        return Ok(false);
+    }
+    // What makes no sense is the command's to refuse.
+    let Some(Ok(output)) = request.body.get("out").map(MapReduceOutput::parse) else { return Ok(true) };
+    let Some(target) = output.target() else { return Ok(true) };
+    let change = match output {
+        MapReduceOutput::Replace(_) => Action::Remove,
+        _ => Action::Update,
+    };
+    let database = target.database.as_deref().unwrap_or(request.database.as_str());
+    let Ok(namespace) = Namespace::of(database, &target.collection) else { return Ok(true) };
+    let actions = with_bypass(request, ActionSet::of(&[Action::Insert, change]));
+    Ok(request.may(Target::of(&namespace), actions))
 }
 
 fn update_actions(upserts: bool) -> ActionSet {

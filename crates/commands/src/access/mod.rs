@@ -16,7 +16,7 @@ mod pipeline;
 mod users;
 
 pub(crate) use catalog::{may_change, may_clone, may_create, may_list_collections, may_list_indexes, may_rename};
-pub(crate) use crud::{may_explain, may_insert, may_modify, may_read, may_update};
+pub(crate) use crud::{may_explain, may_insert, may_map_reduce, may_modify, may_read, may_update};
 pub(crate) use diagnosis::{may_profile, may_validate_metadata};
 pub(crate) use operations::{may_kill, may_look};
 pub(crate) use pipeline::may_aggregate;

@@ -8,6 +8,7 @@ use super::delete::DeleteArguments;
 use super::distinct::DistinctArguments;
 use super::find::FindArguments;
 use super::find_and_modify::FindAndModifyArguments;
+use super::map_reduce::{MapReduceArguments, Output};
 use super::reading::begin_read;
 use super::update::UpdateArguments;
 use super::views::{count_as_pipeline, distinct_as_pipeline, is_view};
@@ -115,6 +116,12 @@ async fn inner_command(
         "aggregate" => {
             let request = AggregateArguments::parse_document(inner)?.request(invocation, namespace()?)?;
             query.explain_aggregate(operation, &request, Some(NodeStages::of(invocation)), verbosity).await
+        }
+        "mapReduce" | "mapreduce" => {
+            let arguments = MapReduceArguments::parse_document(inner)?;
+            let output = Output::parse(arguments.out)?;
+            let request = arguments.request(invocation, namespace()?, &output)?;
+            query.explain_aggregate(operation, &request, None, verbosity).await
         }
         "count" => {
             let request = CountArguments::parse_document(inner)?.request(invocation, namespace()?)?;

@@ -17,6 +17,7 @@ mod find_and_modify;
 mod get_more;
 mod insert;
 mod kill_cursors;
+mod map_reduce;
 mod output;
 mod plan_cache_clear;
 mod reading;
@@ -30,6 +31,7 @@ use crate::CommandRow;
 
 pub(crate) use collections::check_uuid;
 pub use collections::collection_for_insert;
+pub(crate) use map_reduce::Output as MapReduceOutput;
 pub use tailing::{InsertNews, Listener};
 
 /// The rows of this area.
@@ -44,6 +46,7 @@ pub static ROWS: &[CommandRow] = &[
     get_more::ROW,
     insert::ROW,
     kill_cursors::ROW,
+    map_reduce::ROW,
     plan_cache_clear::ROW,
     update::ROW,
 ];

@@ -4,6 +4,7 @@
 //! whole, and with a compensation for lost digits as doubles, so that the order of the documents matters as little as in
 //! MongoDB.
 
+mod javascript;
 mod of_operands;
 mod parse;
 mod partial;
@@ -12,6 +13,7 @@ mod ranked;
 mod state;
 mod sum;
 
+pub use javascript::ScriptFunctions;
 pub use parse::{parse_accumulator, unary_accumulator};
 pub use state::{Accumulator, AccumulatorKind};
 

@@ -1,6 +1,7 @@
 //! Accumulators as `$group` writes them: `{$sum: "$a"}`.
 
 use super::AccumulatorKind;
+use super::javascript::{parse_script_accumulator, parse_script_reduce};
 use super::percentile::parse_percentile;
 use crate::{Expression, ParseContext};
 use pando_base::{Error, ErrorCode, Result};
@@ -32,6 +33,14 @@ pub fn parse_accumulator(
             let (shares, input) = parse_percentile(element, not_object, context)?;
             let input = Expression::parse(input, context)?.optimize()?;
             Ok((AccumulatorKind::Percentile { shares, is_median }, input, None))
+        }
+        b"$accumulator" => {
+            let (functions, input, initial) = parse_script_accumulator(element, context)?;
+            Ok((AccumulatorKind::Script(functions), input, initial))
+        }
+        b"$_internalJsReduce" => {
+            let (functions, input, initial) = parse_script_reduce(element, context)?;
+            Ok((AccumulatorKind::Script(functions), input, initial))
         }
         b"$firstN" => with_count(AccumulatorKind::FirstN, element, context),
         b"$lastN" => with_count(AccumulatorKind::LastN, element, context),

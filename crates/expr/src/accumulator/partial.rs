@@ -28,6 +28,7 @@ impl Accumulator {
             State::Deviation(deviation, _) => deviation.write(&mut out),
             State::Count(count) => out.push(*count),
             State::Ranked(ranked) => ranked.write(&mut out),
+            State::Script(scripted) => scripted.write(&mut out),
             State::Percentile(percentile, ..) => percentile.numbers().iter().for_each(|number| out.push(*number)),
         }
         out.finish()
@@ -66,6 +67,10 @@ impl Accumulator {
             State::Deviation(deviation, _) => deviation.merge(&mut values).ok_or_else(damaged)?,
             State::Count(count) => *count += values.next().and_then(whole).ok_or_else(damaged)?,
             State::Ranked(ranked) => ranked.merge(values, &options),
+            State::Script(scripted) => {
+                scripted.merge(values)?;
+                self.memory_bytes = scripted.memory_bytes();
+            }
             // These take their parts as they took the values.
             State::Extreme(..) | State::Push(_) | State::Merge(_) | State::Percentile(..) => {
                 return values.try_for_each(|value| self.add(value.into()));

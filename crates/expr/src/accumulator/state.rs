@@ -1,5 +1,6 @@
 //! What an accumulator remembers, and its result.
 
+use super::javascript::{ScriptFunctions, Scripted};
 use super::percentile::Percentile;
 use super::ranked::Ranked;
 use super::sum::{Deviation, Sum};
@@ -8,6 +9,7 @@ use crate::expression::{Operand, merge_into};
 use bstr::BString;
 use pando_base::{Error, ErrorCode, Result};
 use pando_doc::{CompareOptions, Doc, Number, OwnedValue, Value, compare_with};
+use std::sync::Arc;
 
 /// What is reckoned.
 #[derive(Clone, Debug, PartialEq)]
@@ -37,6 +39,8 @@ pub enum AccumulatorKind {
         /// One value, not an array.
         is_median: bool,
     },
+    /// `$accumulator` and `$_internalJsReduce`.
+    Script(Arc<ScriptFunctions>),
     /// `$topN` and its kin: pairs of key and output, by a pattern.
     Top {
         pattern: Doc,
@@ -49,7 +53,7 @@ pub enum AccumulatorKind {
 
 impl AccumulatorKind {
     /// As it is written.
-    pub const fn name(&self) -> &'static str {
+    pub fn name(&self) -> &'static str {
         match self {
             AccumulatorKind::Sum => "$sum",
             AccumulatorKind::Avg => "$avg",
@@ -63,6 +67,7 @@ impl AccumulatorKind {
             AccumulatorKind::StdDevPop => "$stdDevPop",
             AccumulatorKind::StdDevSamp => "$stdDevSamp",
             AccumulatorKind::Count => "$count",
+            AccumulatorKind::Script(functions) => functions.name(),
             AccumulatorKind::FirstN => "$firstN",
             AccumulatorKind::LastN => "$lastN",
             AccumulatorKind::MinN => "$minN",
@@ -92,6 +97,7 @@ pub(super) enum State {
     Deviation(Deviation, bool),
     Count(i64),
     Ranked(Ranked),
+    Script(Scripted),
     Percentile(Percentile, Vec<f64>, bool),
 }
 
@@ -123,6 +129,7 @@ impl Accumulator {
             AccumulatorKind::StdDevPop => State::Deviation(Deviation::default(), false),
             AccumulatorKind::StdDevSamp => State::Deviation(Deviation::default(), true),
             AccumulatorKind::Count => State::Count(0),
+            AccumulatorKind::Script(functions) => State::Script(Scripted::new(functions, count)?),
             AccumulatorKind::Percentile { shares, is_median } => {
                 State::Percentile(Percentile::default(), shares.clone(), *is_median)
             }
@@ -199,6 +206,10 @@ impl Accumulator {
                 }
             }
             State::Count(count) => *count += 1,
+            State::Script(scripted) => {
+                scripted.add(&value)?;
+                self.memory_bytes = scripted.memory_bytes();
+            }
             State::Ranked(ranked) => ranked.add(value, &options)?,
             State::Percentile(percentile, ..) => {
                 percentile.add(&value);
@@ -223,7 +234,15 @@ impl Accumulator {
         size_of::<Accumulator>() + self.memory_bytes
     }
 
-    /// The result; none if it is missing.
+    /// The result; none if it is missing. JavaScript may fail to give one.
+    pub fn finish(&self) -> Result<Option<OwnedValue>> {
+        match &self.state {
+            State::Script(scripted) => scripted.finish(),
+            _ => Ok(self.result()),
+        }
+    }
+
+    /// The result of what cannot fail; none if it is missing.
     pub fn result(&self) -> Option<OwnedValue> {
         Some(match &self.state {
             State::Sum(sum) => OwnedValue::from(sum.total()),
@@ -242,6 +261,7 @@ impl Accumulator {
             }
             State::Count(count) => OwnedValue::from(Number::narrowest(*count)),
             State::Ranked(ranked) => return ranked.result(),
+            State::Script(scripted) => return scripted.finish().ok().flatten(),
             State::Percentile(percentile, shares, is_median) => percentile.result(shares, *is_median),
         })
     }

@@ -10,7 +10,7 @@ use crate::ParseContext;
 use bstr::ByteSlice;
 use pando_base::{Error, Result};
 use pando_doc::{ArrayBuilder, Doc, DocBuilder, Element, OwnedValue, Value, doc};
-use pando_script::SharedScript;
+use pando_script::{SharedScript, Usage};
 
 /// How much a map function may emit for one document.
 const EMIT_BYTES_MAX: usize = 100 * 1024 * 1024;
@@ -105,6 +105,7 @@ pub(super) fn parse_function(parser: &mut Parser<'_>, element: Element<'_>) -> R
         }
     }
     let script = needs_script(parser.context(), 31264, NO_ENGINE)?;
+    script.use_for(Usage::Expression)?;
     Ok(ScriptCall::node(Kind::Function, source, script, input))
 }
 
@@ -128,6 +129,7 @@ pub(super) fn parse_emit(parser: &mut Parser<'_>, element: Element<'_>) -> Resul
     };
     let input = parser.operand(this)?;
     let script = needs_script(parser.context(), 31264, NO_ENGINE)?;
+    script.use_for(Usage::Expression)?;
     Ok(ScriptCall::node(Kind::Emit, source, script, input))
 }
 
@@ -203,6 +205,10 @@ mod tests {
             (doc! { "$where": 5 }, 2),
             (doc! { "a": { "$elemMatch": { "$where": "true" } } }, 2),
             (doc! { "$where": "this is wrong" }, 139),
+            (
+                doc! { "$where": "true", "$expr": { "$function": { "body": "true", "args": [], "lang": "js" } } },
+                4_649_200,
+            ),
         ] {
             assert_eq!(parse(wrong.clone()).unwrap_err().code().number(), code, "{wrong}");
         }

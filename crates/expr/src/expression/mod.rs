@@ -48,7 +48,7 @@ pub(crate) use convert::coerce_to_string;
 pub use date::{TimeUnit, add_to_date, date_difference};
 pub use evaluate::{Environment, Scope};
 pub use javascript::ScriptCall;
-pub(crate) use javascript::needs_script;
+pub(crate) use javascript::{function_source, needs_script};
 pub(crate) use object::merge_into;
 pub use operand::Operand;
 pub use random::SharedRandom;

@@ -5,7 +5,7 @@ use crate::expression::needs_script;
 use bstr::ByteSlice;
 use pando_base::{Error, Result};
 use pando_doc::{DocRef, Value};
-use pando_script::{FunctionId, SharedScript};
+use pando_script::{FunctionId, SharedScript, Usage};
 use std::fmt;
 
 /// A function that was compiled.
@@ -28,6 +28,9 @@ impl WhereClause {
         };
         let reason = "no globalScriptEngine in $where parsing";
         let script = SharedScript::clone(needs_script(context, 6_108_304, reason)?);
+        if !context.is_map_reduce {
+            script.use_for(Usage::Filter)?;
+        }
         let function = script.scope()?.compile(&code)?;
         Ok(WhereClause { code, script, function })
     }

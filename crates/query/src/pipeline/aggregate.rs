@@ -156,7 +156,8 @@ impl QueryEngine {
             return self.aggregate(operation, &with_view(request, &view)?, provider);
         }
         let known = collection.as_deref();
-        let context = self.parse_context(operation, &request.collation, &request.variables, known)?;
+        let mut context = self.parse_context(operation, &request.collation, &request.variables, known)?;
+        context.is_map_reduce = request.is_map_reduce;
         let parser = PipelineParser {
             context,
             namespace: request.namespace.clone(),

@@ -242,6 +242,8 @@ pub struct AggregateRequest {
     pub allow_disk_use: Option<bool>,
     /// `$out` and `$merge` do not validate.
     pub bypass_document_validation: bool,
+    /// It is a mapReduce, written as a pipeline.
+    pub is_map_reduce: bool,
 }
 
 impl AggregateRequest {
@@ -256,6 +258,7 @@ impl AggregateRequest {
             variables: Doc::new(),
             allow_disk_use: None,
             bypass_document_validation: false,
+            is_map_reduce: false,
         }
     }
 }

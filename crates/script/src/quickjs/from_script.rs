@@ -25,7 +25,9 @@ pub(super) fn value<'js>(
     given: &JsValue<'js>,
     pending: &Pending,
 ) -> Result<OwnedValue> {
-    Reader { host, ctx, pending }.value(given, None, "", 0)
+    let read = Reader { host, ctx, pending }.value(given, None, "", 0)?;
+    check_size(size_bytes(&read))?;
+    Ok(read)
 }
 
 /// About how much memory a value takes.

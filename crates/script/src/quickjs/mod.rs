@@ -113,7 +113,12 @@ impl QuickScope {
         });
         let watched = Arc::clone(&self.pending);
         let sleep = Function::new(ctx.clone(), move |milliseconds: f64| sleep(&watched, milliseconds));
-        let made: Object<'_> = prelude.call((sum.map_err(failed)?, sleep.map_err(failed)?)).map_err(failed)?;
+        let size = Function::new(ctx.clone(), |ctx: Ctx<'js>, value: JsValue<'js>| {
+            let read = Host::of(&ctx).and_then(|host| from_script::value(&host, &ctx, &value, &Pending::default()));
+            read.map(|read| from_script::size_bytes(&read) as f64).map_err(|error| failure::throw(&ctx, &error))
+        });
+        let native = (sum.map_err(failed)?, sleep.map_err(failed)?, size.map_err(failed)?);
+        let made: Object<'_> = prelude.call(native).map_err(failed)?;
         let host = Host::new(ctx, &made).map_err(failed)?;
         ctx.store_userdata(host).map_err(|_| Error::internal("the host of a scope could not be kept"))?;
         let emitting = Arc::clone(&self.emitting);

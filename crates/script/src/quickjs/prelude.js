@@ -1,7 +1,7 @@
 // What JavaScript of clients finds beside the language: the types of BSON as the shell has them, and its helpers.
 // Runs once in each new scope, before any code of a client. Gives back the functions that the host uses; they hold on to the built-in
 // functions that they need, so that nothing a client overwrites changes what the host does.
-(function (sumOfText, sleep) {
+(function (sumOfText, sleep, sizeOf) {
     'use strict';
     const global = globalThis;
     const KIND = Symbol('bson');
@@ -344,6 +344,17 @@
     };
     assert.neq = (left, right, message) => { if (left == right) doassert('are equal' + (message ? ' : ' + message : '')); };
 
+    const orders = {
+        lt: ['<', (left, right) => left < right], lte: ['<=', (left, right) => left <= right],
+        gt: ['>', (left, right) => left > right], gte: ['>=', (left, right) => left >= right]
+    };
+    for (const name of keys(orders)) {
+        const [sign, holds] = orders[name];
+        assert[name] = (left, right, message) => {
+            if (!holds(left, right)) doassert(tojson(left) + ' is not ' + sign + ' ' + tojson(right) + (message ? ' : ' + message : ''));
+        };
+    }
+
     hidden(Array, 'contains', (array, value) => array.some((item) => item == value));
     hidden(Array, 'unique', (array) => array.filter((item, place) => array.findIndex((other) => other == item) === place));
     hidden(Array, 'sum', (array) => array.length === 0 ? null : array.reduce((sum, item) => sum + item));
@@ -358,6 +369,7 @@
     });
     hidden(Object, 'extend', (target, source) => { for (const name in source) target[name] = source[name]; return target; });
     hidden(Object, 'keySet', (object) => { const names = []; for (const name in object) names.push(name); return names; });
+    hidden(Object, 'bsonsize', (object) => object === null || typeof object !== 'object' ? 0 : sizeOf(object));
     hidden(Object, 'merge', (left, right) => ({...left, ...right}));
     hidden(String.prototype, 'ltrim', String.prototype.trimStart);
     hidden(String.prototype, 'rtrim', String.prototype.trimEnd);
@@ -409,6 +421,15 @@
     };
     for (const name of keys(published)) publish(name, published[name]);
 
+    // Frames as MongoDB's interpreter writes them: name@file:line:column.
+    function frames(stack) {
+        return stack.split('\n').filter((line) => line.length > 0).map((line) => {
+            const parts = /^\s*at (.*?)\s*(?:\((?:eval_script)?:?([^)]*)\))?$/.exec(line);
+            if (parts === null) return line;
+            return (parts[1] === '<anonymous>' || parts[1] === '<eval>' ? '' : parts[1]) + '@:' + (parts[2] || '');
+        }).join('\n');
+    }
+
     const minKey = freeze(new MinKey()), maxKey = freeze(new MaxKey());
     const text = (value) => { const given = StringOf(value); return given.isWellFormed() ? given : given.toWellFormed(); };
     return {
@@ -448,7 +469,7 @@
             let said, stack = '';
             try { said = text(thrown); } catch (_) { said = 'an error that cannot be told'; }
             if (!(thrown instanceof ErrorOf)) said = 'uncaught exception: ' + said;
-            try { stack = text(thrown.stack === undefined ? '' : thrown.stack); } catch (_) {}
+            try { stack = frames(text(thrown.stack === undefined ? '' : thrown.stack)); } catch (_) {}
             const code = thrown[KIND] === K.failure ? thrown.code : 139;
             return [code, code === 139 ? said : text(thrown.message), stack];
         }

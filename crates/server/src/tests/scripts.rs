@@ -52,6 +52,42 @@ fn u5_where_sees_stored_functions() {
 }
 
 #[test]
+fn u6_map_reduce_gives_its_results_in_every_way() {
+    run(async {
+        let mut node = super::node::node().await;
+        let tags = [("x", "a"), ("x", "b"), ("y", "a"), ("z", "c")];
+        node.insert(
+            tags.iter()
+                .enumerate()
+                .map(|(id, (tag, kind))| doc! { "_id": id as i32, "tag": *tag, "kind": *kind })
+                .collect(),
+        )
+        .await;
+        let request = |out: Doc, finalize: Value<'_>| {
+            doc! { "mapReduce": "c", "map": "function() { emit(this.tag, {n: factor}) }",
+            "reduce": "function(key, values) { return {n: Array.sum(values.map(v => v.n))} }",
+            "query": { "kind": { "$ne": "c" } }, "scope": { "factor": 10 }, "finalize": finalize, "out": (out.get("out").unwrap()) }
+        };
+        let inline = node.ok(request(doc! { "out": { "inline": 1 } }, Value::Null)).await;
+        let shown = inline.get("results").unwrap().to_string();
+        let wanted = doc! { "r": [{ "_id": "x", "value": { "n": 20.0 } }, { "_id": "y", "value": { "n": 10.0 } }] };
+        assert_eq!(shown, wanted.get("r").unwrap().to_string());
+        let reply = node.ok(request(doc! { "out": "o" }, Value::Null)).await;
+        assert_eq!(text(&reply, "result"), "o");
+        let again = node.ok(request(doc! { "out": { "reduce": "o", "db": "d" } }, Value::Null)).await;
+        assert_eq!(again.get("result").unwrap().to_string(), doc! { "db": "d", "collection": "o" }.to_string());
+        let found = node.find(doc! { "find": "o", "filter": { "_id": "x" } }).await;
+        assert_eq!(found[0].to_string(), doc! { "_id": "x", "value": { "n": 40.0 } }.to_string());
+        let finalize = Value::String("function(key, value) { return key + value.n }".into());
+        node.ok(request(doc! { "out": { "merge": "o" } }, finalize)).await;
+        let found = node.find(doc! { "find": "o", "filter": { "_id": "x" } }).await;
+        assert_eq!(text(&found[0], "value"), "x20");
+        assert_eq!(node.code(request(doc! { "out": 5 }, Value::Null)).await, 2);
+        assert_eq!(node.code(request(doc! { "out": { "inline": 1 } }, Value::String("wrong wrong".into()))).await, 139);
+    });
+}
+
+#[test]
 fn u12_without_scripting_there_is_no_javascript() {
     run(async {
         let engine: Arc<dyn Engine> = ModelEngine::open(&ModelDisk::new(), Mode::StandAlone).unwrap();

@@ -201,7 +201,7 @@ impl BucketAutoSource {
             id.append("max", &most);
         });
         for (field, accumulator) in spec.fields.iter().zip(accumulators) {
-            builder.append(&field.name, accumulator.result().unwrap_or(OwnedValue::Null));
+            builder.append(&field.name, accumulator.finish()?.unwrap_or(OwnedValue::Null));
         }
         Ok(Some(builder.finish()))
     }

@@ -200,12 +200,12 @@ impl GroupSource {
                 other => break other,
             }
         };
-        Ok(Some(self.group.result((id.to_owned(), accumulators))))
+        self.group.result((id.to_owned(), accumulators)).map(Some)
     }
 
     fn next_group(&mut self) -> Result<Option<Doc>> {
         let next = match &mut self.outgoing {
-            Some(Outgoing::Memory(groups)) => groups.next().map(|group| self.group.result(group)),
+            Some(Outgoing::Memory(groups)) => groups.next().map(|group| self.group.result(group)).transpose()?,
             _ => self.next_merged()?,
         };
         self.output_bytes += next.as_ref().map_or(0, |document| document.size_bytes() as u64);
@@ -279,14 +279,14 @@ impl Group {
     }
 
     /// The document of a group.
-    fn result(&self, (id, accumulators): OneGroup) -> Doc {
+    fn result(&self, (id, accumulators): OneGroup) -> Result<Doc> {
         let mut builder = DocBuilder::new();
         builder.append("_id", id);
         for (field, accumulator) in self.fields.iter().zip(accumulators) {
             // What is missing is null here.
-            builder.append(&field.name, accumulator.result().unwrap_or(OwnedValue::Null));
+            builder.append(&field.name, accumulator.finish()?.unwrap_or(OwnedValue::Null));
         }
-        builder.finish()
+        Ok(builder.finish())
     }
 }
 

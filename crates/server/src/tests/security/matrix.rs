@@ -31,6 +31,10 @@ fn cases(name: &str) -> Option<(Doc, Needed)> {
             ];
             (pipeline, needed)
         }
+        "mapReduce" => (
+            doc! { "mapReduce": "c", "map": "function() {}", "reduce": "function() {}", "out": { "merge": "o" } },
+            &[(ON_C, &[Find]), (Target::Collection("d", "o"), &[Insert, Update])],
+        ),
         "insert" => (doc! { "insert": "c", "documents": [{}] }, &[(ON_C, &[Insert])]),
         "update" => {
             (doc! { "update": "c", "updates": [{ "q": {}, "u": {}, "upsert": true }] }, &[(ON_C, &[Update, Insert])])
