@@ -31,6 +31,14 @@ pub static GROUP_MEMORY_BYTES_MAX: Parameter<i64> = Parameter::new(
 )
 .at_least(1);
 
+/// Another bound for groups, under the name that it has for MongoDB's other engine.
+pub static HASH_AGGREGATION_BYTES_MAX: Parameter<i64> = Parameter::new(
+    "internalQuerySlotBasedExecutionHashAggApproxMemoryUseInBytesBeforeSpill",
+    100 * 1024 * 1024,
+    "How many bytes the groups of a $group may take in memory; the smaller of the two bounds holds.",
+)
+.at_least(1);
+
 /// How much memory the windows of a partition may take.
 pub static WINDOW_MEMORY_BYTES_MAX: Parameter<i64> = Parameter::new(
     "internalDocumentSourceSetWindowFieldsMaxMemoryBytes",
@@ -52,6 +60,7 @@ pub static PARAMETERS: &[&dyn AnyParameter] = &[
     &ALLOW_DISK_USE_BY_DEFAULT,
     &SORT_MEMORY_BYTES_MAX,
     &GROUP_MEMORY_BYTES_MAX,
+    &HASH_AGGREGATION_BYTES_MAX,
     &WINDOW_MEMORY_BYTES_MAX,
     &SPILL_FREE_BYTES_MIN,
 ];
@@ -149,7 +158,7 @@ impl Spilling {
         let is_allowed = allow_disk_use.unwrap_or_else(|| self.parameters.get(&ALLOW_DISK_USE_BY_DEFAULT));
         StageResources {
             sort_memory_bytes_max: bytes(&SORT_MEMORY_BYTES_MAX),
-            group_memory_bytes_max: bytes(&GROUP_MEMORY_BYTES_MAX),
+            group_memory_bytes_max: bytes(&GROUP_MEMORY_BYTES_MAX).min(bytes(&HASH_AGGREGATION_BYTES_MAX)),
             window_memory_bytes_max: bytes(&WINDOW_MEMORY_BYTES_MAX),
             directory: self.directory.as_ref().filter(|_| is_allowed).cloned(),
             free_bytes_min: bytes(&SPILL_FREE_BYTES_MIN),

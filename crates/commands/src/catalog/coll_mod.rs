@@ -84,7 +84,7 @@ async fn run(invocation: &Invocation, reply: &mut DocBuilder) -> Result<()> {
         return modify_collection(invocation, data, &mut operation, &collection, &arguments, reply).await;
     }
     match data.catalog.latest().view(&namespace)?.cloned() {
-        Some(view) => modify_view(data, &mut operation, &view, &arguments).await,
+        Some(view) => modify_view(invocation, data, &mut operation, &view, &arguments).await,
         None => bail!(ErrorCode::NamespaceNotFound, "ns does not exist"),
     }
 }
@@ -305,6 +305,7 @@ fn command_for_oplog(body: DocRef<'_>, namespace: &Namespace, change: &CollModCh
 // ---- Views.
 
 async fn modify_view(
+    invocation: &Invocation,
     data: &Data,
     operation: &mut Operation,
     view: &ViewDefinition,
@@ -331,7 +332,7 @@ async fn modify_view(
     if let Some(pipeline) = &arguments.pipeline {
         view.pipeline = Array::from_iter(pipeline.iter().copied());
     }
-    check_view_pipeline(&view.namespace, &view.pipeline)?;
+    check_view_pipeline(invocation, data, operation, &view)?;
     let writer = ViewDocuments(data.write_path());
     let namespace = view.namespace.clone();
     change(operation, "collMod", &namespace, |operation| {

@@ -97,9 +97,9 @@ async fn create_view(
         pipeline: options.pipeline.unwrap_or_else(|| Array::from_iter(std::iter::empty::<i32>())),
         collation: options.collation,
     };
-    check_view_pipeline(namespace, &view.pipeline)?;
     let system_views = Namespace::system_views(&namespace.database_name());
     let mut operation = invocation.operation()?;
+    check_view_pipeline(invocation, data, &operation, &view)?;
     lock_exclusively(data, &mut operation, &[namespace, &system_views]).await?;
     data.catalog.check_database_case(&namespace.database_name())?;
     ensure_system_views(data, &mut operation, &system_views).await?;

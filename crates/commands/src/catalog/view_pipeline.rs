@@ -1,11 +1,21 @@
-//! Whether a pipeline may be a view's. Stages are known by name here; whether they make sense is found by those who run
-//! pipelines.
+//! Whether a pipeline may be a view's: it can be read, and has no stages that a view cannot have.
 
-use pando_base::{ErrorCode, Namespace, Result, ensure};
-use pando_doc::Array;
+use crate::stages::NodeStages;
+use crate::{Data, Invocation};
+use pando_base::{ErrorCode, Result, ensure};
+use pando_catalog::ViewDefinition;
+use pando_doc::{Doc, DocRef};
+use pando_operation::Operation;
+use pando_query::request::AggregateRequest;
 
 /// Refuses stages that a view cannot have.
-pub(super) fn check_view_pipeline(namespace: &Namespace, pipeline: &Array) -> Result<()> {
+pub(super) fn check_view_pipeline(
+    invocation: &Invocation,
+    data: &Data,
+    operation: &Operation,
+    view: &ViewDefinition,
+) -> Result<()> {
+    let (namespace, pipeline) = (&view.namespace, &view.pipeline);
     for (place, stage) in pipeline.values().enumerate() {
         let stage = stage.as_document().and_then(|stage| stage.first());
         let name = stage.map_or_else(String::new, |stage| stage.name.to_string());
@@ -22,5 +32,10 @@ pub(super) fn check_view_pipeline(namespace: &Namespace, pipeline: &Array) -> Re
             "$changeStream cannot be used in a view definition"
         );
     }
-    Ok(())
+    let stages: Vec<Doc> = pipeline.values().filter_map(|stage| stage.as_document()).map(DocRef::to_doc).collect();
+    let request = AggregateRequest {
+        collation: view.collation.clone().unwrap_or_default(),
+        ..AggregateRequest::new(view.view_on.clone(), stages)
+    };
+    data.query.check_pipeline(operation, &request, Some(NodeStages::of(invocation)))
 }

@@ -164,6 +164,7 @@ impl QueryEngine {
             provider,
             resources: self.spilling.resources(request.allow_disk_use),
             is_nested: false,
+            depth: 0,
         };
         let stages = optimize(parse_pipeline(&request.pipeline, &parser)?);
         let output = stages.last().and_then(|stage| stage.output());
@@ -178,6 +179,25 @@ impl QueryEngine {
         let script = parser.context.script.clone();
         let executor = PipelineExecutor { source, engine, stages, pushed, stashed: None, summary, clock, script };
         Ok(Aggregation { executor, output })
+    }
+
+    /// Refuses a pipeline that cannot be read.
+    pub fn check_pipeline(
+        &self,
+        operation: &Operation,
+        request: &AggregateRequest,
+        provider: Option<Arc<dyn StageProvider>>,
+    ) -> Result<()> {
+        let context = self.parse_context(operation, &request.collation, &request.variables, None)?;
+        let parser = PipelineParser {
+            context,
+            namespace: request.namespace.clone(),
+            provider,
+            resources: self.spilling.resources(request.allow_disk_use),
+            is_nested: false,
+            depth: 0,
+        };
+        parse_pipeline(&request.pipeline, &parser).map(|_| ())
     }
 
     /// The same engine for queries inside queries, which do not yield for time: the outer one does.
@@ -208,6 +228,7 @@ impl QueryEngine {
                 provider: None,
                 resources: self.spilling.resources(None),
                 is_nested: true,
+                depth: 0,
             };
             require_collation(&view, collator.as_ref().map(|collator| collator.specification()))?;
             let below: Vec<Doc> = view_stages(&view).collect();

@@ -24,6 +24,7 @@ pub use parse::{PipelineParser, StageProvider, parse_pipeline};
 pub use source::{
     CountedSource, DocumentSource, ExecutorSource, ListSource, PipelineContext, Pulled, StageFacts, StageRun,
 };
+pub use stages::Unwinding;
 pub use views::{find_as_pipeline, with_view};
 use views::{require_collation, view_stages};
 
@@ -95,6 +96,16 @@ pub trait StageSpec: Send + Sync + Debug {
     /// Which fields it changes, for filters behind it.
     fn modified(&self) -> Modified {
         Modified::Everything
+    }
+
+    /// This stage and the next one as one, if it can do both.
+    fn with_next(&self, _next: &dyn StageSpec) -> Option<SharedStage> {
+        None
+    }
+
+    /// What it does, if it is an `$unwind`.
+    fn unwinding(&self) -> Option<Unwinding> {
+        None
     }
 
     /// What it needs of the documents that come to it.

@@ -64,6 +64,9 @@ pub(super) fn optimize(mut stages: Vec<SharedStage>) -> Vec<SharedStage> {
 /// What two neighbours become, if that is better.
 fn swapped(stages: &[SharedStage], place: usize) -> Option<Vec<SharedStage>> {
     let (first, second) = (stages.get(place)?, stages.get(place + 1)?);
+    if let Some(both) = first.with_next(&**second) {
+        return Some(vec![both]);
+    }
     match (first.pushdown(), second.pushdown()) {
         (Pushdown::Match(left), Pushdown::Match(right)) => {
             let parts = vec![left.root().clone(), right.root().clone()];

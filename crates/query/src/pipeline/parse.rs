@@ -31,6 +31,23 @@ pub struct PipelineParser {
     pub resources: StageResources,
     /// It stands inside another pipeline.
     pub is_nested: bool,
+    /// So many pipelines are around it.
+    pub depth: u32,
+}
+
+/// No more pipelines may stand inside each other.
+const DEPTH_MAX: u32 = 20;
+
+impl PipelineParser {
+    /// For a pipeline over another collection inside this one.
+    pub(super) fn nested(&self, namespace: &Namespace) -> Result<PipelineParser> {
+        let depth = self.depth + 1;
+        if depth > DEPTH_MAX {
+            let reason = format!("Maximum number of nested sub-pipelines exceeded. Limit is {DEPTH_MAX}");
+            return Err(Error::new(ErrorCode::MaxSubPipelineDepthExceeded, reason));
+        }
+        Ok(PipelineParser { is_nested: true, depth, namespace: namespace.clone(), ..self.clone() })
+    }
 }
 
 /// Reads a pipeline.

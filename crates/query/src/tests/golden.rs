@@ -103,6 +103,7 @@ tables! {
     u6_fill, "fill";
     u6_graph_lookup, "graph_lookup";
     u6_group, "group";
+    u6_lookup, "lookup";
     u6_optimize, "optimize";
     u6_set_window_fields, "set_window_fields";
 }

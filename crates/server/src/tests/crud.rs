@@ -330,6 +330,20 @@ fn u3_results_go_into_collections() {
         assert_eq!(node.code(into(doc! { "$merge": { "into": "m", "whenMatched": "fail" } })).await, 11000);
         assert_eq!(node.code(into(doc! { "$merge": { "into": "m", "on": "n" } })).await, 51183);
         assert_eq!(number(&node.ok(doc! { "count": "m" }).await, "n"), 10.0);
+
+        // Every result of a batch is tried before the error is told; the fields are checked before there are results.
+        node.ok(doc! { "insert": "f", "documents": [{ "_id": 4, "old": true }] }).await;
+        let failing = into(doc! { "$merge": { "into": "f", "whenMatched": "fail" } });
+        let reply = node.client.ask(with_database(&failing, "d")).await;
+        assert_eq!(number(&reply, "code"), 11000.0);
+        assert!(reply.to_string().contains("whenMatched: fail found an existing document"), "{reply}");
+        assert_eq!(number(&node.ok(doc! { "count": "f" }).await, "n"), 10.0);
+        let none = doc! { "$merge": { "into": "nowhere", "on": "x" } };
+        let nothing = doc! { "aggregate": "c", "cursor": {}, "pipeline": [{ "$match": { "_id": "none" } }, none] };
+        assert_eq!(node.code(nothing).await, 51183);
+        // A view is read when it is made.
+        let lookup = doc! { "$lookup": { "from": "c", "as": "x", "pipeline": [{ "$merge": "f" }] } };
+        assert_eq!(node.code(doc! { "create": "v", "viewOn": "c", "pipeline": [lookup] }).await, 51047);
     });
 }
 

@@ -4,7 +4,7 @@ use super::Turns;
 use crate::crud::collections::{check_can_write, collection_for_insert, refuse_view};
 use crate::locking::unlock;
 use crate::{Data, Invocation};
-use pando_base::{Error, ErrorCode, Namespace, Result, ensure};
+use pando_base::{Category, Error, ErrorCode, Namespace, Result, ensure};
 use pando_catalog::Collection;
 use pando_collection::InsertOptions;
 use pando_doc::{Array, Doc, DocBuilder, DocRef, FieldPath, OwnedValue, Value, doc, get_path};
@@ -49,6 +49,8 @@ struct Merge<'a> {
     matched: Matched,
     not_matched: NotMatched,
     bypass_validation: bool,
+    /// How the pipeline compares strings.
+    collation: Option<Doc>,
 }
 
 pub(super) async fn run(
@@ -64,15 +66,26 @@ pub(super) async fn run(
     refuse_view(data, namespace)?;
     let context = data.query.parse_context(operation, &request.collation, &request.variables, None)?;
     let merge = Merge::parse(data, namespace, specification, &context, request.bypass_document_validation)?;
+    merge.check_unique(data.catalog.latest().collection(namespace).map(|collection| &**collection))?;
     while let Some(documents) = source.next(operation).await? {
+        let results = documents.into_iter().map(|document| merge.prepared(operation, document));
+        let results: Vec<ResultToMerge> = results.collect::<Result<_>>()?;
         let collection = collection_for_insert(data, operation, namespace).await?;
-        merge.check_unique(&collection)?;
-        for document in documents {
-            merge.one(operation, &collection, document).await?;
-        }
+        merge.check_unique(Some(&collection))?;
+        let outcome = merge.batch(operation, &collection, results).await;
         unlock(operation);
+        outcome?;
     }
     Ok(())
+}
+
+/// A result on its way into the collection.
+struct ResultToMerge {
+    /// What it is brought together with.
+    filter: Doc,
+    document: Doc,
+    /// The same with an `_id`, if it had none.
+    with_id: Option<Doc>,
 }
 
 impl<'a> Merge<'a> {
@@ -97,36 +110,78 @@ impl<'a> Merge<'a> {
         );
         let variables = variables(specification, &matched, context)?;
         let on = on_fields(specification)?;
-        Ok(Merge { data, namespace, on, variables, matched, not_matched, bypass_validation })
+        let collation = context.collator.as_ref().map(|collator| collator.specification().clone());
+        Ok(Merge { data, namespace, on, variables, matched, not_matched, bypass_validation, collation })
     }
 
     /// The fields must lead to one document at most, which a unique index sees to.
-    fn check_unique(&self, collection: &Collection) -> Result<()> {
+    fn check_unique(&self, collection: Option<&Collection>) -> Result<()> {
         if let [only] = self.on.as_slice()
             && only == "_id"
         {
             return Ok(());
         }
+        let mut indexes = collection.into_iter().flat_map(Collection::ready_indexes);
         let fits = |pattern: DocRef<'_>| {
             pattern.field_count() == self.on.len()
                 && pattern.elements().all(|field| self.on.iter().any(|name| field.name == name.as_str()))
         };
-        let is_unique = collection.ready_indexes().any(|index| {
+        let is_unique = indexes.any(|index| {
             let descriptor = &index.descriptor;
-            descriptor.unique && descriptor.partial_filter.is_none() && fits(descriptor.key_pattern.view())
+            descriptor.unique
+                && descriptor.partial_filter.is_none()
+                && descriptor.collation == self.collation
+                && fits(descriptor.key_pattern.view())
         });
         ensure!(is_unique, ErrorCode::location(51183), "Cannot find index to verify that join fields will be unique");
         Ok(())
     }
 
-    async fn one(&self, operation: &mut Operation, collection: &Arc<Collection>, document: Doc) -> Result<()> {
-        let prepared = self.data.query.prepare_insert(operation, document.view())?;
+    /// What is known of a result before anything is written.
+    fn prepared(&self, operation: &Operation, document: Doc) -> Result<ResultToMerge> {
+        let with_id = self.data.query.prepare_insert(operation, document.view())?;
         // A document that is found by other fields keeps its `_id`.
         let is_by_id = self.on.iter().any(|name| name == "_id");
-        let document = if is_by_id { prepared.clone().unwrap_or(document) } else { document };
-        let filter = self.filter(&document)?;
+        let document = if is_by_id { with_id.clone().unwrap_or(document) } else { document };
+        Ok(ResultToMerge { filter: self.filter(&document)?, document, with_id })
+    }
+
+    /// Brings all results of a batch in; then the first error is told.
+    async fn batch(
+        &self,
+        operation: &mut Operation,
+        collection: &Arc<Collection>,
+        results: Vec<ResultToMerge>,
+    ) -> Result<()> {
+        let mut first_error = None;
+        for result in &results {
+            match self.one(operation, collection, result).await {
+                Ok(()) => {}
+                Err(error) if error.code().is(Category::Interruption) => return Err(error),
+                Err(error) => {
+                    first_error.get_or_insert(error);
+                    operation.recovery_unit.abandon_snapshot()?;
+                }
+            }
+        }
+        first_error.map_or(Ok(()), |error| Err(self.told(error)))
+    }
+
+    /// An error as it is told for the whole stage.
+    fn told(&self, error: Error) -> Error {
+        match (&self.matched, error.code()) {
+            (Matched::Fail, ErrorCode::DuplicateKey) if self.is_same_key(&error) => error.context(
+                "$merge with whenMatched: fail found an existing document with the same values for the 'on' fields",
+            ),
+            (_, ErrorCode::DuplicateKey) => error.context("$merge failed due to a DuplicateKey error"),
+            _ => error,
+        }
+    }
+
+    async fn one(&self, operation: &mut Operation, collection: &Arc<Collection>, result: &ResultToMerge) -> Result<()> {
+        let ResultToMerge { filter, document, with_id } = result;
         for attempt in 1.. {
-            if let Some(update) = self.update(&filter, &document)?
+            if let Some(update) = self.update(filter, document)?
                 && self.data.query.update(operation, &update).await?.n > 0
             {
                 return Ok(());
@@ -140,7 +195,7 @@ impl<'a> Merge<'a> {
                 }
                 NotMatched::Insert => {}
             }
-            match self.insert(operation, collection, prepared.as_ref().unwrap_or(&document)).await {
+            match self.insert(operation, collection, with_id.as_ref().unwrap_or(document)).await {
                 Err(error) if self.is_same_key(&error) => match self.matched {
                     Matched::Keep => return Ok(()),
                     Matched::Fail => return Err(error),
@@ -230,7 +285,7 @@ fn on_fields(specification: &Doc) -> Result<Vec<String>> {
         value.as_str().map(str::to_owned).ok_or_else(wrong)
     };
     match specification.get("on") {
-        None => Ok(vec!["_id".to_owned()]),
+        None | Some(Value::Null) => Ok(vec!["_id".to_owned()]),
         Some(Value::Array(names)) => {
             let names: Vec<String> = names.values().map(name).collect::<Result<_>>()?;
             ensure!(
@@ -254,7 +309,7 @@ fn on_fields(specification: &Doc) -> Result<Vec<String>> {
 /// The variables of `let`, which only a pipeline can use.
 fn variables(specification: &Doc, matched: &Matched, context: &ParseContext) -> Result<Vec<(String, Expression)>> {
     let written = match specification.get("let") {
-        None => return Ok(Vec::new()),
+        None | Some(Value::Null) => return Ok(Vec::new()),
         Some(Value::Document(written)) => written,
         Some(other) => {
             let found = other.value_type();
@@ -285,7 +340,7 @@ fn variables(specification: &Doc, matched: &Matched, context: &ParseContext) -> 
 
 fn matched(specification: &Doc) -> Result<Matched> {
     match specification.get("whenMatched") {
-        None => Ok(Matched::Merge),
+        None | Some(Value::Null) => Ok(Matched::Merge),
         Some(Value::Array(pipeline)) => Ok(Matched::Pipeline(pipeline.to_array())),
         Some(value) => match value.as_str() {
             Some("merge") => Ok(Matched::Merge),

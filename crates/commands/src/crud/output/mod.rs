@@ -18,8 +18,8 @@ use pando_storage::ReadSource;
 
 /// As many documents are written at a time.
 const BATCH_COUNT_MAX: usize = 500;
-/// As many bytes.
-const BATCH_BYTES_MAX: usize = 1024 * 1024;
+/// As many bytes, or one document.
+const BATCH_BYTES_MAX: usize = 16 * 1024 * 1024;
 
 /// Runs a pipeline into its output.
 pub(super) async fn run(
@@ -89,7 +89,11 @@ struct Batch {
 
 impl DocumentSink for Batch {
     fn offer(&mut self, document: &Doc) -> bool {
-        self.size_bytes += document.size_bytes();
+        let size_bytes = self.size_bytes + document.size_bytes();
+        if size_bytes > BATCH_BYTES_MAX && !self.documents.is_empty() {
+            return false;
+        }
+        self.size_bytes = size_bytes;
         self.documents.push(document.clone());
         true
     }

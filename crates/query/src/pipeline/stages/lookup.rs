@@ -1,20 +1,22 @@
 //! `$lookup`: to each document the documents of another collection that belong to it.
 //!
+//! With an `$unwind` of them behind it the two become one: each found document goes out by itself, and no array of all of them is made.
 //! By equality of two fields, by a pipeline, or both. The pipeline sees the values of `let` as variables; since these are
 //! different for each document, it is read anew each time, so that the planner sees constants.
 
 use super::group::paths_of;
 use super::set_field::with_field;
+use super::unwind::Unwinding;
 use crate::QueryEngine;
-use crate::pipeline::source::pass_on_to_source;
+use crate::executor::Collections;
 use crate::pipeline::{
     DocumentSource, Modified, Needs, PipelineContext, PipelineParser, Pulled, SharedStage, StageSpec, parse_pipeline,
 };
 use bstr::BStr;
 use pando_base::{Error, Namespace, Result};
-use pando_doc::{ArrayBuilder, Doc, DocRef, FieldPath, LeafArrays, OwnedValue, PathOptions, Value, doc, visit_path};
+use pando_doc::{ArrayBuilder, Doc, DocBuilder, DocRef, FieldPath, OwnedValue, Value, doc};
 use pando_expr::Expression;
-use std::ops::ControlFlow;
+use pando_operation::Operation;
 use std::sync::Arc;
 
 struct Lookup {
@@ -28,7 +30,7 @@ struct Lookup {
 }
 
 #[derive(Clone)]
-struct LookupSpec(Arc<Lookup>);
+struct LookupSpec(Arc<Lookup>, Option<Unwinding>);
 
 impl std::fmt::Debug for LookupSpec {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -79,7 +81,7 @@ pub(in crate::pipeline) fn parse(value: Value<'_>, parser: &PipelineParser) -> R
         None if pipeline.as_deref().is_some_and(super::documents::begin) => parser.namespace.clone(),
         None => return Err(missing("from")),
     };
-    let nested = PipelineParser { is_nested: true, namespace: from.clone(), ..parser.clone() };
+    let nested = parser.nested(&from)?;
     let lookup = Lookup {
         from,
         fields,
@@ -90,7 +92,7 @@ pub(in crate::pipeline) fn parse(value: Value<'_>, parser: &PipelineParser) -> R
         parser: nested,
     };
     check_pipeline(&lookup)?;
-    Ok(Arc::new(LookupSpec(Arc::new(lookup))))
+    Ok(Arc::new(LookupSpec(Arc::new(lookup), None)))
 }
 
 fn parse_variables(value: Value<'_>, parser: &PipelineParser) -> Result<Vec<(String, Expression)>> {
@@ -119,9 +121,18 @@ fn check_pipeline(lookup: &Lookup) -> Result<()> {
     parse_pipeline(pipeline, &parser).map(|_| ())
 }
 
+/// A look-up whose documents go out one by one.
+struct Open {
+    document: Doc,
+    source: Box<dyn DocumentSource>,
+    found: i64,
+}
+
 struct LookupSource {
     source: Box<dyn DocumentSource>,
     lookup: Arc<Lookup>,
+    unwinding: Option<Unwinding>,
+    open: Option<Open>,
     /// A document whose look-up has to be repeated.
     pending: Option<Doc>,
 }
@@ -143,15 +154,52 @@ impl LookupSource {
         parse_pipeline(&stages, &parser)
     }
 
-    fn look_up(&self, context: &mut PipelineContext<'_>, document: &Doc) -> Result<Pulled> {
+    /// What belongs to a document.
+    fn found(&self, context: &mut PipelineContext<'_>, document: &Doc) -> Result<Box<dyn DocumentSource>> {
         let stages = self.stages(document.view())?;
         let engine: &QueryEngine = context.engine;
-        let mut source = engine.patient().pipeline_source(
-            context.operation,
-            &self.lookup.from,
-            &stages,
-            &self.lookup.parser.context.collator,
-        )?;
+        let collator = &self.lookup.parser.context.collator;
+        engine.patient().pipeline_source(context.operation, &self.lookup.from, &stages, collator)
+    }
+
+    /// The next found document in its place.
+    fn next_unwound(&mut self, context: &mut PipelineContext<'_>, unwinding: &Unwinding) -> Result<Pulled> {
+        loop {
+            let Some(open) = &mut self.open else {
+                let document = match self.source.next(context)? {
+                    Pulled::Document(document) => document,
+                    other => return Ok(other),
+                };
+                let source = self.found(context, &document)?;
+                self.open = Some(Open { document, source, found: 0 });
+                continue;
+            };
+            let (value, index) = match open.source.next(context)? {
+                Pulled::Document(found) => {
+                    open.found += 1;
+                    (Some(found), Value::Int64(open.found - 1))
+                }
+                Pulled::Yield(cause) => return Ok(Pulled::Yield(cause)),
+                Pulled::Exhausted if open.found == 0 && unwinding.keeps_empty => (None, Value::Null),
+                Pulled::Exhausted => {
+                    self.open = None;
+                    continue;
+                }
+            };
+            let placed = value.as_ref().map(|found| Value::Document(found.view()));
+            let mut result = with_field(open.document.view(), &self.lookup.into, placed);
+            if let Some(name) = &unwinding.index_name {
+                result = with_field(result.view(), name, Some(index));
+            }
+            if value.is_none() {
+                self.open = None;
+            }
+            return Ok(Pulled::Document(result));
+        }
+    }
+
+    fn look_up(&self, context: &mut PipelineContext<'_>, document: &Doc) -> Result<Pulled> {
+        let mut source = self.found(context, document)?;
         let mut found = ArrayBuilder::new();
         loop {
             match source.next(context)? {
@@ -165,28 +213,59 @@ impl LookupSource {
     }
 }
 
-/// The filter for documents that have one of the values.
+/// The filter for documents that have one of the values. What is not there is null.
 fn equality(document: DocRef<'_>, local: &FieldPath, foreign: &FieldPath) -> Doc {
-    let options = PathOptions { leaf: LeafArrays::TraverseOmitArray, ..PathOptions::default() };
-    let mut alternatives = ArrayBuilder::new();
-    let _: ControlFlow<()> = visit_path(document, local, options, &mut |visit| {
-        let value = match visit.value {
-            None | Some(Value::Undefined) => Value::Null,
-            Some(value) => value,
-        };
-        alternatives.document(|alternative| {
-            alternative.document(foreign.text(), |condition| condition.append("$eq", value));
-        });
-        ControlFlow::Continue(())
-    });
-    if alternatives.is_empty() {
-        return doc! { "$alwaysFalse": 1 };
+    let parts: Vec<&BStr> = local.parts().collect();
+    let mut values = Vec::new();
+    visit(document, &parts, &mut |value| values.push(if value == Value::Undefined { Value::Null } else { value }));
+    if values.is_empty() {
+        values.push(Value::Null);
     }
-    doc! { "$or": alternatives.finish() }
+    let has_pattern = values.iter().any(|value| matches!(value, Value::Regex { .. }));
+    match values.as_slice() {
+        [only] => doc! { (foreign.text()): { "$eq": *only } },
+        // A pattern in a list would be matched, not compared.
+        several if has_pattern => {
+            let mut alternatives = ArrayBuilder::new();
+            for value in several {
+                alternatives.push(doc! { (foreign.text()): { "$eq": *value } });
+            }
+            doc! { "$or": alternatives.finish() }
+        }
+        several => {
+            let mut list = ArrayBuilder::new();
+            several.iter().for_each(|value| list.push(*value));
+            doc! { (foreign.text()): { "$in": list.finish() } }
+        }
+    }
+}
+
+/// All values at a path: numbers are places in arrays, an array at the end stands for what is in it, and in others documents are looked into.
+fn visit<'d>(document: DocRef<'d>, parts: &[&BStr], found: &mut dyn FnMut(Value<'d>)) {
+    let Some((name, mut below)) = parts.split_first() else { return };
+    let mut value = document.get(name);
+    while let (Some(Value::Array(array)), Some((next, behind))) = (value, below.split_first()) {
+        let Some(place) = std::str::from_utf8(next).ok().and_then(|text| text.parse::<usize>().ok()) else { break };
+        (value, below) = (array.values().nth(place), behind);
+    }
+    match value {
+        Some(Value::Array(array)) if below.is_empty() => array.values().for_each(found),
+        Some(value) if below.is_empty() => found(value),
+        Some(Value::Array(array)) => {
+            for inside in array.values().filter_map(|value| value.as_document()) {
+                visit(inside, below, found);
+            }
+        }
+        Some(Value::Document(inside)) => visit(inside, below, found),
+        _ => {}
+    }
 }
 
 impl DocumentSource for LookupSource {
     fn next(&mut self, context: &mut PipelineContext<'_>) -> Result<Pulled> {
+        if let Some(unwinding) = self.unwinding.clone() {
+            return self.next_unwound(context, &unwinding);
+        }
         let document = match self.pending.take() {
             Some(document) => document,
             None => match self.source.next(context)? {
@@ -201,7 +280,25 @@ impl DocumentSource for LookupSource {
         Ok(pulled)
     }
 
-    pass_on_to_source!();
+    fn save(&mut self) {
+        self.source.save();
+        if let Some(open) = &mut self.open {
+            open.source.save();
+        }
+    }
+
+    fn restore(&mut self, operation: &mut Operation, collections: &dyn Collections) -> Result<()> {
+        self.source.restore(operation, collections)?;
+        self.open.as_mut().map_or(Ok(()), |open| open.source.restore(operation, collections))
+    }
+
+    fn before(&self) -> Option<&dyn DocumentSource> {
+        Some(&*self.source)
+    }
+
+    fn before_mut(&mut self) -> Option<&mut dyn DocumentSource> {
+        Some(&mut *self.source)
+    }
 }
 
 impl StageSpec for LookupSpec {
@@ -210,11 +307,25 @@ impl StageSpec for LookupSpec {
     }
 
     fn start(&self, source: Box<dyn DocumentSource>) -> Result<Box<dyn DocumentSource>> {
-        Ok(Box::new(LookupSource { source, lookup: Arc::clone(&self.0), pending: None }))
+        let (lookup, unwinding) = (Arc::clone(&self.0), self.1.clone());
+        Ok(Box::new(LookupSource { source, lookup, unwinding, open: None, pending: None }))
     }
 
     fn to_doc(&self) -> Doc {
-        doc! { "$lookup": &self.0.specification }
+        let mut shown = DocBuilder::new();
+        shown.append_all(self.0.specification.view());
+        if let Some(unwinding) = &self.1 {
+            shown.document("unwinding", |options| {
+                options.append("preserveNullAndEmptyArrays", unwinding.keeps_empty);
+                options.append_some("includeArrayIndex", unwinding.index_name.as_ref().map(FieldPath::text));
+            });
+        }
+        doc! { "$lookup": shown.finish() }
+    }
+
+    fn with_next(&self, next: &dyn StageSpec) -> Option<SharedStage> {
+        let unwinding = next.unwinding().filter(|unwinding| unwinding.path == self.0.into && self.1.is_none())?;
+        Some(Arc::new(LookupSpec(Arc::clone(&self.0), Some(unwinding))))
     }
 
     fn needs(&self) -> Needs {
@@ -224,10 +335,11 @@ impl StageSpec for LookupSpec {
     }
 
     fn modified(&self) -> Modified {
-        Modified::Paths(vec![self.0.into.clone()])
+        let index_name = self.1.as_ref().and_then(|unwinding| unwinding.index_name.clone());
+        Modified::Paths(std::iter::once(self.0.into.clone()).chain(index_name).collect())
     }
 
     fn keeps_count(&self) -> bool {
-        true
+        self.1.is_none()
     }
 }

@@ -31,3 +31,5 @@ pub(super) mod union_with;
 pub(super) mod unset;
 pub(super) mod unwind;
 pub(super) mod window;
+
+pub use unwind::Unwinding;

@@ -2,7 +2,7 @@
 
 use crate::pipeline::{DocumentSource, OutputStage, PipelineParser, ShardSplit, SharedStage, StageSpec};
 use pando_base::{Error, Namespace, Result};
-use pando_doc::{Doc, Value, doc};
+use pando_doc::{Doc, DocBuilder, DocRef, Value, doc};
 use std::sync::Arc;
 
 #[derive(Debug)]
@@ -57,6 +57,31 @@ pub(in crate::pipeline) fn parse_merge(value: Value<'_>, parser: &PipelineParser
     Ok(Arc::new(OutputSpec { name: "$merge", output: OutputStage::Merge { namespace, specification } }))
 }
 
+/// `$merge` with everything that was left out.
+fn merge_shown(namespace: &Namespace, specification: &Doc) -> Doc {
+    let mut shown = DocBuilder::new();
+    shown.append("into", doc! { "db": namespace.database(), "coll": namespace.collection() });
+    match specification.get("on") {
+        None | Some(Value::Null) => shown.append("on", "_id"),
+        Some(Value::Array(names)) if names.len() == 1 => shown.append_some("on", names.values().next()),
+        Some(on) => shown.append("on", on),
+    }
+    let matched = specification.get("whenMatched").filter(|mode| !mode.is_nullish());
+    shown.append("whenMatched", matched.unwrap_or(Value::String("merge".into())));
+    if let Some(Value::Array(_)) = matched {
+        shown.document("let", |variables| {
+            let written = specification.get("let").and_then(|written| written.as_document()).unwrap_or(DocRef::EMPTY);
+            variables.append_all(written);
+            if written.get("new").is_none() {
+                variables.append("new", "$$ROOT");
+            }
+        });
+    }
+    let not_matched = specification.get("whenNotMatched").filter(|mode| !mode.is_nullish());
+    shown.append("whenNotMatched", not_matched.unwrap_or(Value::String("insert".into())));
+    shown.finish()
+}
+
 impl StageSpec for OutputSpec {
     fn name(&self) -> &'static str {
         self.name
@@ -71,7 +96,7 @@ impl StageSpec for OutputSpec {
             OutputStage::Out(namespace) => {
                 doc! { "$out": { "coll": namespace.collection(), "db": namespace.database() } }
             }
-            OutputStage::Merge { specification, .. } => doc! { "$merge": specification },
+            OutputStage::Merge { namespace, specification } => doc! { "$merge": merge_shown(namespace, specification) },
         }
     }
 

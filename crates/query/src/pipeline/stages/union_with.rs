@@ -46,7 +46,7 @@ pub(in crate::pipeline) fn parse(value: Value<'_>, parser: &PipelineParser) -> R
             return Err(Error::new(ErrorCode::FailedToParse, reason));
         }
     };
-    let nested = PipelineParser { is_nested: true, namespace: namespace.clone(), ..parser.clone() };
+    let nested = parser.nested(&namespace)?;
     let parsed = parse_pipeline(&stages, &nested)?;
     let collator = parser.context.collator.clone();
     Ok(Arc::new(UnionWithSpec { namespace, stages: Arc::new(parsed), stage_documents: Arc::new(stages), collator }))

@@ -8,11 +8,15 @@ use pando_doc::{Doc, DocBuilder, DocRef, FieldPath, Value, doc, get_path};
 use std::collections::VecDeque;
 use std::sync::Arc;
 
+/// What an `$unwind` does.
 #[derive(Clone, Debug)]
-struct UnwindSpec {
-    path: FieldPath,
-    index_name: Option<FieldPath>,
-    keeps_empty: bool,
+pub struct Unwinding {
+    /// The array.
+    pub(super) path: FieldPath,
+    /// Where the place in it goes.
+    pub(super) index_name: Option<FieldPath>,
+    /// Documents without it stay.
+    pub(super) keeps_empty: bool,
 }
 
 /// Reads it.
@@ -57,7 +61,7 @@ pub(in crate::pipeline) fn parse(value: Value<'_>) -> Result<SharedStage> {
         let reason = format!("path option to $unwind stage should be prefixed with a '$': {text}");
         return Err(Error::location(28818, reason));
     };
-    Ok(Arc::new(UnwindSpec { path: FieldPath::parse(name)?, index_name, keeps_empty }))
+    Ok(Arc::new(Unwinding { path: FieldPath::parse(name)?, index_name, keeps_empty }))
 }
 
 fn parse_index_name(value: Value<'_>) -> Result<FieldPath> {
@@ -76,7 +80,7 @@ fn parse_index_name(value: Value<'_>) -> Result<FieldPath> {
 
 struct UnwindSource {
     source: Box<dyn DocumentSource>,
-    spec: UnwindSpec,
+    spec: Unwinding,
     ready: VecDeque<Doc>,
 }
 
@@ -123,13 +127,17 @@ impl DocumentSource for UnwindSource {
     pass_on_to_source!();
 }
 
-impl StageSpec for UnwindSpec {
+impl StageSpec for Unwinding {
     fn name(&self) -> &'static str {
         "$unwind"
     }
 
     fn start(&self, source: Box<dyn DocumentSource>) -> Result<Box<dyn DocumentSource>> {
         Ok(Box::new(UnwindSource { source, spec: self.clone(), ready: VecDeque::new() }))
+    }
+
+    fn unwinding(&self) -> Option<Unwinding> {
+        Some(self.clone())
     }
 
     fn needs(&self) -> Needs {
