@@ -1,6 +1,5 @@
 //! The query engine of a node: from requests to executors.
 
-use crate::CanonicalQuery;
 use crate::canonical::{id_of, id_of_root};
 use crate::executor::{Collections, Executor, StoredFunctions, TRIAL_WORKS_MAX, YieldPolicy, script_limits};
 use crate::plan_cache::{PlanCache, indexes_of};
@@ -8,8 +7,9 @@ use crate::planner::{PlanNode, ProjectionKind, plans};
 use crate::request::FindRequest;
 use crate::shape::{plan_signature, shape};
 use crate::spill::{SpillCounters, Spilling};
-use crate::stage::{BuildContext, Candidate, EofStage, MultiPlanStage, StageNode, build, find_by_id};
+use crate::stage::{BuildContext, Candidate, EofStage, Examined, MultiPlanStage, StageNode, build, find_by_id};
 use crate::write::ObjectIds;
+use crate::{CanonicalQuery, QueryCounters};
 use pando_base::{Error, ErrorCode, Namespace, ParameterSet, Result};
 use pando_catalog::Collection;
 use pando_collation::{Collation, IcuCollator};
@@ -46,6 +46,8 @@ pub struct QueryEngine {
     pub(crate) is_scripting: bool,
     /// How often the present was asked for as a timestamp, so that each time is another.
     pub(crate) timestamps_given: Arc<AtomicU32>,
+    /// What queries have looked at.
+    pub counters: Arc<QueryCounters>,
     /// Where large stages go on.
     pub(crate) spilling: Arc<Spilling>,
     /// When executors yield, if not as the parameters say.
@@ -84,6 +86,7 @@ impl QueryEngine {
             random: random(env),
             is_scripting: true,
             timestamps_given: Arc::default(),
+            counters: Arc::default(),
             spilling,
             yield_override: None,
         }
@@ -176,6 +179,7 @@ impl QueryEngine {
         if found.is_some() {
             operation.context.statistics().keys_examined.add(1);
             operation.context.statistics().documents_examined.add(1);
+            self.counters.examined(Examined { keys: 1, documents: 1 });
         }
         Ok(Some(found.map(|(_, document)| document)))
     }
@@ -242,6 +246,9 @@ impl QueryEngine {
         let (root, plan) = self.stages(query, collection)?;
         let root = wrap(root, collection)?;
         let executor = self.executor(root, &query.namespace, Some(collection), &plan)?.for_query(query);
+        if executor.root().has("COLLSCAN") {
+            self.counters.collection_scan(query.tailable);
+        }
         // The keys of an index take the place of everything else.
         Ok(executor.showing_record_ids(query.show_record_id && !query.return_key))
     }
@@ -254,7 +261,8 @@ impl QueryEngine {
         plan: &PlanNode,
     ) -> Result<Executor> {
         let policy = self.yield_policy();
-        Ok(Executor::new(root, namespace.clone(), collection.cloned(), policy, plan.summary()))
+        let executor = Executor::new(root, namespace.clone(), collection.cloned(), policy, plan.summary());
+        Ok(executor.counting(&self.counters))
     }
 
     pub(crate) fn build_context(

@@ -14,6 +14,7 @@
 //! This crate must not know the wire protocol, command documents, sessions or replication.
 
 mod canonical;
+mod counters;
 pub mod cursor;
 mod engine;
 pub mod executor;
@@ -33,6 +34,7 @@ pub mod write;
 mod tests;
 
 pub use canonical::{CanonicalQuery, id_of};
+pub use counters::QueryCounters;
 pub use engine::{FindPlan, QueryEngine};
 pub use hooks::{MatchValidator, QueryIndexHooks};
 pub use plan_cache::{CachedPlan, PlanCache};

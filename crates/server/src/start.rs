@@ -208,6 +208,7 @@ fn node(
     if let Some(data) = &data {
         data.services.add_metrics(&mut metrics)?;
         data.query.spill_counters().add_metrics(&mut metrics)?;
+        data.query.counters.add_metrics(&mut metrics)?;
     }
     let host = known_as(&machine.facts().hostname, &options.net.addresses);
     Ok(Node {

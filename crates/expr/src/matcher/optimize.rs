@@ -20,7 +20,11 @@ pub(super) fn optimize(node: Node, collator: &Option<SharedCollator>) -> Node {
             child => Node::negate(child),
         },
         Node::Leaf(leaf) => optimize_leaf(leaf, collator),
-        Node::Expr(expression) => Node::Expr(expression),
+        Node::Expr(expression) => match expression.as_constant() {
+            Some(constant) if constant.is_some_and(|value| value.is_true()) => Node::AlwaysTrue,
+            Some(_) => Node::AlwaysFalse,
+            None => Node::Expr(expression),
+        },
         Node::Schema(schema) => Node::Schema(schema),
         Node::Where(clause) => Node::Where(clause),
         constant @ (Node::AlwaysTrue | Node::AlwaysFalse) => constant,

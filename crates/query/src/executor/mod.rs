@@ -23,8 +23,8 @@ pub use scripting::{SCRIPT_PARAMETERS, StoredFunctions};
 pub(crate) use yielding::TRIAL_WORKS_MAX;
 pub use yielding::{PARAMETERS, YieldCause, YieldPolicy};
 
-use crate::CanonicalQuery;
 use crate::stage::{Examined, Member, StageNode, Step, plan_killed};
+use crate::{CanonicalQuery, QueryCounters};
 use pando_base::{Namespace, OperationContext, Result, Uuid};
 use pando_catalog::Collection;
 use pando_doc::{Doc, DocBuilder};
@@ -119,8 +119,9 @@ pub struct Executor {
     clock: YieldClock,
     /// The last result came when it was time to yield: that is done before the next.
     is_due: bool,
-    /// What was reported to the operation's statistics so far.
+    /// What was reported to the operation's statistics and to the node's so far.
     reported: Examined,
+    counters: Option<Arc<QueryCounters>>,
     returned: u64,
     summary: String,
     is_saved: bool,
@@ -145,6 +146,7 @@ impl Executor {
             clock: YieldClock::new(policy),
             is_due: false,
             reported: Examined::default(),
+            counters: None,
             returned: 0,
             summary,
             is_saved: false,
@@ -155,6 +157,13 @@ impl Executor {
     #[must_use]
     pub fn showing_record_ids(mut self, show: bool) -> Executor {
         self.show_record_id = show;
+        self
+    }
+
+    /// Counts for the whole node, too.
+    #[must_use]
+    pub(crate) fn counting(mut self, counters: &Arc<QueryCounters>) -> Executor {
+        self.counters = Some(Arc::clone(counters));
         self
     }
 
@@ -282,9 +291,16 @@ impl Executor {
     /// Adds what was looked at since the last report to the operation's counters.
     pub fn report(&mut self, operation: &Operation) {
         let examined = self.root.examined();
+        let news = Examined {
+            keys: examined.keys.saturating_sub(self.reported.keys),
+            documents: examined.documents.saturating_sub(self.reported.documents),
+        };
         let statistics = operation.context.statistics();
-        statistics.keys_examined.add(examined.keys.saturating_sub(self.reported.keys));
-        statistics.documents_examined.add(examined.documents.saturating_sub(self.reported.documents));
+        statistics.keys_examined.add(news.keys);
+        statistics.documents_examined.add(news.documents);
+        if let Some(counters) = &self.counters {
+            counters.examined(news);
+        }
         self.reported = examined;
     }
 

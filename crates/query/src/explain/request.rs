@@ -3,7 +3,7 @@
 use super::Verbosity;
 use super::render::{OnTop, Shown, count_stage, execution_section, execution_stats, planner_section};
 use crate::executor::{CountingSink, Executor, drive};
-use crate::pipeline::{PipelineExecutor, StageProvider, StageRun};
+use crate::pipeline::{PipelineExecutor, StageFacts, StageProvider, StageRun};
 use crate::plan_cache::indexes_of;
 use crate::read::distinct_plan;
 use crate::request::{AggregateRequest, CountRequest, DeleteRequest, DistinctRequest, FindRequest, UpdateRequest};
@@ -267,7 +267,10 @@ fn pipeline_document(pipeline: &PipelineExecutor, duration_ms: u64, verbosity: V
         (cursor, stages) => {
             let mut shown = ArrayBuilder::new();
             if let Some(cursor) = cursor {
-                shown.push(doc! { "$cursor": cursor });
+                let returned = pipeline.executor().map_or(0, |executor| executor.root().counts().advanced);
+                let run = StageRun { returned, facts: StageFacts::default() };
+                let run = (verbosity >= Verbosity::ExecutionStats).then_some(&run);
+                shown.push(with_run(&doc! { "$cursor": cursor }, run));
             }
             let runs = pipeline.runs();
             for (place, stage) in stages.iter().enumerate() {

@@ -299,6 +299,11 @@ pub(super) fn plan_pipeline(namespace: &Namespace, stages: &[SharedStage]) -> Pl
 fn push_projection(query: &mut CanonicalQuery, stages: &[SharedStage]) -> usize {
     // An expression must not see documents that a limit leaves out.
     let takes_all = query.sort.is_none() && query.limit.is_none() && query.skip == 0;
+    let needed = dependencies::of_stages(stages);
+    if needed.as_ref().is_some_and(Vec::is_empty) {
+        query.is_count = true;
+        return 0;
+    }
     let first = match stages.first().map(|first| first.pushdown()) {
         Some(Pushdown::Project(projection)) if takes_all || !projection.has_computed() => Some(projection),
         _ => None,
@@ -307,8 +312,7 @@ fn push_projection(query: &mut CanonicalQuery, stages: &[SharedStage]) -> usize 
     if let Some(projection) = first.filter(|projection| is_inclusion(projection)) {
         return push_project(query, projection);
     }
-    match dependencies::of_stages(stages) {
-        Some(paths) if paths.is_empty() => query.is_count = true,
+    match needed {
         Some(paths) => {
             let wanted = dependencies::projection(&paths);
             let parsed = Projection::parse(wanted.view(), ProjectionPolicies::FIND, &ParseContext::default());

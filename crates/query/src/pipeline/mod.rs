@@ -19,7 +19,7 @@ mod views;
 
 pub use aggregate::{Aggregation, OutputStage, PipelineExecutor, PlannedPipeline};
 pub use dependencies::Needs;
-pub use optimize::Modified;
+pub use optimize::{Modified, Rename};
 pub use parse::{PipelineParser, StageProvider, parse_pipeline};
 pub use source::{
     CountedSource, DocumentSource, ExecutorSource, ListSource, PipelineContext, Pulled, StageFacts, StageRun,
@@ -106,6 +106,11 @@ pub trait StageSpec: Send + Sync + Debug {
     /// What it does, if it is an `$unwind`.
     fn unwinding(&self) -> Option<Unwinding> {
         None
+    }
+
+    /// Fields that are others of the documents that come to it: new name and old, for filters behind it.
+    fn renames(&self) -> Vec<Rename> {
+        Vec::new()
     }
 
     /// What it needs of the documents that come to it.

@@ -1,14 +1,15 @@
 //! The order of stages: what can be done earlier without another result is done earlier.
 //!
-//! A `$match` goes in front of a sort and of stages that do not make the fields it looks at; of a conjunction the part that can go does. A
+//! A `$match` goes in front of a sort and of stages that do not make the fields it looks at, or only give them other names; of a conjunction
+//! the part that can go does. A
 //! `$limit` or `$skip` goes in front of stages that give one document for each. So the planner gets as much of the pipeline as
 //! possible, and later stages see fewer documents. Neighbours of one kind become one.
 
 use super::stages::{limit, match_stage, skip};
 use super::{Pushdown, SharedStage};
 use pando_doc::FieldPath;
-use pando_expr::MatchExpression;
-use pando_expr::matcher::Node;
+use pando_expr::matcher::{Node, Predicate};
+use pando_expr::{Expression, MatchExpression};
 use std::sync::Arc;
 
 /// Which fields a stage may change in the documents that it passes on.
@@ -20,6 +21,59 @@ pub enum Modified {
     Paths(Vec<FieldPath>),
     /// All but these and what is below them.
     AllBut(Vec<FieldPath>),
+}
+
+/// A field under another name.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Rename {
+    /// Its path behind the stage.
+    pub new: FieldPath,
+    /// Its name in front of it.
+    pub old: FieldPath,
+    /// What is missing in front of the stage is null behind it.
+    pub is_null_if_missing: bool,
+}
+
+impl Rename {
+    /// The renaming that an expression is, if it is one: a field of the document itself.
+    pub(super) fn of(new: FieldPath, expression: &Expression) -> Option<Rename> {
+        let value = expression.to_value();
+        let text = value.view().as_str()?;
+        let name = ["$$ROOT.", "$$CURRENT.", "$"].iter().find_map(|prefix| text.strip_prefix(prefix))?;
+        let is_field = !name.is_empty() && !name.starts_with('$') && !name.contains('.');
+        let old = FieldPath::parse(name).ok().filter(|_| is_field)?;
+        Some(Rename { new, old, is_null_if_missing: false })
+    }
+
+    /// The path in front of the stage, if this is where it comes from.
+    fn before(&self, path: &FieldPath) -> Option<FieldPath> {
+        if !is_prefix(&self.new, path) || has_number(path) {
+            return None;
+        }
+        let below = path.parts().skip(self.new.part_count()).map(|part| part.to_string());
+        let parts: Vec<String> = std::iter::once(self.old.text().to_string()).chain(below).collect();
+        FieldPath::lenient(parts.join(".")).ok()
+    }
+}
+
+/// The filter as it is in front of a stage: paths that it leaves stay, renamed ones get their old names. None if that cannot be.
+fn renamed(node: &Node, modified: &Modified, renames: &[Rename]) -> Option<Node> {
+    let all = |children: &[Node]| {
+        children.iter().map(|child| renamed(child, modified, renames)).collect::<Option<Vec<Node>>>()
+    };
+    Some(match node {
+        Node::And(children) => Node::And(all(children)?),
+        Node::Or(children) => Node::Or(all(children)?),
+        Node::Nor(children) => Node::Nor(all(children)?),
+        Node::Not(child) => Node::Not(Box::new(renamed(child, modified, renames)?)),
+        Node::Leaf(leaf) if modified.leaves(&leaf.path) => node.clone(),
+        Node::Leaf(leaf) => renames.iter().find_map(|rename| {
+            let tells_missing = matches!(leaf.predicate, Predicate::Exists | Predicate::Type(_));
+            let path = rename.before(&leaf.path).filter(|_| !(rename.is_null_if_missing && tells_missing))?;
+            Some(Node::leaf(path, leaf.predicate.clone()))
+        })?,
+        _ => return None,
+    })
 }
 
 impl Modified {
@@ -99,7 +153,15 @@ fn parted(stage: &SharedStage, filter: &Arc<MatchExpression>) -> Option<Vec<Shar
         let paths = MatchExpression::from_node(part.clone(), filter.collator().cloned()).paths();
         paths.is_some_and(|paths| !paths.is_empty() && paths.iter().all(|path| modified.leaves(path)))
     };
-    let (early, late): (Vec<Node>, Vec<Node>) = parts.into_iter().partition(goes);
+    let renames = stage.renames();
+    let (mut early, mut late) = (Vec::new(), Vec::new());
+    for part in parts {
+        match renamed(&part, &modified, &renames).filter(|_| !renames.is_empty()) {
+            _ if goes(&part) => early.push(part),
+            Some(part) => early.push(part),
+            None => late.push(part),
+        }
+    }
     if early.is_empty() {
         return None;
     }

@@ -69,6 +69,13 @@ fn u6_an_index_covers_what_a_pipeline_looks_at() {
     assert_eq!(summary(&fixture, whole), ("FETCH(IXSCAN)".into(), 1));
     let other = vec![low.clone(), doc! { "$group": { "_id": "$z" } }];
     assert_eq!(summary(&fixture, other), ("PROJECTION_SIMPLE(FETCH(IXSCAN))".into(), 1));
+    // Renamed fields are looked for under their old names.
+    let renamed = vec![doc! { "$project": { "z": "$a" } }, doc! { "$match": { "z": 1 } }, doc! { "$count": "n" }];
+    assert_eq!(summary(&fixture, renamed.clone()), ("PROJECTION_DEFAULT(FETCH(IXSCAN))".into(), 2));
+    assert_eq!(run(&fixture, renamed).unwrap(), vec![doc! { "n": 10 }]);
+    let grouped = vec![doc! { "$group": { "_id": "$a", "n": { "$sum": "$n" } } }, doc! { "$match": { "_id": 1 } }];
+    assert_eq!(summary(&fixture, grouped.clone()), ("PROJECTION_COVERED(IXSCAN)".into(), 1));
+    assert_eq!(run(&fixture, grouped).unwrap(), vec![doc! { "_id": 1, "n": 190 }]);
     // Nothing of the documents is needed to count them.
     let counted = vec![low, doc! { "$count": "n" }];
     assert_eq!(summary(&fixture, counted.clone()), ("COUNT_SCAN".into(), 2));

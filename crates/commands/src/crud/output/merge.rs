@@ -64,7 +64,9 @@ pub(super) async fn run(
 ) -> Result<()> {
     check_can_write(invocation, data, namespace, None)?;
     refuse_view(data, namespace)?;
-    let context = data.query.parse_context(operation, &request.collation, &request.variables, None)?;
+    let catalog = data.catalog.latest();
+    let read = catalog.collection(&request.namespace).map(|collection| &**collection);
+    let context = data.query.parse_context(operation, &request.collation, &request.variables, read)?;
     let merge = Merge::parse(data, namespace, specification, &context, request.bypass_document_validation)?;
     merge.check_unique(data.catalog.latest().collection(namespace).map(|collection| &**collection))?;
     while let Some(documents) = source.next(operation).await? {

@@ -5,7 +5,8 @@
 
 use crate::pipeline::source::pass_on_to_source;
 use crate::pipeline::{
-    DocumentSource, Needs, PipelineContext, PipelineParser, Pulled, ShardSplit, SharedStage, StageFacts, StageSpec,
+    DocumentSource, Modified, Needs, PipelineContext, PipelineParser, Pulled, Rename, ShardSplit, SharedStage,
+    StageFacts, StageSpec,
 };
 use crate::spill::{SpilledDocument, StageResources};
 use foldhash::fast::RandomState;
@@ -347,6 +348,16 @@ impl StageSpec for GroupSpec {
 
     fn to_doc(&self) -> Doc {
         doc! { "$group": &self.0.specification }
+    }
+
+    /// A filter on what is grouped by leaves whole groups out; it may as well leave their documents out.
+    fn modified(&self) -> Modified {
+        Modified::AllBut(Vec::new())
+    }
+
+    fn renames(&self) -> Vec<Rename> {
+        let id = FieldPath::parse("_id").ok().and_then(|id| Rename::of(id, &self.0.id));
+        id.map(|rename| Rename { is_null_if_missing: true, ..rename }).into_iter().collect()
     }
 
     fn needs(&self) -> Needs {

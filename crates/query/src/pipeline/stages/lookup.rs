@@ -217,7 +217,7 @@ impl LookupSource {
 fn equality(document: DocRef<'_>, local: &FieldPath, foreign: &FieldPath) -> Doc {
     let parts: Vec<&BStr> = local.parts().collect();
     let mut values = Vec::new();
-    visit(document, &parts, &mut |value| values.push(if value == Value::Undefined { Value::Null } else { value }));
+    visit(document, &parts, &mut |value| values.push(value));
     if values.is_empty() {
         values.push(Value::Null);
     }

@@ -1,10 +1,10 @@
 //! `$project`: which fields documents have.
 
 use super::transform::transformed;
-use crate::pipeline::{DocumentSource, Modified, Needs, Pushdown, SharedStage, StageSpec};
+use crate::pipeline::{DocumentSource, Modified, Needs, Pushdown, Rename, SharedStage, StageSpec};
 use pando_base::{Error, Result};
 use pando_doc::{Doc, Element, FieldPath, Value, doc};
-use pando_expr::projection::ProjectionKind;
+use pando_expr::projection::{Child, ProjectionKind};
 use pando_expr::{ParseContext, Projection, ProjectionPolicies};
 use std::sync::Arc;
 
@@ -63,6 +63,14 @@ impl StageSpec for ProjectionSpec {
 
     fn modified(&self) -> Modified {
         modified(self.name, &self.specification)
+    }
+
+    fn renames(&self) -> Vec<Rename> {
+        let computed = self.projection.root().children().iter().filter_map(|(name, child)| match child {
+            Child::Computed(expression) => Some((FieldPath::parse(name).ok()?, expression)),
+            _ => None,
+        });
+        computed.filter_map(|(name, expression)| Rename::of(name, expression)).collect()
     }
 
     fn keeps_count(&self) -> bool {
