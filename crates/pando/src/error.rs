@@ -8,6 +8,36 @@ use thiserror::Error;
 /// The result of a command.
 pub type Result<T> = std::result::Result<T, PandoError>;
 
+/// What to do about a failure, where that is known.
+const ADVICE: &[(&str, &str)] = &[
+    (
+        "Address already in use",
+        "something else listens there, perhaps another node: stop it, or choose another port with --port",
+    ),
+    ("Cannot assign requested address", "this machine does not have that address: correct --bind_ip"),
+    (
+        "is in use or cannot be locked",
+        "stop the node that has the data open, or choose another directory with --dbpath",
+    ),
+    ("Permission denied", "give the user that runs this access to the file or port, or choose another"),
+    ("Unknown --setParameter", "`pando reference` lists the parameters that there are"),
+    (
+        "data corruption",
+        "`pando inspect verify` tells what is damaged, `pando inspect salvage` makes a new store of the rest",
+    ),
+    ("out of disk space", "make room on the disk that has the data, and start again"),
+    ("need tlsCertificateKeyFile", "name the file with --tlsCertificateKeyFile, or leave --tlsMode out"),
+    ("--fork", "name a file for the log with --logpath, or leave --fork out"),
+];
+
+impl PandoError {
+    /// What a person can do about it.
+    pub fn advice(&self) -> Option<&'static str> {
+        let told = self.to_string();
+        ADVICE.iter().find(|(cause, _)| told.contains(cause)).map(|(_, advice)| *advice)
+    }
+}
+
 /// A command's failure.
 #[derive(Debug, Error)]
 pub enum PandoError {
@@ -35,4 +65,22 @@ pub enum PandoError {
     /// The check found something.
     #[error("{0} damaged places")]
     Damaged(usize),
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pando_base::{Error, ErrorCode};
+
+    #[test]
+    fn u12_failures_at_start_say_what_to_do() {
+        let taken = Error::new(
+            ErrorCode::SocketException,
+            "Failed to set up listener: 127.0.0.1:27017: Address already in use (os error 98)",
+        );
+        assert!(PandoError::Server(taken).advice().is_some_and(|advice| advice.contains("--port")));
+        let locked = StorageError::BadDirectory("data is in use or cannot be locked: would block".into());
+        assert!(PandoError::Storage(locked).advice().is_some_and(|advice| advice.contains("--dbpath")));
+        assert_eq!(PandoError::Damaged(3).advice(), None);
+    }
 }

@@ -1,8 +1,8 @@
 //! The binary.
 //!
 //! `pando` without a command, or `pando serve`, is a node that speaks MongoDB's wire protocol; called by the name `mongod`
-//! it takes mongod's options only. `pando inspect` looks into a store without changing it, and `pando demo` makes a small
-//! one to look at.
+//! it takes mongod's options only. `pando inspect` looks into a store without changing it, `pando demo` makes a small one
+//! to look at, and `pando reference` prints the reference of options and parameters.
 //!
 //! This crate opens an engine in one place ([`store`]) and otherwise knows the interface only, so that every question also
 //! works on the oracle in tests. Exit status: 0, or 1 if something failed or is damaged, or 2 for a command line that
@@ -11,6 +11,7 @@
 mod demo;
 mod error;
 mod inspect;
+mod reference;
 mod serve;
 mod show;
 mod store;
@@ -47,6 +48,8 @@ enum Command {
         #[arg(long, default_value_t = 1000)]
         documents: u32,
     },
+    /// Prints the page of all options and parameters (docs/configuration.md)
+    Reference,
     /// Serves: the same as no command at all; `pando serve --help` lists its options
     Serve,
 }
@@ -70,6 +73,9 @@ fn main() -> ExitCode {
     };
     outcome.unwrap_or_else(|error| {
         eprintln!("{}: {error}", name.text());
+        if let Some(advice) = error.advice() {
+            eprintln!("{}: {advice}", name.text());
+        }
         match error {
             PandoError::Argument(_) => ExitCode::from(2),
             _ => ExitCode::FAILURE,
@@ -104,6 +110,7 @@ fn run(command_line: CommandLine, env: &Env, out: &mut dyn Write) -> Result<()> 
     match command_line.command {
         Command::Inspect(inspect) => inspect.run(env, out),
         Command::Demo { data_directory, documents } => demo::run(env, &data_directory, documents, out),
+        Command::Reference => reference::write(out),
         Command::Serve => Err(PandoError::Argument("serve has to be the first word".into())),
     }
 }

@@ -19,6 +19,7 @@ mod diagnostic_data;
 mod dispatch;
 mod lists;
 mod logging;
+mod metrics_page;
 mod options;
 mod replication;
 mod sections;
@@ -28,6 +29,7 @@ mod user_observer;
 
 pub use control::ProcessControl;
 pub use dispatch::{Dispatcher, Entered, Hold, Stage};
+pub use lists::parameters;
 pub use logging::{FileSink, LogTarget, StreamSink, SyslogSink, syslog_facility};
 pub use options::{ReplicationMode, SecurityOptions, ServerOptions};
 pub use start::Server;

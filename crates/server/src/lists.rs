@@ -20,6 +20,11 @@ pub(crate) const PARAMETERS: &[&[&dyn AnyParameter]] = &[
     pando_session::PARAMETERS,
 ];
 
+/// Every parameter that there is.
+pub fn parameters() -> impl Iterator<Item = &'static dyn AnyParameter> {
+    PARAMETERS.iter().flat_map(|list| list.iter().copied())
+}
+
 /// The fail points.
 pub(crate) const FAIL_POINTS: &[&[&dyn AnyFailPoint]] =
     &[pando_base::FAIL_POINTS, pando_commands::FAIL_POINTS, pando_repl::FAIL_POINTS];

@@ -52,6 +52,8 @@ pub struct ServerOptions {
     pub data_directory: Option<PathBuf>,
     /// Nothing is to be written.
     pub is_read_only: bool,
+    /// Where `/metrics` is served; nowhere if empty.
+    pub metrics_addresses: Vec<String>,
     /// The node does its periodic work by itself. Not on a simulated clock, whose sleeps end at once.
     pub runs_tasks: bool,
 }
@@ -71,6 +73,7 @@ impl Default for ServerOptions {
             profile_filter: None,
             data_directory: None,
             is_read_only: false,
+            metrics_addresses: Vec::new(),
             runs_tasks: true,
         }
     }

@@ -7,6 +7,7 @@ use crate::diagnostic_data;
 use crate::dispatch::Dispatcher;
 use crate::lists;
 use crate::logging::LogTarget;
+use crate::metrics_page::MetricsPage;
 use crate::options::{ReplicationMode, SecurityOptions, ServerOptions};
 use crate::replication::NodeInSet;
 use crate::sections;
@@ -84,6 +85,14 @@ impl Server {
             let directory = options.data_directory.as_ref().map(|data| data.join(diagnostic_data::DIRECTORY));
             let directory = directory.filter(|_| !options.is_read_only);
             background.spawn(env, diagnostic_data::collect(env.clone(), Arc::downgrade(&node), directory))?;
+        }
+        let page = MetricsPage::new(env, &node, !options.runs_tasks);
+        for address in &options.metrics_addresses {
+            let serving = Arc::clone(&page).serve(page.listen(address).await?);
+            match &background {
+                Some(background) => background.spawn(env, serving)?,
+                None => env.tasks().spawn(Box::pin(serving)).map_err(|error| Error::internal(error.to_string()))?,
+            }
         }
         let tls = options.net.tls.clone().map(|tls| Tls::load(env, tls).map(Arc::new)).transpose()?;
         control.set_tls(tls.clone());

@@ -18,6 +18,7 @@ mod coll_mod;
 mod coll_stats;
 mod collation;
 mod collection_options;
+mod compact;
 mod convert_to_capped;
 mod copy;
 mod create;
@@ -57,6 +58,7 @@ pub static ROWS: &[CommandRow] = &[
     clone_collection_as_capped::ROW,
     coll_mod::ROW,
     coll_stats::ROW,
+    compact::ROW,
     convert_to_capped::ROW,
     create::ROW,
     create_indexes::ROW,

@@ -2,8 +2,9 @@
 
 use super::{Kept, cluster_parameters, wait_for_majority};
 use crate::{Access, Action, Class, CommandRow, Invocation, SecondaryOk, run_boxed};
-use pando_base::{Component, Error, ErrorCode, Result, Severity, bail, log};
+use pando_base::{Component, Error, ErrorCode, Result, Severity, bail, ensure, log};
 use pando_doc::{DocBuilder, Value};
+use pando_repl::ReplGate;
 
 pub(super) const ROW: CommandRow = CommandRow {
     name: "setClusterParameter",
@@ -18,6 +19,11 @@ pub(super) const ROW: CommandRow = CommandRow {
 
 async fn run(invocation: &Invocation) -> Result<()> {
     let data = invocation.data()?;
+    ensure!(
+        data.replication.is_replicated(),
+        ErrorCode::IllegalOperation,
+        "setClusterParameter cannot be run on standalones"
+    );
     let Value::Document(given) = invocation.target() else {
         return Err(Error::type_mismatch(format!(
             "BSON field 'setClusterParameter.setClusterParameter' is the wrong type '{}', expected type 'object'",

@@ -40,6 +40,7 @@ struct Wanted {
     latencies: Option<bool>,
     storage_scale: Option<i64>,
     count: bool,
+    scans: bool,
 }
 
 pub(super) fn parse(value: Value<'_>, namespace: &Namespace) -> Result<Make> {
@@ -48,8 +49,6 @@ pub(super) fn parse(value: Value<'_>, namespace: &Namespace) -> Result<Make> {
     if namespace.is_collectionless_aggregate() {
         bail!(ErrorCode::InvalidNamespace, "$collStats must be run against a collection");
     }
-    let wish = arguments.query_exec_stats;
-    ensure!(wish.is_none(), ErrorCode::NotImplemented, "queryExecStats of $collStats is not there yet");
     let latencies = |wish: DocRef<'_>| {
         let wish = LatencyStats::parse_fields(wish, &Place::of_command("$collStats.latencyStats"), false)?;
         Ok::<bool, Error>(wish.histograms)
@@ -68,6 +67,7 @@ pub(super) fn parse(value: Value<'_>, namespace: &Namespace) -> Result<Make> {
         latencies: arguments.latency_stats.map(latencies).transpose()?,
         storage_scale: arguments.storage_stats.map(scale).transpose()?,
         count: arguments.count.is_some(),
+        scans: arguments.query_exec_stats.is_some(),
     };
     let namespace = namespace.clone();
     Ok(Arc::new(move |asked: &Asked, operation: &mut Operation| make(asked, operation, &namespace, wanted)))
@@ -78,7 +78,7 @@ fn make(asked: &Asked, operation: &mut Operation, namespace: &Namespace, wanted:
     let mut view = catalog.establish(operation)?;
     let collection = view.collection(catalog, operation, namespace)?;
     let is_view = collection.is_none() && view.latest().view(namespace)?.is_some();
-    let is_about_data = wanted.storage_scale.is_some() || wanted.count;
+    let is_about_data = wanted.storage_scale.is_some() || wanted.count || wanted.scans;
     ensure!(
         !is_view || !is_about_data,
         ErrorCode::CommandNotSupportedOnView,
@@ -102,6 +102,12 @@ fn make(asked: &Asked, operation: &mut Operation, namespace: &Namespace, wanted:
     if wanted.count {
         let collection = found(collection.as_deref(), namespace, "count")?;
         document.append("count", collection.records.num_records()?.max(0));
+    }
+    if wanted.scans {
+        found(collection.as_deref(), namespace, "queryExecStats")?;
+        let scans = document.begin_document("queryExecStats");
+        asked.data()?.top.append_scans(namespace, &mut document);
+        document.end(scans);
     }
     Ok(vec![document.finish()])
 }

@@ -3,7 +3,7 @@
 use super::filter::ProfileFilter;
 use super::record::write_profile;
 use super::report::Report;
-use super::top::LockKind;
+use super::top::{Ended, LockKind, Scan};
 use crate::{Admission, Class, Invocation, NamespaceOf, SLOW_MS, SLOW_OP_SAMPLE_RATE};
 use pando_base::{Component, Error, Namespace, OperationKind, OperationStatistics, Severity};
 use pando_doc::{Doc, DocBuilder};
@@ -91,7 +91,19 @@ fn count(invocation: &Invocation, kind: OperationKind, elapsed_ns: u64) {
         let latest = data.catalog.latest();
         latest.collection(namespace).is_some() || latest.view(namespace).is_ok_and(|view| view.is_some())
     };
-    data.top.record(namespace, kind, lock, invocation.row.class, elapsed_ns / 1000, exists);
+    let (class, scan, micros) = (invocation.row.class, scan_of(invocation, kind), elapsed_ns / 1000);
+    data.top.record(namespace, Ended { kind, lock, class, scan, micros }, exists);
+}
+
+/// Did it look at all of its collection? A cursor's further batches belong to the scan that its first began.
+fn scan_of(invocation: &Invocation, kind: OperationKind) -> Scan {
+    let mut is_scan = false;
+    invocation.context.describe(|description| is_scan = description.plan_summary == "COLLSCAN");
+    match is_scan && kind != OperationKind::GetMore {
+        false => Scan::None,
+        true if invocation.body().get("tailable").is_some_and(|tailable| tailable.is_true()) => Scan::Tailing,
+        true => Scan::Whole,
+    }
 }
 
 /// Logs an operation if that is wanted; gives the document if it is to be profiled.

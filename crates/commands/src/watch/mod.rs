@@ -22,4 +22,4 @@ pub(crate) use filter::parse_filter;
 pub use profiler::{ProfileSettings, Profiler};
 pub(crate) use record::ensure_profile_collection;
 pub use record::write_profile;
-pub use top::{LockKind, Top};
+pub use top::{Ended, LockKind, Scan, Top};

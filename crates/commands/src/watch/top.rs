@@ -29,6 +29,32 @@ pub enum LockKind {
     Write,
 }
 
+/// Whether an operation looked at all of its collection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scan {
+    /// It had an index, or looked at nothing.
+    None,
+    /// It did.
+    Whole,
+    /// It did, and stays at the end.
+    Tailing,
+}
+
+/// An operation that is over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ended {
+    /// What it is called.
+    pub kind: OperationKind,
+    /// What it held.
+    pub lock: LockKind,
+    /// What it did to data.
+    pub class: Class,
+    /// How it looked for documents.
+    pub scan: Scan,
+    /// How long it took.
+    pub micros: u64,
+}
+
 /// A number of operations and their time.
 #[derive(Debug, Default)]
 struct Use {
@@ -64,11 +90,19 @@ pub struct CollectionUse {
     /// Of no kind that is shown.
     others: Use,
     latencies: OpLatencies,
+    /// How often all of it was looked at, without and with those who stay at the end.
+    whole_scans: AtomicU64,
+    all_scans: AtomicU64,
 }
 
 impl CollectionUse {
-    fn record(&self, kind: OperationKind, lock: LockKind, class: Class, micros: u64) {
+    fn record(&self, ended: Ended) {
+        let Ended { kind, lock, class, scan, micros } = ended;
         self.latencies.of(class).record(micros);
+        if scan != Scan::None {
+            self.all_scans.fetch_add(1, Ordering::Relaxed);
+            self.whole_scans.fetch_add(u64::from(scan == Scan::Whole), Ordering::Relaxed);
+        }
         match lock {
             LockKind::Read => self.read_lock.add(micros),
             LockKind::Write => self.write_lock.add(micros),
@@ -118,17 +152,9 @@ pub struct Top {
 
 impl Top {
     /// Counts an operation. `exists` tells collections and views from names that somebody made up.
-    pub fn record(
-        &self,
-        namespace: &Namespace,
-        kind: OperationKind,
-        lock: LockKind,
-        class: Class,
-        micros: u64,
-        exists: impl Fn(&Namespace) -> bool,
-    ) {
+    pub fn record(&self, namespace: &Namespace, ended: Ended, exists: impl Fn(&Namespace) -> bool) {
         if let Some(found) = self.collections.read().get(namespace) {
-            found.record(kind, lock, class, micros);
+            found.record(ended);
             return;
         }
         let mut collections = self.collections.write();
@@ -136,7 +162,7 @@ impl Top {
             collections.retain(|namespace, _| exists(namespace));
             self.tidied.store(collections.len(), Ordering::Relaxed);
         }
-        collections.entry(namespace.clone()).or_default().record(kind, lock, class, micros);
+        collections.entry(namespace.clone()).or_default().record(ended);
     }
 
     /// Forgets a collection or view.
@@ -152,6 +178,15 @@ impl Top {
         for (namespace, counted) in all {
             out.document(namespace.as_str(), |section| counted.append_to(section));
         }
+    }
+
+    /// Appends how often all of a collection was looked at.
+    pub fn append_scans(&self, namespace: &Namespace, out: &mut DocBuilder) {
+        let found = self.collections.read().get(namespace).cloned().unwrap_or_default();
+        out.document("collectionScans", |scans| {
+            scans.append("total", found.all_scans.load(Ordering::Relaxed) as i64);
+            scans.append("nonTailable", found.whole_scans.load(Ordering::Relaxed) as i64);
+        });
     }
 
     /// Appends the latencies of a collection; zeros if it was never used.
@@ -181,6 +216,10 @@ mod tests {
         Namespace::parse(&format!("d.c{number}")).unwrap()
     }
 
+    fn ended(kind: OperationKind, lock: LockKind, class: Class, micros: u64) -> Ended {
+        Ended { kind, lock, class, scan: Scan::None, micros }
+    }
+
     fn counted(top: &Top, namespace: &Namespace, path: &str) -> Option<i64> {
         let mut out = DocBuilder::new();
         top.append_to(&mut out);
@@ -193,10 +232,10 @@ mod tests {
     fn u15_operations_are_counted_by_collection_kind_and_lock() {
         let top = Top::default();
         let name = named(1);
-        top.record(&name, OperationKind::Query, LockKind::Read, Class::Read, 10, |_| true);
-        top.record(&name, OperationKind::Update, LockKind::Write, Class::Write, 20, |_| true);
-        top.record(&name, OperationKind::Update, LockKind::Write, Class::Write, 20, |_| true);
-        top.record(&name, OperationKind::None, LockKind::None, Class::Command, 30, |_| true);
+        top.record(&name, ended(OperationKind::Query, LockKind::Read, Class::Read, 10), |_| true);
+        top.record(&name, ended(OperationKind::Update, LockKind::Write, Class::Write, 20), |_| true);
+        top.record(&name, ended(OperationKind::Update, LockKind::Write, Class::Write, 20), |_| true);
+        top.record(&name, ended(OperationKind::None, LockKind::None, Class::Command, 30), |_| true);
         let found = ["total", "readLock", "writeLock", "queries", "update", "insert"];
         let found = found.map(|path| counted(&top, &name, path).unwrap());
         assert_eq!(found, [4, 1, 2, 1, 2, 0]);
@@ -209,7 +248,7 @@ mod tests {
         let top = Top::default();
         for number in 0..10 * NAME_COUNT_TO_TIDY {
             let is_known = |namespace: &Namespace| *namespace == named(0);
-            top.record(&named(number), OperationKind::Query, LockKind::Read, Class::Read, 1, is_known);
+            top.record(&named(number), ended(OperationKind::Query, LockKind::Read, Class::Read, 1), is_known);
         }
         assert!(top.collections.read().len() <= NAME_COUNT_TO_TIDY);
         assert_eq!(counted(&top, &named(0), "total"), Some(1));

@@ -53,6 +53,7 @@ pub const CHOICES: &[Choice] = &[
     choice("bind_ip_all", "net.bindIpAll", Kind::Switch, "Listen on all addresses"),
     choice("ipv6", "net.ipv6", Kind::Switch, "Listen on IPv6 as well"),
     choice("maxConns", "net.maxIncomingConnections", Kind::Whole, "How many connections there may be at once"),
+    choice("metricsPort", "net.metricsPort", Kind::Whole, "Serve /metrics for Prometheus on this port (off)"),
     choice("listenBacklog", "net.listenBacklog", Kind::Whole, ""),
     choice(
         "filePermissions",

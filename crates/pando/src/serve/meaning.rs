@@ -60,7 +60,7 @@ pub fn plan(name: ProgramName, settings: &Settings, words: &[OsString]) -> Resul
     let server = ServerOptions {
         data_directory: Some(data_directory.clone()),
         net: NetOptions {
-            addresses,
+            addresses: addresses.clone(),
             socket_directory: socket_directory(settings),
             socket_paths: socket_paths(settings),
             socket_permissions: socket_permissions(settings)?,
@@ -79,6 +79,7 @@ pub fn plan(name: ProgramName, settings: &Settings, words: &[OsString]) -> Resul
         profile_level: profile_level(settings)?,
         profile_filter: profile_filter(settings)?,
         is_read_only,
+        metrics_addresses: metrics_addresses(settings, &addresses)?,
         runs_tasks: true,
     };
     Ok(Plan {
@@ -92,6 +93,16 @@ pub fn plan(name: ProgramName, settings: &Settings, words: &[OsString]) -> Resul
         process_id_file: settings.text("processManagement.pidFilePath").map(PathBuf::from),
         is_friendly: name == ProgramName::Pando,
     })
+}
+
+/// Where `/metrics` is served: on the node's own hosts.
+fn metrics_addresses(settings: &Settings, addresses: &[String]) -> Result<Vec<String>> {
+    let Some(port) = settings.whole("net.metricsPort") else { return Ok(Vec::new()) };
+    let Some(port) = u16::try_from(port).ok().filter(|port| *port > 0) else {
+        return Err(argument(format!("metricsPort has to be from 1 to 65535, not {port}")));
+    };
+    let hosts = addresses.iter().filter_map(|address| address.rsplit_once(':'));
+    Ok(hosts.map(|(host, _)| format!("{host}:{port}")).collect())
 }
 
 fn argument(reason: impl Into<String>) -> PandoError {
@@ -412,6 +423,14 @@ mod tests {
         assert_eq!((plan.server.net.connections_max, plan.engine.oplog_bytes_max), (10, 3 << 20));
         let shown = plan.server.parsed.get("setParameter").unwrap().as_document().unwrap();
         assert_eq!(shown.get("a").unwrap().as_str(), Some("b=c"));
+    }
+
+    #[test]
+    fn u11_metrics_are_served_where_the_node_listens_if_a_port_is_given() {
+        assert!(planned("pando").unwrap().server.metrics_addresses.is_empty());
+        let plan = planned("pando --bind_ip localhost,example.org --metricsPort 9216").unwrap();
+        assert_eq!(plan.server.metrics_addresses, ["127.0.0.1:9216", "example.org:9216"]);
+        assert!(planned("pando --metricsPort 0").is_err() && planned("pando --metricsPort 70000").is_err());
     }
 
     #[test]

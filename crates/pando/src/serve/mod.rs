@@ -12,6 +12,8 @@ mod backtrace;
 mod catalog;
 mod command_line;
 mod config_file;
+#[cfg(test)]
+mod documentation;
 mod meaning;
 mod node;
 mod settings;
@@ -23,7 +25,13 @@ use std::ffi::OsString;
 use std::path::Path;
 use std::process::ExitCode;
 
+pub use catalog::{Choice, Kind};
 pub use command_line::command;
+
+/// All options, also those that only files have.
+pub fn choices() -> impl Iterator<Item = &'static Choice> {
+    catalog::CHOICES.iter().chain(catalog::COMPONENTS)
+}
 
 /// By which name the program was called.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -8,6 +8,8 @@ mod chunk;
 mod ring;
 mod sample;
 
+pub(crate) use sample::ask;
+
 use chunk::ChunkBuilder;
 use pando_base::{AnyParameter, Component, Parameter, ParameterSet, Severity, log};
 use pando_commands::Node;

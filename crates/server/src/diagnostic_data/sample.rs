@@ -56,7 +56,7 @@ async fn asked(node: &Arc<Node>, questions: Vec<(&'static str, &'static str, Doc
 }
 
 /// Runs a command of the node's for itself, past everything that clients pass.
-async fn ask(node: &Arc<Node>, database: &str, command: &Doc) -> Result<Doc> {
+pub(crate) async fn ask(node: &Arc<Node>, database: &str, command: &Doc) -> Result<Doc> {
     let mut body = DocBuilder::new();
     body.append_all(command.view());
     body.append("$db", database);

@@ -8,6 +8,7 @@ mod fail_command;
 mod garbage;
 mod handshake;
 mod life;
+mod metrics_page;
 mod node;
 mod replication;
 mod scripts;

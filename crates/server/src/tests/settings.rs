@@ -236,8 +236,9 @@ fn u17_cluster_parameters_are_set_kept_and_shown() {
         let shown = only(parameters(&second.ok_on("admin", get("testStrClusterParameter")).await));
         assert_eq!(text(&shown, "strData"), "off");
         let mut alone = node_as(ReplicationMode::StandAlone).await;
-        alone.ok_on("admin", doc! { "setClusterParameter": { "testIntClusterParameter": { "intData": 5 } } }).await;
+        let change = doc! { "setClusterParameter": { "testIntClusterParameter": { "intData": 5 } } };
+        assert_eq!(alone.code_on("admin", change).await, 20);
         let shown = only(parameters(&alone.ok_on("admin", get("testIntClusterParameter")).await));
-        assert_eq!(shown, doc! { "_id": "testIntClusterParameter", "intData": 5_i64 });
+        assert_eq!(shown, doc! { "_id": "testIntClusterParameter", "intData": 16_i64 });
     });
 }

@@ -30,6 +30,31 @@ async fn profiled(node: &mut Node, filter: Doc) -> Vec<Doc> {
 }
 
 #[test]
+fn u11_scans_of_a_collection_are_counted() {
+    run(async {
+        let mut node = node().await;
+        node.insert(vec![doc! { "_id": 1, "a": 1 }, doc! { "_id": 2 }]).await;
+        node.ok(doc! { "create": "log", "capped": true, "size": 4096 }).await;
+        node.insert_into("log", &[doc! { "_id": 1 }]).await;
+        let scans = |collection: &str| {
+            doc! { "aggregate": collection, "pipeline": [{ "$collStats": { "queryExecStats": {} } }], "cursor": {} }
+        };
+        let shown = |found: Vec<Doc>| {
+            let scans = inner(&found[0], "queryExecStats/collectionScans");
+            (number(&scans, "total"), number(&scans, "nonTailable"))
+        };
+        assert_eq!(shown(node.find(scans("c")).await), (0.0, 0.0));
+        node.find(doc! { "find": "c", "filter": { "a": 1 } }).await;
+        node.find(doc! { "find": "c", "filter": { "_id": 1 } }).await;
+        node.ok(doc! { "update": "c", "updates": [{ "q": { "a": 1 }, "u": { "$set": { "b": 1 } } }] }).await;
+        assert_eq!(shown(node.find(scans("c")).await), (2.0, 2.0));
+        node.ok(doc! { "find": "log", "tailable": true }).await;
+        assert_eq!(shown(node.find(scans("log")).await), (1.0, 0.0));
+        assert_eq!(node.code(scans("nothing")).await, 26);
+    });
+}
+
+#[test]
 fn u15_top_counts_what_was_done_to_each_collection() {
     run(async {
         let mut node = node().await;

@@ -3,6 +3,20 @@
 use super::*;
 
 #[test]
+fn u11_compact_says_what_it_freed() {
+    run(async {
+        let mut node = node().await;
+        node.insert(vec![doc! { "_id": 1 }]).await;
+        assert_eq!(node.code(doc! { "compact": "c" }).await, 20);
+        let reply = node.ok(doc! { "compact": "c", "force": true }).await;
+        assert!(number(&reply, "bytesFreed") >= 0.0);
+        assert_eq!(node.code(doc! { "compact": "nothing", "force": true }).await, 26);
+        node.ok(doc! { "create": "v", "viewOn": "c", "pipeline": [] }).await;
+        assert_eq!(node.code(doc! { "compact": "v", "force": true }).await, 166);
+    });
+}
+
+#[test]
 fn u18_sizes_are_told() {
     run(async {
         let mut node = node().await;

@@ -1,0 +1,56 @@
+//! `compact`: gives back what a collection's files do not need. The engine merges runs by itself; what can be asked for is a
+//! checkpoint, which puts what is in memory into the base and lets old files go. The reply says how many bytes became free.
+
+use super::storage_stats::collection_disk_bytes;
+use crate::arguments::SafeBool;
+use crate::{Access, Action, CommandRow, Invocation, NamespaceOf, arguments, run_boxed};
+use pando_base::{Error, ErrorCode, Result, bail, ensure};
+use pando_doc::DocBuilder;
+use pando_repl::ReplGate;
+use pando_storage::CheckpointKind;
+
+pub(super) const ROW: CommandRow = CommandRow {
+    name: "compact",
+    help: "compact collection\nwarning: this operation is slow. you can cancel with killOp()\n{ compact : <collection_name>, \
+           [force:<bool>] }\n  force - allows to run on a replica set primary\n",
+    run: |invocation, reply| run_boxed(std::future::ready(run(invocation, reply))),
+    namespace: NamespaceOf::FirstField,
+    privileges: Access::Collection(&[Action::Compact]),
+    ..CommandRow::DEFAULT
+};
+
+arguments! {
+    struct CompactArguments<'a> of "compact" lenient {
+        force: SafeBool = "force" or SafeBool(false),
+    }
+}
+
+fn run(invocation: &Invocation, reply: &mut DocBuilder) -> Result<()> {
+    let data = invocation.data()?;
+    let arguments = CompactArguments::parse(&invocation.request)?;
+    let namespace = invocation.collection()?;
+    let is_primary = data.replication.is_replicated() && data.replication.is_writable_primary();
+    ensure!(
+        !is_primary || arguments.force.0,
+        ErrorCode::IllegalOperation,
+        "will not run compact on an active replica set primary as this will slow down other running operations. use \
+         force:true to force"
+    );
+    let latest = data.catalog.latest();
+    let Some(collection) = latest.collection(&namespace) else {
+        let is_view = latest.view(&namespace)?.is_some();
+        ensure!(!is_view, ErrorCode::CommandNotSupportedOnView, "can't compact a view");
+        bail!(ErrorCode::NamespaceNotFound, "collection does not exist");
+    };
+    let before_bytes = collection_disk_bytes(collection)?;
+    let engine = &data.services.engine;
+    let mut outcome = Ok(());
+    invocation.node.env.tasks().blocking(&mut || {
+        outcome = engine.checkpoint(CheckpointKind::Automatic).map(|_| ()).map_err(Error::from);
+    });
+    outcome?;
+    let after_bytes = collection_disk_bytes(collection)?;
+    // One that is being written to may be larger than before.
+    reply.append("bytesFreed", i64::try_from(before_bytes.saturating_sub(after_bytes)).unwrap_or(i64::MAX));
+    Ok(())
+}
