@@ -3,7 +3,7 @@
 use crate::canonical::{id_of, id_of_root};
 use crate::executor::{Collections, Executor, StoredFunctions, TRIAL_WORKS_MAX, YieldPolicy, script_limits};
 use crate::plan_cache::{PlanCache, indexes_of};
-use crate::planner::{PlanNode, ProjectionKind, plans};
+use crate::planner::{PlanNode, ProjectionKind, index_required, plans};
 use crate::request::FindRequest;
 use crate::shape::{plan_signature, shape};
 use crate::spill::{SpillCounters, Spilling};
@@ -240,6 +240,10 @@ impl QueryEngine {
         wrap: impl FnOnce(StageNode, &Arc<Collection>) -> Result<StageNode>,
     ) -> Result<Executor> {
         let Some(collection) = collection else {
+            if query.filter.has_text() {
+                let detail = format!(" (no such collection '{}')", query.namespace);
+                return Err(index_required(&detail));
+            }
             let root = StageNode::new(EofStage);
             return self.executor(root, &query.namespace, None, &PlanNode::Eof);
         };

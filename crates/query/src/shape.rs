@@ -46,6 +46,7 @@ fn write_node(node: &Node, out: &mut String) {
         Node::AlwaysFalse => out.push_str("af"),
         Node::Expr(_) => out.push_str("xp"),
         Node::Schema(_) => out.push_str("js"),
+        Node::Text(_) => out.push_str("te"),
         Node::Where(_) => out.push_str("wh"),
         Node::Leaf(leaf) => {
             let _ = write!(out, "{}:", leaf.path);
@@ -102,6 +103,7 @@ pub fn plan_signature(plan: &PlanNode) -> String {
 fn write_plan(plan: &PlanNode, out: &mut String) {
     let name = match plan {
         PlanNode::Eof => "eof",
+        PlanNode::Text(_) => "text",
         PlanNode::CollectionScan(_) => "coll",
         PlanNode::IndexScan(_) => "ix",
         PlanNode::Fetch { .. } => "fetch",

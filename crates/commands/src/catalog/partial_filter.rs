@@ -35,6 +35,7 @@ fn check(node: &Node, level: usize, filter: DocRef<'_>) -> Result<()> {
         | Node::AlwaysFalse
         | Node::Expr(_)
         | Node::Schema(_)
+        | Node::Text(_)
         | Node::Where(_) => false,
     };
     if !is_allowed {

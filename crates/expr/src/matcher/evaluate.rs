@@ -44,6 +44,7 @@ impl<'e> Evaluation<'e> {
             Node::AlwaysFalse => false,
             Node::Expr(expression) => self.expr(expression, doc),
             Node::Schema(schema) => schema.matches(doc),
+            Node::Text(clause) => clause.matches(doc),
             Node::Where(clause) => self.told(clause.matches(doc)),
         }
     }

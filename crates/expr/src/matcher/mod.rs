@@ -19,6 +19,7 @@ mod optimize;
 mod parse;
 mod schema;
 mod serialize;
+mod text_clause;
 mod type_set;
 mod where_clause;
 
@@ -31,6 +32,7 @@ pub use details::MatchDetails;
 pub use failure::explain_failure;
 pub use node::{Leaf, Modulo, Node, Predicate};
 pub use schema::Schema;
+pub use text_clause::TextClause;
 pub use type_set::TypeSet;
 pub use where_clause::WhereClause;
 
@@ -124,6 +126,14 @@ impl MatchExpression {
             }
         }
         is_random(&self.root)
+    }
+
+    /// True if it has a text search, which only the stage that reads the text index can decide.
+    pub fn has_text(&self) -> bool {
+        fn has_text(node: &Node) -> bool {
+            matches!(node, Node::Text(_)) || node.children().iter().any(has_text)
+        }
+        has_text(&self.root)
     }
 
     /// The paths that the filter looks at, each once; none if it may look at the whole document.

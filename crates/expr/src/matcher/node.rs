@@ -1,6 +1,6 @@
 //! The tree of a filter.
 
-use super::{Bits, Comparison, InList, Schema, TypeSet, WhereClause};
+use super::{Bits, Comparison, InList, Schema, TextClause, TypeSet, WhereClause};
 use crate::{Expression, Regex};
 use pando_doc::FieldPath;
 
@@ -25,6 +25,8 @@ pub enum Node {
     Expr(Box<Expression>),
     /// `$jsonSchema`.
     Schema(Box<Schema>),
+    /// `$text`.
+    Text(TextClause),
     /// `$where`.
     Where(WhereClause),
 }

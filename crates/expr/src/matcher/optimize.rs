@@ -27,6 +27,7 @@ pub(super) fn optimize(node: Node, collator: &Option<SharedCollator>) -> Node {
         },
         Node::Schema(schema) => Node::Schema(schema),
         Node::Where(clause) => Node::Where(clause),
+        Node::Text(clause) => Node::Text(clause),
         constant @ (Node::AlwaysTrue | Node::AlwaysFalse) => constant,
     };
     // The empty conjunction is how "everything" is written.
@@ -191,7 +192,7 @@ fn rank(node: &Node) -> u8 {
         Node::Leaf(leaf) => rank_of_predicate(&leaf.predicate),
         Node::Not(_) => 30,
         Node::Nor(_) => 31,
-        Node::Expr(_) | Node::Schema(_) | Node::Where(_) => 40,
+        Node::Expr(_) | Node::Schema(_) | Node::Where(_) | Node::Text(_) => 40,
         Node::AlwaysFalse => 41,
         Node::AlwaysTrue => 42,
     }

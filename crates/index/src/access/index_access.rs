@@ -4,7 +4,7 @@ use super::hooks::{DocumentFilter, IndexHooks};
 use crate::{KeyGenerator, KeySet, Purpose, SharedCollator};
 use bstr::{BString, ByteSlice};
 use pando_base::Result;
-use pando_catalog::IndexDescriptor;
+use pando_catalog::{IndexDescriptor, IndexKind};
 use pando_doc::DocRef;
 use std::sync::Arc;
 
@@ -15,6 +15,8 @@ pub struct IndexAccess {
     collator: Option<SharedCollator>,
     /// The top-level fields that its keys are made from.
     roots: Box<[BString]>,
+    /// Its keys may be made from any field.
+    looks_everywhere: bool,
 }
 
 impl IndexAccess {
@@ -24,10 +26,15 @@ impl IndexAccess {
         let collator = descriptor.collation.as_ref().map(|collation| hooks.collator(collation.view())).transpose()?;
         let filter = descriptor.partial_filter.as_ref();
         let filter = filter.map(|filter| hooks.filter(descriptor, filter.view(), collator.as_ref())).transpose()?;
-        let generator = KeyGenerator::new(pattern, descriptor.sparse, collator.clone())?;
+        let is_text = descriptor.kind == IndexKind::Text;
+        let generator = match is_text {
+            true => KeyGenerator::text(pattern, descriptor.specification.view())?,
+            false => KeyGenerator::new(pattern, descriptor.sparse, collator.clone())?,
+        };
         let root = |path: &[u8]| BString::from(path.split_once_str(".").map_or(path, |(root, _)| root));
         let roots = pattern.elements().map(|field| root(field.name)).collect();
-        Ok(IndexAccess { generator, filter, collator, roots })
+        // Which fields a text index looks at is not in its pattern.
+        Ok(IndexAccess { generator, filter, collator, roots, looks_everywhere: is_text })
     }
 
     /// Makes keys, whatever the filter says.
@@ -67,6 +74,6 @@ impl IndexAccess {
             (None, None) => true,
             _ => false,
         };
-        self.filter.is_some() || !self.roots.iter().all(same)
+        self.filter.is_some() || self.looks_everywhere || !self.roots.iter().all(same)
     }
 }

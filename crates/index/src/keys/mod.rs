@@ -13,6 +13,7 @@ mod hashed;
 mod key_set;
 #[cfg(test)]
 mod tests;
+mod text;
 
 pub use hash::{HASH_SEED, hash_element, hash_null};
 pub use key_set::{Key, KeySet};
@@ -24,6 +25,7 @@ use pando_catalog::IndexKind;
 use pando_doc::DocRef;
 pub use pando_doc::SharedCollator;
 use pando_keystring::KeyOrdering;
+use text::TextKeys;
 
 /// Why keys are made. Removing is more lenient, so that what should never have been indexed can go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -46,6 +48,7 @@ pub struct KeyGenerator {
 enum Kind {
     Btree(BtreeKeys),
     Hashed(HashedKeys),
+    Text(TextKeys),
 }
 
 impl KeyGenerator {
@@ -70,6 +73,12 @@ impl KeyGenerator {
         Ok(KeyGenerator { kind, field_count: pattern.field_count() })
     }
 
+    /// The generator of a text index, which is made from the whole specification.
+    pub fn text(pattern: DocRef<'_>, specification: DocRef<'_>) -> Result<KeyGenerator> {
+        let kind = Kind::Text(TextKeys::new(pattern, specification)?);
+        Ok(KeyGenerator { kind, field_count: pattern.field_count() })
+    }
+
     /// Puts the document's keys into the set, whatever it held before. On an error the set is empty.
     pub fn keys(&self, doc: DocRef<'_>, keys: &mut KeySet) -> Result<()> {
         self.keys_for(doc, Purpose::Adding, keys)
@@ -81,6 +90,7 @@ impl KeyGenerator {
         let outcome = match &self.kind {
             Kind::Btree(generator) => generator.keys(doc, keys),
             Kind::Hashed(generator) => generator.keys(doc, purpose, keys),
+            Kind::Text(generator) => generator.keys(doc, keys),
         };
         if outcome.is_err() {
             keys.clear();
@@ -93,6 +103,7 @@ impl KeyGenerator {
         match &self.kind {
             Kind::Btree(generator) => generator.ordering,
             Kind::Hashed(generator) => generator.ordering(),
+            Kind::Text(generator) => generator.ordering,
         }
     }
 

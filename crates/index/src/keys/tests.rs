@@ -305,3 +305,25 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn u7_text_indexes_have_a_key_for_each_term() {
+    let specification = json(r#"{"weights": {"a": 1, "t": 2}, "default_language": "english"}"#);
+    let pattern = json(r#"{"x": 1, "_fts": "text", "_ftsx": 1, "y.z": -1}"#);
+    let generator = KeyGenerator::text(pattern.view(), specification.view()).unwrap();
+    let mut keys = KeySet::new();
+    generator.keys(json(r#"{"x": 5, "a": "running dogs", "t": "the dog", "y": {"z": 7}}"#).view(), &mut keys).unwrap();
+    let mut expected = KeySet::new();
+    for (term, score) in [("dog", 0.75 + 2.0), ("run", 0.75)] {
+        expected.begin(generator.ordering());
+        for value in [Value::Int32(5), Value::String(term.into()), Value::Double(score), Value::Int32(7)] {
+            expected.append(value, None).unwrap();
+        }
+        expected.end();
+    }
+    assert!(keys.same_keys(&expected));
+    generator.keys(json(r#"{"x": 5, "b": "other"}"#).view(), &mut keys).unwrap();
+    assert!(keys.is_empty());
+    let refused = generator.keys(json(r#"{"x": [1], "a": "dog"}"#).view(), &mut keys).unwrap_err();
+    assert_eq!(refused.code(), ErrorCode::CannotBuildIndexKeys);
+}

@@ -5,7 +5,7 @@ use super::stages::{
     limit, lookup, match_stage, output, project, redact, replace_root, sample, skip, sort, sort_by_count, union_with,
     unset, unwind, window,
 };
-use super::{CountedSource, DocumentSource, SharedStage};
+use super::{CountedSource, DocumentSource, Pushdown, SharedStage};
 use crate::spill::StageResources;
 use pando_base::{Error, ErrorCode, Namespace, Result};
 use pando_doc::{Doc, DocRef, Element};
@@ -66,6 +66,11 @@ pub fn parse_pipeline(stages: &[Doc], parser: &PipelineParser) -> Result<Vec<Sha
                     false => (40601, format!("{} can only be the final stage in the pipeline", stage.name())),
                 };
                 return Err(Error::location(code, reason));
+            }
+            let searches = matches!(stage.pushdown(), Pushdown::Match(filter) if filter.has_text());
+            if searches && !parsed.is_empty() {
+                let reason = "$match with $text is only allowed as the first pipeline stage";
+                return Err(Error::location(17313, reason));
             }
             parsed.push(stage);
         }
@@ -128,7 +133,7 @@ pub(super) fn chain(stages: &[SharedStage], source: Box<dyn DocumentSource>) -> 
     let mut rest = stages.iter().peekable();
     while let Some(stage) = rest.next() {
         let limit = rest.peek().and_then(|next| match next.pushdown() {
-            super::Pushdown::Limit(limit) => Some(limit),
+            Pushdown::Limit(limit) => Some(limit),
             _ => None,
         });
         source = match limit.and_then(|limit| stage.with_limit(limit)) {

@@ -20,6 +20,7 @@ mod plan;
 mod predicate_bounds;
 mod solution;
 mod sort_order;
+mod text;
 mod type_range;
 
 pub use access::{Access, CollationMatch, accesses};
@@ -33,3 +34,5 @@ pub use predicate_bounds::Tightness;
 pub(crate) use solution::key_text;
 pub use solution::{CollectionScanPlan, IndexScanPlan, KeyRange, PlanNode, ProjectionKind, SharedFilter};
 pub use sort_order::in_order;
+pub use text::TextPlan;
+pub(crate) use text::index_required;

@@ -35,12 +35,12 @@ pub fn plans(query: &CanonicalQuery, collection: &Collection) -> Result<Vec<Plan
     Ok(found)
 }
 
-struct Planner<'p> {
-    query: &'p CanonicalQuery,
-    collection: &'p Collection,
+pub(super) struct Planner<'p> {
+    pub(super) query: &'p CanonicalQuery,
+    pub(super) collection: &'p Collection,
     /// The indexes that may be used.
     indexes: Vec<IndexInfo>,
-    is_hinted: bool,
+    pub(super) is_hinted: bool,
 }
 
 impl<'p> Planner<'p> {
@@ -69,6 +69,13 @@ impl<'p> Planner<'p> {
                 "error processing query: ns={} tailable cursor requested on non capped collection",
                 query.namespace
             )));
+        }
+        if let Some(text) = self.text_plan()? {
+            return Ok(vec![self.finished(PlanNode::Text(Box::new(text)))]);
+        }
+        if query.projection.as_ref().is_some_and(|projection| !projection.text_scores().is_empty()) {
+            let reason = "query requires text score metadata, but it is not available";
+            return Err(Error::location(40218, reason));
         }
         if query.natural.is_some() || query.tailable {
             return Ok(vec![self.finished(self.collection_scan())]);
@@ -198,7 +205,7 @@ impl<'p> Planner<'p> {
         PlanNode::Fetch { child: Box::new(node), filter: Some(self.filter_of(rest)) }
     }
 
-    fn filter_of(&self, parts: &[&Node]) -> SharedFilter {
+    pub(super) fn filter_of(&self, parts: &[&Node]) -> SharedFilter {
         let node = match parts {
             [only] => (*only).clone(),
             parts => Node::And(parts.iter().map(|node| (*node).clone()).collect()),

@@ -3,7 +3,7 @@
 //! Plans know indexes and bounds but hold no cursors; `stage::build` makes stages of them. A plan can be made into stages many
 //! times.
 
-use super::{IndexBounds, IndexInfo};
+use super::{IndexBounds, IndexInfo, TextPlan};
 use crate::request::SortPattern;
 use pando_base::RecordId;
 use pando_doc::{Doc, Element, OwnedValue};
@@ -135,6 +135,8 @@ pub enum PlanNode {
         /// As it was written.
         specification: Doc,
     },
+    /// A search in a text index, with the documents.
+    Text(Box<TextPlan>),
     /// The keys of the index.
     ReturnKey {
         /// Finds.
@@ -166,6 +168,7 @@ impl PlanNode {
             | PlanNode::CollectionScan(_)
             | PlanNode::IndexScan(_)
             | PlanNode::IdHack { .. }
+            | PlanNode::Text(_)
             | PlanNode::CountScan(_)
             | PlanNode::DistinctScan { .. } => &[],
         }
@@ -179,7 +182,11 @@ impl PlanNode {
     /// True if documents come with their fields.
     pub fn is_fetched(&self) -> bool {
         match self {
-            PlanNode::CollectionScan(_) | PlanNode::Fetch { .. } | PlanNode::IdHack { .. } | PlanNode::Eof => true,
+            PlanNode::CollectionScan(_)
+            | PlanNode::Fetch { .. }
+            | PlanNode::IdHack { .. }
+            | PlanNode::Text(_)
+            | PlanNode::Eof => true,
             PlanNode::IndexScan(_) | PlanNode::CountScan(_) | PlanNode::DistinctScan { .. } => false,
             other => other.children().iter().all(PlanNode::is_fetched),
         }
@@ -218,6 +225,7 @@ impl PlanNode {
             PlanNode::IdHack { .. } => "IDHACK".to_owned(),
             PlanNode::CollectionScan(_) => "COLLSCAN".to_owned(),
             PlanNode::Eof => "EOF".to_owned(),
+            PlanNode::Text(plan) => format!("TEXT_MATCH {}", key_text(&plan.index.descriptor.key_pattern)),
             PlanNode::IndexScan(scan) => format!("IXSCAN {}", key_text(&scan.info.index.descriptor.key_pattern)),
             PlanNode::CountScan(scan) => format!("COUNT_SCAN {}", key_text(&scan.info.index.descriptor.key_pattern)),
             PlanNode::DistinctScan { scan, .. } => {

@@ -27,6 +27,7 @@ pub fn in_order(node: PlanNode, pattern: &SortPattern) -> Result<PlanNode, PlanN
             Err(child) => Err(PlanNode::Fetch { child: Box::new(child), filter }),
         },
         PlanNode::Or { children } => merge_in_order(children, pattern),
+        PlanNode::Text(plan) if plan.is_by_score => Ok(PlanNode::Text(plan)),
         node @ (PlanNode::IdHack { .. } | PlanNode::Eof) => Ok(node),
         other => Err(other),
     }

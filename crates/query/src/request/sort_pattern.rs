@@ -60,6 +60,11 @@ impl SortPattern {
         &self.parts
     }
 
+    /// True if it is by text score and by nothing else.
+    pub fn is_text_score(&self) -> bool {
+        matches!(&*self.parts, [SortPart { key: SortKey::Meta(name), .. }] if name == "textScore")
+    }
+
     /// True if some part is not in the document.
     pub fn needs_metadata(&self) -> bool {
         self.parts.iter().any(|part| matches!(part.key, SortKey::Meta(_)))

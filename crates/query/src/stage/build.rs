@@ -11,6 +11,7 @@ use super::return_key::ReturnKeyStage;
 use super::skip::SkipStage;
 use super::sort::SortStage;
 use super::sort_merge::SortMergeStage;
+use super::text::TextStage;
 use super::{EofStage, IdHackStage, IndexScanStage, SortKeyGenerator, StageNode};
 use crate::planner::{PlanNode, SharedFilter};
 use crate::spill::Spilling;
@@ -85,6 +86,7 @@ impl Builder<'_> {
                 let stage = ProjectionStage::new(child, projection, *kind, specification.clone(), filter);
                 StageNode::new(stage.with_advice(*is_advice))
             }
+            PlanNode::Text(plan) => StageNode::new(TextStage::new((**plan).clone(), collection)?),
             PlanNode::ReturnKey { child } => StageNode::new(ReturnKeyStage::new(self.node(child, true)?)),
         })
     }

@@ -118,7 +118,7 @@ impl Stage for CollectionScanStage {
         }
         let document = self.cursor.value_bytes().map(Doc::trusted);
         let snapshot = operation.recovery_unit.snapshot_id();
-        Ok(Step::Advanced(Member { record_id: Some(id), document, snapshot, key: None }))
+        Ok(Step::Advanced(Member { record_id: Some(id), document, snapshot, ..Member::default() }))
     }
 
     fn name(&self) -> &'static str {

@@ -73,7 +73,7 @@ impl Stage for DistinctScanStage {
         let key = IndexKey::new(&self.layout, entry.key, entry.type_bits);
         let record_id = Some(entry.record_id);
         self.next = Some(position);
-        Ok(Step::Advanced(Member { record_id, document: None, snapshot: None, key: Some(key) }))
+        Ok(Step::Advanced(Member { record_id, document: None, snapshot: None, key: Some(key), ..Member::default() }))
     }
 
     fn name(&self) -> &'static str {

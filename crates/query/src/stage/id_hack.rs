@@ -72,7 +72,12 @@ impl Stage for IdHackStage {
         let Some((record_id, document)) = found else { return Ok(Step::Finished) };
         self.examined = Examined { keys: 1, documents: 1 };
         let snapshot = operation.recovery_unit.snapshot_id();
-        Ok(Step::Advanced(Member { record_id: Some(record_id), document: Some(document), snapshot, key: None }))
+        Ok(Step::Advanced(Member {
+            record_id: Some(record_id),
+            document: Some(document),
+            snapshot,
+            ..Member::default()
+        }))
     }
 
     fn name(&self) -> &'static str {

@@ -161,7 +161,7 @@ impl Stage for IndexScanStage {
         let key = self.layout.as_ref().map(|layout| IndexKey::new(layout, entry.key, entry.type_bits));
         let record_id = Some(entry.record_id);
         let snapshot = operation.recovery_unit.snapshot_id();
-        Ok(Step::Advanced(Member { record_id, document: None, snapshot, key }))
+        Ok(Step::Advanced(Member { record_id, document: None, snapshot, key, ..Member::default() }))
     }
 
     fn name(&self) -> &'static str {

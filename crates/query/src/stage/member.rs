@@ -84,6 +84,15 @@ pub struct Member {
     pub snapshot: Option<SnapshotId>,
     /// The key that it was found by, if somebody wants it.
     pub key: Option<IndexKey>,
+    /// What the query knows of it beside its fields.
+    pub metadata: Metadata,
+}
+
+/// What a query knows of a record beside its fields: what `$meta` asks for.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Metadata {
+    /// How well it fits a text search.
+    pub text_score: Option<f64>,
 }
 
 impl Member {

@@ -31,6 +31,7 @@ mod skip;
 mod sort;
 mod sort_key;
 mod sort_merge;
+mod text;
 mod update;
 
 pub use build::{BuildContext, build};
@@ -39,7 +40,7 @@ pub use eof::EofStage;
 pub use id_hack::IdHackStage;
 pub(crate) use id_hack::find_by_id;
 pub use index_scan::IndexScanStage;
-pub use member::{IndexKey, KeyLayout, Member};
+pub use member::{IndexKey, KeyLayout, Member, Metadata};
 pub use multi_plan::{Candidate, MultiPlanStage};
 pub use sort_key::SortKeyGenerator;
 pub use update::{ReturnedImage, UpdateParameters, UpdateStage};

@@ -59,6 +59,16 @@ pub(crate) fn project(projection: &Projection, document: DocRef<'_>, filter: &Sh
     projection.apply(document, details.as_ref())
 }
 
+/// The document with its score in this field, in place of what it had there.
+fn with_score(document: &Doc, name: &bstr::BStr, score: Option<f64>) -> Result<Doc> {
+    let score =
+        score.ok_or_else(|| Error::location(40218, "query requires text score metadata, but it is not available"))?;
+    let mut builder = DocBuilder::with_capacity(document.size_bytes() + name.len() + 16);
+    document.elements().filter(|field| field.name != name).for_each(|field| builder.append_element(field));
+    builder.append(name, score);
+    Ok(builder.finish())
+}
+
 /// The key's values as a document, nested as their paths are.
 fn from_key(key: &IndexKey) -> Result<Doc> {
     let values = key.to_doc()?;
@@ -98,7 +108,10 @@ impl Stage for ProjectionStage {
         if self.is_advice && member.document.is_some() {
             return Ok(Step::Advanced(member));
         }
-        let document = self.project(&member)?;
+        let mut document = self.project(&member)?;
+        for path in self.projection.text_scores() {
+            document = with_score(&document, path.text(), member.metadata.text_score)?;
+        }
         Ok(Step::Advanced(Member { document: Some(document), key: None, ..member }))
     }
 

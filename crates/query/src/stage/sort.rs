@@ -1,7 +1,7 @@
 //! Sorting: everything goes in before anything comes out. With a limit only so many are kept. What does not fit into memory goes to
 //! disk, if that is allowed.
 
-use super::{IndexKey, KeyLayout, Member, SortKeyGenerator, Stage, StageNode, Step, one_child};
+use super::{IndexKey, KeyLayout, Member, Metadata, SortKeyGenerator, Stage, StageNode, Step, one_child};
 use crate::request::SortPattern;
 use crate::spill::{StageResources, read_record_id, take, write_record_id};
 use pando_base::{RecordId, Result};
@@ -19,6 +19,7 @@ struct SortedMember {
     snapshot: Option<SnapshotId>,
     /// The number of the layout, the length of the key, the bytes.
     key: Option<(u32, u32, Box<[u8]>)>,
+    metadata: Metadata,
 }
 
 impl Spilled for SortedMember {
@@ -29,6 +30,8 @@ impl Spilled for SortedMember {
 
     fn write(&self, out: &mut Vec<u8>) {
         write_record_id(self.record_id.as_ref(), out);
+        out.push(u8::from(self.metadata.text_score.is_some()));
+        out.extend_from_slice(&self.metadata.text_score.unwrap_or(0.0).to_le_bytes());
         match &self.key {
             None => out.push(0),
             Some((layout, key_length, bytes)) => {
@@ -47,6 +50,9 @@ impl Spilled for SortedMember {
     fn read(mut bytes: &[u8]) -> Option<SortedMember> {
         let rest = &mut bytes;
         let record_id = read_record_id(rest)?;
+        let [has_score] = take(rest)?;
+        let score = f64::from_le_bytes(take(rest)?);
+        let metadata = Metadata { text_score: (has_score == 1).then_some(score) };
         let [has_key] = take(rest)?;
         let key = if has_key == 1 {
             let mut number = || take(rest).map(u32::from_le_bytes);
@@ -58,7 +64,7 @@ impl Spilled for SortedMember {
             None
         };
         let document = (!rest.is_empty()).then(|| Doc::trusted(rest.to_vec()));
-        Some(SortedMember { record_id, document, snapshot: None, key })
+        Some(SortedMember { record_id, document, snapshot: None, key, metadata })
     }
 }
 
@@ -90,12 +96,12 @@ impl SortStage {
 
     fn take_in(&mut self, member: Member) -> Result<()> {
         let sort_key = self.generator.of_member(&member)?;
-        let Member { record_id, document, snapshot, key } = member;
+        let Member { record_id, document, snapshot, key, metadata } = member;
         let key = key.map(|key| {
             let (layout, key_length, bytes) = key.into_parts();
             (self.number_of(layout), key_length as u32, bytes)
         });
-        Ok(self.sorter.add(sort_key, SortedMember { record_id, document, snapshot, key })?)
+        Ok(self.sorter.add(sort_key, SortedMember { record_id, document, snapshot, key, metadata })?)
     }
 
     fn number_of(&mut self, layout: Arc<KeyLayout>) -> u32 {
@@ -107,12 +113,12 @@ impl SortStage {
     }
 
     fn member_of(&self, sorted: SortedMember) -> Member {
-        let SortedMember { record_id, document, snapshot, key } = sorted;
+        let SortedMember { record_id, document, snapshot, key, metadata } = sorted;
         let key = key.and_then(|(layout, key_length, bytes)| {
             let layout = self.layouts.get(layout as usize)?;
             Some(IndexKey::of_parts(layout, key_length as usize, bytes))
         });
-        Member { record_id, document, snapshot, key }
+        Member { record_id, document, snapshot, key, metadata }
     }
 
     fn turn_around(&mut self) -> Result<()> {
@@ -177,13 +183,14 @@ mod tests {
         for (record_id, document, key) in ids.iter().flat_map(|id| {
             documents.iter().flat_map(|document| keys.clone().map(|key| (id.clone(), document.clone(), key)))
         }) {
-            let member = SortedMember { record_id, document, snapshot: None, key };
+            let metadata = Metadata { text_score: Some(1.5) };
+            let member = SortedMember { record_id, document, snapshot: None, key, metadata };
             let mut bytes = Vec::new();
             member.write(&mut bytes);
             let read = SortedMember::read(&bytes).unwrap();
             assert_eq!(
-                (&read.record_id, &read.document, &read.key),
-                (&member.record_id, &member.document, &member.key)
+                (&read.record_id, &read.document, &read.key, read.metadata),
+                (&member.record_id, &member.document, &member.key, member.metadata)
             );
         }
         assert!(SortedMember::read(&[1, 2]).is_none());

@@ -17,6 +17,7 @@ mod sessions;
 mod settings;
 mod stable_api;
 mod stages;
+mod text_search;
 mod watch;
 
 use crate::{LogTarget, ProcessControl, ReplicationMode, Server, ServerOptions};

@@ -1,8 +1,8 @@
 //! Operators on the whole document: `$and`, `$or`, `$nor`, `$expr`, `$jsonSchema`, `$comment` and the constants.
 
-use super::{Level, Parser, not_built};
+use super::{Level, Parser};
 use crate::Expression;
-use crate::matcher::{Node, Schema, WhereClause};
+use crate::matcher::{Node, Schema, TextClause, WhereClause};
 use pando_base::{Error, ErrorCode, Result};
 use pando_doc::{Element, FieldPath, Value, doc};
 
@@ -23,7 +23,7 @@ impl Parser<'_> {
                 let path = FieldPath::lenient(element.name)?;
                 super::comparison(&path, crate::matcher::ComparisonOperator::Equal, element.value)?
             }
-            "$text" => return Err(self.special(level, self.context.features.text, "$text")),
+            "$text" => self.text_clause(element, level)?,
             "$where" => self.where_clause(element, level)?,
             "$jsonSchema" => self.json_schema(element)?,
             "$sampleRate" => self.sample_rate(element, level)?,
@@ -80,8 +80,9 @@ impl Parser<'_> {
         Ok(Node::Expr(Box::new(Expression::parse(element.value, self.context)?)))
     }
 
-    fn special(&self, level: Level, is_allowed: bool, name: &str) -> Error {
-        self.check_place(level, is_allowed, name).err().unwrap_or_else(|| not_built(name))
+    fn text_clause(&self, element: Element<'_>, level: Level) -> Result<Node> {
+        self.check_place(level, self.context.features.text, "$text")?;
+        Ok(Node::Text(TextClause::parse(element.value)?))
     }
 
     fn where_clause(&self, element: Element<'_>, level: Level) -> Result<Node> {
