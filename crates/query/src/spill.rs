@@ -39,6 +39,29 @@ pub static HASH_AGGREGATION_BYTES_MAX: Parameter<i64> = Parameter::new(
 )
 .at_least(1);
 
+/// How often MongoDB's other engine looks at the memory of groups at least. Here it is looked at after every document.
+pub static HASH_AGGREGATION_CHECKS_MIN: Parameter<i32> = Parameter::new(
+    "internalQuerySlotBasedExecutionHashAggMemoryCheckPerAdvanceAtLeast",
+    1024,
+    "The memory of groups is looked at after every document, whatever this says.",
+)
+.at_least(1);
+
+/// How often at most.
+pub static HASH_AGGREGATION_CHECKS_MAX: Parameter<i32> = Parameter::new(
+    "internalQuerySlotBasedExecutionHashAggMemoryCheckPerAdvanceAtMost",
+    2,
+    "The memory of groups is looked at after every document, whatever this says.",
+)
+.at_least(1);
+
+/// How many groups its estimate looks at.
+pub static HASH_AGGREGATION_SAMPLE_RATE: Parameter<f64> = Parameter::new(
+    "internalQuerySlotBasedExecutionHashAggMemoryUseSampleRate",
+    0.05,
+    "The memory of groups is counted, not estimated, whatever this says.",
+);
+
 /// How much memory the windows of a partition may take.
 pub static WINDOW_MEMORY_BYTES_MAX: Parameter<i64> = Parameter::new(
     "internalDocumentSourceSetWindowFieldsMaxMemoryBytes",
@@ -61,6 +84,9 @@ pub static PARAMETERS: &[&dyn AnyParameter] = &[
     &SORT_MEMORY_BYTES_MAX,
     &GROUP_MEMORY_BYTES_MAX,
     &HASH_AGGREGATION_BYTES_MAX,
+    &HASH_AGGREGATION_CHECKS_MIN,
+    &HASH_AGGREGATION_CHECKS_MAX,
+    &HASH_AGGREGATION_SAMPLE_RATE,
     &WINDOW_MEMORY_BYTES_MAX,
     &SPILL_FREE_BYTES_MIN,
 ];

@@ -142,13 +142,13 @@ async fn run(invocation: &Invocation, reply: &mut DocBuilder) -> Result<()> {
     let data = invocation.data()?;
     let arguments = AggregateArguments::parse(&invocation.request)?;
     let namespace = namespace(invocation)?;
+    super::collections::check_uuid(data, &namespace, arguments.collection_uuid)?;
+    let mut request = arguments.request(invocation, namespace)?;
     ensure!(
         arguments.cursor.is_some() || arguments.explain.0,
         ErrorCode::FailedToParse,
         "The 'cursor' option is required, except for aggregate with the explain argument"
     );
-    super::collections::check_uuid(data, &namespace, arguments.collection_uuid)?;
-    let mut request = arguments.request(invocation, namespace)?;
     check_collectionless(&request)?;
     check_read_concern(invocation, &request)?;
     crate::session::replace_stage(data, invocation.user_digest(), &mut request)?;

@@ -88,7 +88,11 @@ fn with_count(
     context: &ParseContext,
 ) -> Result<(AccumulatorKind, Expression, Option<Expression>)> {
     let (mut count, mut input) = (None, None);
-    for field in operands(element, 5787900)?.elements() {
+    let not_object = match kind {
+        AccumulatorKind::FirstN | AccumulatorKind::LastN => 5787801,
+        _ => 5787900,
+    };
+    for field in operands(element, not_object)?.elements() {
         match &**field.name {
             b"n" => count = Some(Expression::parse(field.value, context)?.optimize()?),
             b"input" => input = Some(Expression::parse(field.value, context)?),
@@ -113,7 +117,10 @@ fn by_pattern(
     for field in operands(element, 5788001)?.elements() {
         match (&**field.name, field.value) {
             (b"n", value) if !is_single => count = Some(Expression::parse(value, context)?),
-            (b"sortBy", Value::Document(doc)) => pattern = Some(doc.to_doc()),
+            (b"sortBy", Value::Document(doc)) => {
+                check_pattern(doc)?;
+                pattern = Some(doc.to_doc());
+            }
             (b"sortBy", value) => {
                 let reason = format!(
                     "expected 'sortBy' to already be an object in the arguments to {}; found {value}",
@@ -138,4 +145,27 @@ fn by_pattern(
     let pair = doc! { "document": "$$ROOT", "output": { "$arrayElemAt": [array, 0] } };
     let input = Expression::parse(Value::Document(pair.view()), context)?;
     Ok((AccumulatorKind::Top { pattern, from_end, is_single }, input, count))
+}
+
+/// Refuses orders that are none, with the codes of `$sort`.
+fn check_pattern(pattern: DocRef<'_>) -> Result<()> {
+    for field in pattern.elements() {
+        let order = match field.value {
+            // The score of a text search, and the like.
+            Value::Document(_) => continue,
+            value => value.as_number(),
+        };
+        match order.map(|order| order.to_double()) {
+            Some(1.0 | -1.0) => {}
+            Some(_) => {
+                let reason = "$sort key ordering must be 1 (for ascending) or -1 (for descending)";
+                return Err(Error::location(15975, reason));
+            }
+            None => {
+                let reason = format!("Illegal key in $sort specification: {field}");
+                return Err(Error::location(15974, reason));
+            }
+        }
+    }
+    Ok(())
 }

@@ -73,7 +73,7 @@ fn compile(regex: Value<'_>, options: Value<'_>, name: &str) -> Result<Option<Re
         _ => return Err(Error::location(51106, format!("{name} needs 'options' to be of type string"))),
     };
     let regex = Regex::new(pattern, options, name).map_err(|error| match error.code().number() {
-        51091 => Error::location(51111, format!("{name}: invalid regular expression: {}", error.reason())),
+        51091 | 2 => Error::location(51111, format!("{name}: invalid regular expression: {}", error.reason())),
         _ => error,
     })?;
     Ok(Some(regex))

@@ -43,10 +43,6 @@ pub(super) fn parse(spec: DocRef<'_>, policies: ProjectionPolicies, context: &Pa
 }
 
 pub(super) fn parse_add_fields(spec: DocRef<'_>, context: &ParseContext) -> Result<Projection> {
-    if spec.is_empty() {
-        let reason = "Invalid $addFields :: caused by :: specification must have at least one field";
-        return Err(Error::location(40177, reason));
-    }
     let mut root = Branch::default();
     for element in spec.elements() {
         add_field(&mut root, None, element, context)?;

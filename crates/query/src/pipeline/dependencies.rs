@@ -64,15 +64,21 @@ pub(super) fn projection(paths: &[FieldPath]) -> Doc {
     out.finish()
 }
 
-/// What of a path can be kept by name: up to a number, which may be a place in an array; of `_id` all.
+/// What of a path can be kept by name: of `_id` all.
 fn kept(path: &FieldPath) -> String {
+    match path.parts().next() {
+        Some(first) if first == "_id" => first.to_string(),
+        _ => path.text().to_string(),
+    }
+}
+
+/// The path up to a number, where that may be a place in an array.
+pub(super) fn without_places(path: &FieldPath) -> FieldPath {
     let is_number = |part: &&bstr::BStr| part.iter().all(u8::is_ascii_digit);
     let mut parts = path.parts();
     let first = parts.next().unwrap_or_default().to_string();
-    if first == "_id" {
-        return first;
-    }
-    parts.take_while(|part| !is_number(part)).fold(first, |kept, part| format!("{kept}.{part}"))
+    let text = parts.take_while(|part| !is_number(part)).fold(first, |kept, part| format!("{kept}.{part}"));
+    FieldPath::lenient(text).unwrap_or_else(|_| path.clone())
 }
 
 #[cfg(test)]
@@ -86,6 +92,9 @@ mod tests {
             projection(&texts.iter().map(|text| FieldPath::lenient(text).unwrap()).collect::<Vec<_>>())
         };
         assert_eq!(of(&["b", "a.c", "a", "_id.x"]), doc! { "_id": true, "a": true, "b": true });
-        assert_eq!(of(&["a.0.b", "b.c", "b.cd"]), doc! { "a": true, "b.c": true, "b.cd": true, "_id": false });
+        assert_eq!(of(&["b.c", "b.cd"]), doc! { "b.c": true, "b.cd": true, "_id": false });
+        let path = |text: &str| FieldPath::lenient(text).unwrap();
+        assert_eq!(without_places(&path("a.b.0.c")), path("a.b"));
+        assert_eq!(without_places(&path("0.a")), path("0.a"));
     }
 }

@@ -9,6 +9,7 @@ use super::set_field::with_field;
 use super::unwind::Unwinding;
 use crate::QueryEngine;
 use crate::executor::Collections;
+use crate::pipeline::dependencies::without_places;
 use crate::pipeline::{
     DocumentSource, Modified, Needs, PipelineContext, PipelineParser, Pulled, SharedStage, StageSpec, parse_pipeline,
 };
@@ -329,7 +330,7 @@ impl StageSpec for LookupSpec {
     }
 
     fn needs(&self) -> Needs {
-        let local = self.0.fields.iter().map(|(local, _)| local.clone());
+        let local = self.0.fields.iter().map(|(local, _)| without_places(local));
         let variables = paths_of(self.0.variables.iter().map(|(_, expression)| expression));
         Needs::these(variables.map(|paths| local.chain(paths).collect()))
     }

@@ -1,6 +1,7 @@
 //! `$match`: the documents that fulfil a filter.
 
 use super::transform::transformed;
+use crate::pipeline::dependencies::without_places;
 use crate::pipeline::{DocumentSource, Needs, Pushdown, SharedStage, StageSpec};
 use pando_base::{Error, Result};
 use pando_doc::{Doc, Value, doc};
@@ -48,6 +49,7 @@ impl StageSpec for MatchSpec {
     }
 
     fn needs(&self) -> Needs {
-        Needs::these(self.filter.paths())
+        let paths = self.filter.paths();
+        Needs::these(paths.map(|paths| paths.iter().map(without_places).collect()))
     }
 }

@@ -1,6 +1,7 @@
 //! `$sort`: all documents in order; with a `$limit` behind it only the first are kept. What does not fit into memory goes to disk, if that is
 //! allowed.
 
+use crate::pipeline::dependencies::without_places;
 use crate::pipeline::source::pass_on_to_source;
 use crate::pipeline::{
     DocumentSource, Needs, PipelineContext, PipelineParser, Pulled, Pushdown, ShardSplit, SharedStage, StageFacts,
@@ -125,7 +126,7 @@ impl StageSpec for SortSpec {
         if self.pattern.needs_metadata() {
             return Needs::Everything;
         }
-        Needs::These(self.pattern.paths().cloned().collect())
+        Needs::These(self.pattern.paths().map(without_places).collect())
     }
 
     fn split(&self) -> ShardSplit {

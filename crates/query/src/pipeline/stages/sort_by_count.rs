@@ -12,7 +12,7 @@ pub(in crate::pipeline) fn parse(value: Value<'_>, parser: &PipelineParser) -> R
             let reason = "the sortByCount field must be defined as a $-prefixed path or an expression inside an object";
             return Err(Error::location(40147, reason));
         }
-        Value::String(path) if !path.starts_with(b"$") => {
+        Value::String(path) if !path.starts_with(b"$") || path.len() == 1 => {
             let reason = "the sortByCount field must be defined as a $-prefixed path or an expression inside an object";
             return Err(Error::location(40148, reason));
         }

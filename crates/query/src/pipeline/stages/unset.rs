@@ -25,9 +25,10 @@ pub(in crate::pipeline) fn parse(value: Value<'_>) -> Result<SharedStage> {
             let reason = "$unset specification must be a string or an array containing only string values";
             return Err(Error::location(31120, reason));
         };
-        paths.push(FieldPath::parse(name)?);
+        paths.push(FieldPath::parse(name).map_err(|error| error.context("Invalid $unset"))?);
         specification.append(name, false);
     }
-    let projection = Arc::new(Projection::exclude(&paths)?);
+    let projection = Projection::exclude(&paths).map_err(|error| error.context("Invalid $unset"))?;
+    let projection = Arc::new(projection);
     Ok(Arc::new(ProjectionSpec { name: "$project", projection, specification: specification.finish() }))
 }

@@ -71,6 +71,19 @@ fn failed(reason: impl Into<String>) -> Error {
     Error::failed_to_parse(reason.into())
 }
 
+/// The functions that are no accumulators.
+const FUNCTIONS_OF_WINDOWS: [&str; 9] = [
+    "$first",
+    "$last",
+    "$shift",
+    "$locf",
+    "$linearFill",
+    "$derivative",
+    "$integral",
+    "$covariancePop",
+    "$covarianceSamp",
+];
+
 /// What a function may know of its surroundings.
 pub(super) struct FunctionParser<'p> {
     pub(super) parser: &'p PipelineParser,
@@ -92,7 +105,12 @@ impl FunctionParser<'_> {
             b"$expMovingAvg" => return self.exponential_average(specification, operator),
             _ => {}
         }
-        let window = self.window(specification, operator)?;
+        let window = match self.window(specification, operator) {
+            // That the function is not known is told first.
+            Err(error) if FUNCTIONS_OF_WINDOWS.iter().any(|known| name == known) => return Err(error),
+            Err(error) => return self.accumulate(operator, None).and(Err(error)),
+            Ok(window) => window,
+        };
         let input = || self.expression(operator.value);
         match &**name {
             b"$first" | b"$last" => {
