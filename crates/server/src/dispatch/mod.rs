@@ -98,8 +98,8 @@ impl Dispatcher {
             generic.set_session_user(identity.digest);
         }
         if generic.read_concern.is_none() && stages::takes_default_read_concern(entry.row, connection, &generic) {
-            let settings = self.node.data.as_ref().map(|data| &data.settings);
-            generic.read_concern = settings.and_then(|settings| settings.default_read_concern());
+            let member = self.node.data.as_ref().filter(|_| self.node.replication.is_replica_set());
+            generic.read_concern = member.and_then(|data| data.settings.default_read_concern());
         }
         let (node, connection) = (Arc::clone(&self.node), Arc::clone(connection));
         Ok(Invocation::new(node, connection, context.clone(), entry.row, request, database, generic))

@@ -6,8 +6,8 @@ use pando_base::{Category, Error, Result};
 use pando_commands::{Invocation, error_labels, reply as replies};
 use pando_doc::DocBuilder;
 use pando_env::BoxedFuture;
-use pando_repl::WriteConcernOutcome;
 use pando_repl::write_concern::WriteConcern;
+use pando_repl::{ReplGate, WriteConcernOutcome};
 
 /// Waits until what was written is acknowledged as the client asked.
 pub(crate) struct AwaitWriteConcern;
@@ -71,7 +71,11 @@ async fn outcome(invocation: &Invocation) -> Result<Option<(WriteConcern, WriteC
     let replication = &data.replication;
     let concern = match invocation.given_write_concern()? {
         Some(concern) => concern.clone(),
-        None => data.settings.default_write_concern().unwrap_or_else(|| replication.default_write_concern()),
+        // A node that was a member and stands alone now has nobody to wait for.
+        None => match data.settings.default_write_concern().filter(|_| replication.is_replicated()) {
+            Some(concern) => concern,
+            None => replication.default_write_concern(),
+        },
     };
     if concern.is_unacknowledged() {
         return Ok(None);

@@ -159,6 +159,15 @@ fn u17_default_concerns_are_set_kept_and_used() {
         assert_eq!(source(&shown, "Write"), "implicit");
         let mut alone = node_as(ReplicationMode::StandAlone).await;
         assert_eq!(alone.code_on("admin", doc! { "getDefaultRWConcern": 1 }).await, 51300);
+        // What a member has left behind means nothing to a node that stands alone.
+        let left = doc! { "_id": "ReadWriteConcernDefaults", "defaultReadConcern": { "level": "majority" }, "defaultWriteConcern": { "w": 2 } };
+        alone.ok_on("config", doc! { "insert": "settings", "documents": [left] }).await;
+        let reply = alone.insert(vec![doc! { "_id": 1 }]).await;
+        assert!(reply.get("writeConcernError").is_none(), "{reply}");
+        alone.ok(doc! { "profile": 2 }).await;
+        alone.find(doc! { "find": "c" }).await;
+        let profiled = alone.find(doc! { "find": "system.profile", "filter": { "op": "query", "ns": "d.c" } }).await;
+        assert!(profiled.len() == 1 && profiled[0].get("readConcern").is_none(), "{profiled:?}");
     });
 }
 
