@@ -66,7 +66,10 @@ impl Accumulator {
             }
             State::Deviation(deviation, _) => deviation.merge(&mut values).ok_or_else(damaged)?,
             State::Count(count) => *count += values.next().and_then(whole).ok_or_else(damaged)?,
-            State::Ranked(ranked) => ranked.merge(values, &options),
+            State::Ranked(ranked) => {
+                ranked.merge(values, &options);
+                self.memory_bytes = ranked.memory_bytes();
+            }
             State::Script(scripted) => {
                 scripted.merge(values)?;
                 self.memory_bytes = scripted.memory_bytes();
@@ -154,6 +157,20 @@ mod tests {
                 merged.merge(accumulator.partial().view()).unwrap();
             }
             assert_eq!(merged.result(), whole.result(), "{} cut at {cut}", kind.name());
+        }
+    }
+
+    #[test]
+    fn x14_accumulators_of_many_values_count_what_they_keep() {
+        let count = Operand::from(OwnedValue::Int32(2));
+        for kind in [AccumulatorKind::FirstN, AccumulatorKind::LastN, AccumulatorKind::MinN, AccumulatorKind::MaxN] {
+            let mut accumulator = Accumulator::new(&kind, Some(&count), None).unwrap();
+            let empty = accumulator.memory_bytes();
+            for letter in ["a", "c", "b", "d"] {
+                accumulator.add(OwnedValue::from(letter.repeat(1000).as_str()).into()).unwrap();
+            }
+            let kept = accumulator.memory_bytes() - empty;
+            assert!((2000..6000).contains(&kept), "{}: {kept}", kind.name());
         }
     }
 

@@ -1,6 +1,7 @@
 //! The first, last, least or greatest so many: `$firstN`, `$lastN`, `$minN`, `$maxN`, `$top`, `$bottom`, `$topN`, `$bottomN`.
 
 use super::AccumulatorKind;
+use super::state::size_bytes;
 use crate::expression::{Operand, sort::Pattern};
 use pando_base::{Error, Result};
 use pando_doc::{ArrayBuilder, CompareOptions, OwnedValue, Value, compare_with};
@@ -27,6 +28,12 @@ pub(super) struct Ranked {
     count: usize,
     /// What is compared (none where the place decides), and the value.
     kept: VecDeque<(OwnedValue, OwnedValue)>,
+    /// About how much memory they take.
+    memory_bytes: usize,
+}
+
+fn pair_bytes((key, value): &(OwnedValue, OwnedValue)) -> usize {
+    size_bytes(key.view()) + size_bytes(value.view())
 }
 
 /// The `n` of `$firstN` and its kin.
@@ -59,7 +66,7 @@ impl Ranked {
             _ => return Err(Error::internal("not an accumulator of several values")),
         };
         let count = count.map_or(Ok(1), parse_count)?;
-        Ok(Ranked { rank, count, kept: VecDeque::new() })
+        Ok(Ranked { rank, count, kept: VecDeque::new(), memory_bytes: 0 })
     }
 
     /// For `$top` and its kin the value is a document: `document` (what the pattern looks at) and `output`.
@@ -123,16 +130,30 @@ impl Ranked {
 
     /// Of too many the first goes.
     fn insert_at_end(&mut self, place: usize, key: OwnedValue, value: OwnedValue) {
-        self.kept.insert(place, (key, value));
+        self.take_in(place, (key, value));
         if self.kept.len() > self.count {
-            self.kept.pop_front();
+            let gone = self.kept.pop_front();
+            self.memory_bytes -= gone.as_ref().map_or(0, pair_bytes);
         }
+    }
+
+    fn take_in(&mut self, place: usize, pair: (OwnedValue, OwnedValue)) {
+        self.memory_bytes += pair_bytes(&pair);
+        self.kept.insert(place, pair);
+    }
+
+    /// About how much memory the values take.
+    pub(super) fn memory_bytes(&self) -> usize {
+        self.memory_bytes
     }
 
     fn insert(&mut self, place: usize, key: OwnedValue, value: OwnedValue) {
         if place < self.count {
-            self.kept.insert(place, (key, value));
-            self.kept.truncate(self.count);
+            self.take_in(place, (key, value));
+            if self.kept.len() > self.count {
+                let gone = self.kept.pop_back();
+                self.memory_bytes -= gone.as_ref().map_or(0, pair_bytes);
+            }
         }
     }
 

@@ -210,7 +210,10 @@ impl Accumulator {
                 scripted.add(&value)?;
                 self.memory_bytes = scripted.memory_bytes();
             }
-            State::Ranked(ranked) => ranked.add(value, &options)?,
+            State::Ranked(ranked) => {
+                ranked.add(value, &options)?;
+                self.memory_bytes = ranked.memory_bytes();
+            }
             State::Percentile(percentile, ..) => {
                 percentile.add(&value);
                 self.memory_bytes = percentile.memory_bytes();
