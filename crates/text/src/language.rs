@@ -68,7 +68,7 @@ impl Language {
             return false;
         };
         let code = if *code == "nb" { "no" } else { code };
-        words.get_or_init(|| stop_words::lookup(code).unwrap_or_default().iter().copied().collect()).contains(word)
+        words.get_or_init(|| stop_words_of(self, code)).contains(word)
     }
 
     /// The stem of a word in lower case.
@@ -77,6 +77,24 @@ impl Language {
             Some((_, _, _, Some(algorithm))) => Cow::Owned(Stemmer::create(*algorithm).stem(word).into_owned()),
             _ => Cow::Borrowed(word),
         }
+    }
+}
+
+/// What the list of English words has of contractions that were cut apart: letters and stumps, which are words or names by themselves.
+const STUMPS: &[&str] = &[
+    "d", "ll", "m", "o", "re", "s", "t", "ve", "y", "ain", "aren", "couldn", "didn", "doesn", "don", "hadn", "hasn",
+    "haven", "isn", "ma", "mightn", "mustn", "needn", "shan", "shouldn", "wasn", "weren", "won", "wouldn", "can",
+    "will", "just", "now",
+];
+
+/// What it lacks beside MongoDB's.
+const MORE: &[&str] = &["cannot", "could", "ought", "would"];
+
+fn stop_words_of(language: Language, code: &str) -> HashSet<&'static str> {
+    let list = stop_words::lookup(code).unwrap_or_default().iter().copied();
+    match language {
+        Language::English => list.filter(|word| !STUMPS.contains(word)).chain(MORE.iter().copied()).collect(),
+        _ => list.collect(),
     }
 }
 
@@ -96,6 +114,7 @@ mod tests {
             assert!(words.iter().any(|word| language.is_stop_word(word)), "{language:?} has no stop words");
         }
         assert!(!Language::None.is_stop_word("the"));
-        assert!(!Language::English.is_stop_word("database"));
+        assert!(!Language::English.is_stop_word("database") && !Language::English.is_stop_word("d"));
+        assert!(Language::English.is_stop_word("don't") && Language::English.is_stop_word("would"));
     }
 }

@@ -101,9 +101,21 @@ impl TextKey {
                 continue;
             }
             if !is_text {
+                ensure!(
+                    element.name != "_fts",
+                    ErrorCode::CannotCreateIndex,
+                    "the field '_fts' of an index has to be 'text'"
+                );
                 builder.append_element(element);
                 continue;
             }
+            let has_dollar = element.name.split(|byte| *byte == b'.').any(|part| part.starts_with(b"$"));
+            ensure!(
+                !has_dollar || element.name == "$**",
+                ErrorCode::CannotCreateIndex,
+                "Index key contains an illegal field name: field name starts with '$': {}",
+                element.name
+            );
             if element.name != "_fts" {
                 weights.insert(element.name.to_vec(), 1.0);
             }

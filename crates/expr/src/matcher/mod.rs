@@ -130,10 +130,7 @@ impl MatchExpression {
 
     /// True if it has a text search, which only the stage that reads the text index can decide.
     pub fn has_text(&self) -> bool {
-        fn has_text(node: &Node) -> bool {
-            matches!(node, Node::Text(_)) || node.children().iter().any(has_text)
-        }
-        has_text(&self.root)
+        self.root.has_text()
     }
 
     /// The paths that the filter looks at, each once; none if it may look at the whole document.

@@ -100,6 +100,11 @@ impl Node {
         }
     }
 
+    /// True if it is a text search or has one below it.
+    pub fn has_text(&self) -> bool {
+        matches!(self, Node::Text(_)) || self.children().iter().any(Node::has_text)
+    }
+
     /// The path, if it is a leaf.
     pub fn path(&self) -> Option<&FieldPath> {
         match self {

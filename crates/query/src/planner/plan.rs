@@ -73,7 +73,8 @@ impl<'p> Planner<'p> {
         if let Some(text) = self.text_plan()? {
             return Ok(vec![self.finished(PlanNode::Text(Box::new(text)))]);
         }
-        if query.projection.as_ref().is_some_and(|projection| !projection.text_scores().is_empty()) {
+        let shows_score = query.projection.as_ref().is_some_and(|projection| !projection.text_scores().is_empty());
+        if shows_score || query.sort.as_ref().is_some_and(|pattern| pattern.needs_metadata()) {
             let reason = "query requires text score metadata, but it is not available";
             return Err(Error::location(40218, reason));
         }

@@ -6,6 +6,9 @@
 use pando_base::{Error, ErrorCode, Result};
 use pando_doc::{Doc, DocBuilder, DocRef, FieldPath, Value};
 
+/// What a document's text score is called while it is sorted by.
+pub(crate) const TEXT_SCORE_NAME: &str = "$textScore";
+
 /// As many parts as an index has.
 const PART_COUNT_MAX: usize = 32;
 
@@ -76,6 +79,19 @@ impl SortPattern {
             SortKey::Path(path) => Some(path),
             SortKey::Meta(_) => None,
         })
+    }
+
+    /// As a pattern of keys. What is not in the document has a name that no field may have at the top.
+    pub fn to_key_pattern(&self) -> Doc {
+        let mut builder = DocBuilder::new();
+        for part in &self.parts {
+            let direction = if part.descending { -1 } else { 1 };
+            match &part.key {
+                SortKey::Path(path) => builder.append(path.text(), direction),
+                SortKey::Meta(_) => builder.append(TEXT_SCORE_NAME, direction),
+            }
+        }
+        builder.finish()
     }
 
     /// As it was written, with plain numbers.

@@ -4,9 +4,9 @@
 //! counts. So the keys are made by the index's own generator.
 
 use super::Member;
-use crate::request::SortPattern;
+use crate::request::{SortPattern, TEXT_SCORE_NAME};
 use pando_base::{Error, ErrorCode, Result};
-use pando_doc::{Collator, Doc, DocRef};
+use pando_doc::{Collator, Doc, DocBuilder, DocRef};
 use pando_expr::SharedCollator;
 use pando_index::{KeyGenerator, KeySet};
 use pando_keystring::{Discriminator, KeyOrdering, StackBuilder, Version};
@@ -23,18 +23,14 @@ pub struct SortKeyGenerator {
 impl SortKeyGenerator {
     /// Keys for this order.
     pub fn new(pattern: &SortPattern, collator: Option<SharedCollator>) -> Result<SortKeyGenerator> {
-        if pattern.needs_metadata() {
-            let reason = "query requires text score metadata, but it is not available";
-            return Err(Error::new(ErrorCode::location(40218), reason));
-        }
-        let document = pattern.to_doc();
+        let document = pattern.to_key_pattern();
         let shared = collator.clone().map(|collator| collator as pando_index::SharedCollator);
         let generator = KeyGenerator::new(document.view(), false, shared)?;
         let ordering = generator.ordering();
         Ok(SortKeyGenerator { generator, pattern: pattern.clone(), ordering, collator, keys: KeySet::new() })
     }
 
-    /// The key of a document.
+    /// The key of a document. If the order is by something else too, that has to be in it: see [`SortPattern::to_key_pattern`].
     pub fn of_document(&mut self, document: DocRef<'_>) -> Result<Box<[u8]>> {
         self.generator.keys(document, &mut self.keys).map_err(|error| match error.code() {
             ErrorCode::CannotIndexParallelArrays => Error::bad_value("cannot sort with keys that are parallel arrays"),
@@ -47,6 +43,9 @@ impl SortKeyGenerator {
 
     /// The key of a found record: from its document, or else from the key that it was found by.
     pub fn of_member(&mut self, member: &Member) -> Result<Box<[u8]>> {
+        if self.pattern.needs_metadata() {
+            return self.of_document(with_score(member)?.view());
+        }
         match (&member.document, &member.key) {
             (Some(document), _) => self.of_document(document.view()),
             (None, Some(key)) => self.of_values(&key.to_doc()?),
@@ -70,4 +69,16 @@ impl SortKeyGenerator {
     pub fn collator(&self) -> Option<&dyn Collator> {
         self.collator.as_deref().map(|collator| collator as &dyn Collator)
     }
+}
+
+/// The document with its text score under the name that patterns have for it.
+fn with_score(member: &Member) -> Result<Doc> {
+    let (Some(document), Some(score)) = (&member.document, member.metadata.text_score) else {
+        let reason = "query requires text score metadata, but it is not available";
+        return Err(Error::location(40218, reason));
+    };
+    let mut builder = DocBuilder::with_capacity(document.size_bytes() + 32);
+    builder.append(TEXT_SCORE_NAME, score);
+    document.elements().filter(|field| field.name != TEXT_SCORE_NAME).for_each(|field| builder.append_element(field));
+    Ok(builder.finish())
 }

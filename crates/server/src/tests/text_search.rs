@@ -65,6 +65,14 @@ fn u7_text_scores_are_shown_and_sorted_by() {
         assert!((best - (10.0 + 0.5 / 4.0 + 0.5)).abs() < 1e-9, "{best}");
         assert_eq!(text(&found[0], "kind"), "drink", "the other fields stay");
         assert_eq!(node.code(doc! { "find": "c", "projection": { "score": (&score) } }).await, 40218);
+        assert_eq!(node.code(doc! { "find": "c", "sort": { "score": (&score) } }).await, 40218);
+        let by_both = doc! { "kind": 1, "score": (&score) };
+        let filter = doc! { "$text": { "$search": "coffee running" } };
+        let found = node.find(doc! { "find": "c", "filter": (&filter), "sort": by_both }).await;
+        assert_eq!(found.iter().map(|found| number(found, "_id")).collect::<Vec<_>>(), [1.0, 2.0, 3.0]);
+        let stages = doc! { "aggregate": "c", "pipeline": [{ "$match": (&filter) }, { "$sort": { "s": (&score) } }], "cursor": {} };
+        let found = super::node::batch(&node.ok(stages).await, "firstBatch");
+        assert_eq!(found.iter().map(|found| number(found, "_id")).collect::<Vec<_>>(), [1.0, 3.0, 2.0]);
     });
 }
 
@@ -80,6 +88,7 @@ fn u7_text_searches_that_cannot_be_are_refused() {
             (doc! { "$text": { "$search": "x", "$language": "klingon" } }, 2),
             (doc! { "$text": { "$search": "x", "other": 1 } }, 2),
             (doc! { "a": { "$elemMatch": { "$text": { "$search": "x" } } } }, 2),
+            (doc! { "$nor": [{ "$text": { "$search": "x" } }] }, 2),
             (doc! { "$or": [{ "$text": { "$search": "x" } }, { "a": 1 }] }, 291),
         ] {
             assert_eq!(node.code(find(filter.clone())).await, code, "{filter}");

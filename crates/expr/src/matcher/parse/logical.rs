@@ -13,7 +13,13 @@ impl Parser<'_> {
         Ok(Some(match name {
             "$and" => Node::And(self.branches(element, level)?),
             "$or" => Node::Or(self.branches(element, level)?),
-            "$nor" => Node::Nor(self.branches(element, level)?),
+            "$nor" => {
+                let branches = self.branches(element, level)?;
+                if branches.iter().any(Node::has_text) {
+                    return Err(Error::bad_value("text expression not allowed in nor"));
+                }
+                Node::Nor(branches)
+            }
             "$comment" => return Ok(None),
             "$expr" => self.expr(element, level)?,
             "$alwaysTrue" => constant(element, Node::AlwaysTrue)?,

@@ -102,6 +102,10 @@ impl StageSpec for SortSpec {
     }
 
     fn start(&self, source: Box<dyn DocumentSource>) -> Result<Box<dyn DocumentSource>> {
+        if self.pattern.needs_metadata() {
+            // Documents of a pipeline do not carry it.
+            return Err(Error::location(40218, "query requires text score metadata, but it is not available"));
+        }
         Ok(Box::new(SortSource {
             source,
             generator: SortKeyGenerator::new(&self.pattern, self.collator.clone())?,
@@ -119,7 +123,7 @@ impl StageSpec for SortSpec {
     }
 
     fn pushdown(&self) -> Pushdown<'_> {
-        if self.pattern.needs_metadata() { Pushdown::None } else { Pushdown::Sort(&self.pattern) }
+        Pushdown::Sort(&self.pattern)
     }
 
     fn needs(&self) -> Needs {
