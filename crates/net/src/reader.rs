@@ -1,21 +1,25 @@
 //! Cutting a connection's bytes into messages, without owning a buffer while nothing comes.
 //!
 //! Bytes are read into the stack of whoever polls. If they are one whole message, as nearly always, they become that
-//! message with one copy into a block of its size. If not, they are collected until the message is whole; what belongs to
-//! the next one stays.
+//! message with one copy into a block of its size. If not, they are collected until the message is whole: the rest of a long
+//! one is read straight to its place, for which room is made as bytes come, not as they are announced. What belongs to the
+//! next message stays.
 
 use bytes::Bytes;
 use pando_base::{Error, ErrorCode, Result};
 use pando_env::Connection;
 use pando_wire::limits::HEADER_SIZE_BYTES;
 use pando_wire::next_length;
+use std::io;
 use std::mem::MaybeUninit;
-use std::pin::Pin;
+use std::pin::{Pin, pin};
 use std::task::{Context, Poll, ready};
-use tokio::io::ReadBuf;
+use tokio::io::{AsyncReadExt, ReadBuf};
 
 /// What one call to the system can bring.
 const READ_BYTES: usize = 32 * 1024;
+/// So much room is made at once for the rest of a message; for more once as much has come.
+const ROOM_BYTES: usize = 1 << 20;
 /// How much is taken in while the request before is still being served: enough to notice that the client went away.
 const AHEAD_BYTES_MAX: usize = 64 * 1024;
 
@@ -66,10 +70,14 @@ impl MessageReader {
 
     /// Reads once. A whole message that nothing waits before is given back at once.
     fn poll_fill(&mut self, stream: &mut dyn Connection, context: &mut Context<'_>) -> Poll<Result<Option<Bytes>>> {
+        let missing = announced(&self.pending)?.map_or(0, |length| length.saturating_sub(self.pending.len()));
+        if missing > READ_BYTES {
+            return self.poll_rest(missing, stream, context).map_ok(|()| None);
+        }
         let mut space = [const { MaybeUninit::<u8>::uninit() }; READ_BYTES];
         let mut buffer = ReadBuf::uninit(&mut space);
         if let Err(error) = ready!(Pin::new(stream).poll_read(context, &mut buffer)) {
-            return Poll::Ready(Err(Error::new(ErrorCode::HostUnreachable, error.to_string())));
+            return Poll::Ready(Err(unreachable(&error)));
         }
         let bytes = buffer.filled();
         self.ended = bytes.is_empty();
@@ -78,6 +86,22 @@ impl MessageReader {
         }
         self.pending.extend_from_slice(bytes);
         Poll::Ready(Ok(None))
+    }
+
+    /// Reads more of a long message to where it belongs.
+    fn poll_rest(
+        &mut self,
+        missing: usize,
+        stream: &mut dyn Connection,
+        context: &mut Context<'_>,
+    ) -> Poll<Result<()>> {
+        if self.pending.len() == self.pending.capacity() {
+            self.pending.reserve_exact(missing.min(ROOM_BYTES.max(self.pending.len())));
+        }
+        let mut read = pin!(stream.read_buf(&mut self.pending));
+        let read = ready!(read.as_mut().poll(context)).map_err(|error| unreachable(&error));
+        self.ended = read? == 0;
+        Poll::Ready(Ok(()))
     }
 
     /// The message at the start of what was collected, if it is whole.
@@ -93,6 +117,10 @@ impl MessageReader {
 /// The length of the message that begins these bytes, if its header is there.
 fn announced(bytes: &[u8]) -> Result<Option<usize>> {
     bytes.first_chunk::<HEADER_SIZE_BYTES>().map(next_length).transpose()
+}
+
+fn unreachable(error: &io::Error) -> Error {
+    Error::new(ErrorCode::HostUnreachable, error.to_string())
 }
 
 fn cut_off() -> Error {

@@ -1,15 +1,19 @@
 //! The functions that a database keeps in `system.js`, for requests whose JavaScript may call them: those with `$where`, and mapReduce.
 
 use crate::{Data, Invocation, stored};
-use bstr::ByteSlice;
+use bstr::Finder;
 use pando_base::{Error, Namespace, Result};
 use pando_doc::{Doc, DocBuilder, DocRef, Value};
 use pando_operation::Operation;
 use pando_query::executor::StoredFunctions;
+use std::sync::LazyLock;
+
+/// Every read looks for it.
+static WHERE: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new("$where"));
 
 /// True if a filter has a `$where`, which may call them.
 pub(super) fn are_needed(filter: DocRef<'_>) -> bool {
-    filter.bytes().contains_str("$where")
+    WHERE.find(filter.bytes()).is_some()
 }
 
 /// Gives the operation the stored functions.

@@ -20,14 +20,13 @@ pub struct Directory {
     pages: Vec<Arc<Page>>,
 }
 
-/// The leaf for a key: its place, itself and the first key of the leaf after it.
-pub struct Located {
+/// Where a leaf is in one directory.
+#[derive(Clone, Copy)]
+pub struct Place {
     /// Which page.
-    pub page: usize,
+    page: usize,
     /// Which leaf in the page.
-    pub slot: usize,
-    /// The leaf.
-    pub leaf: SharedLeaf,
+    slot: usize,
 }
 
 #[derive(Default, Clone)]
@@ -74,47 +73,50 @@ impl Directory {
         self.pages.is_empty()
     }
 
-    /// The leaf that has or would have the key.
-    pub fn locate(&self, key: &[u8]) -> Option<Located> {
+    /// The place of the leaf that has or would have the key.
+    pub fn locate(&self, key: &[u8]) -> Option<Place> {
         if self.is_empty() {
             return None;
         }
         let page = last_at_or_before(&self.heads, key, |place| &self.pages[place].lowers[0]);
         let leaves = &self.pages[page];
         let slot = last_at_or_before(&leaves.heads, key, |place| &leaves.lowers[place]);
-        Some(Located { page, slot, leaf: leaves.leaves[slot].clone() })
+        Some(Place { page, slot })
     }
 
-    /// The last leaf.
-    pub fn last(&self) -> Option<Located> {
+    /// The leaf at a place of this directory.
+    pub fn leaf(&self, place: Place) -> &SharedLeaf {
+        &self.pages[place.page].leaves[place.slot]
+    }
+
+    /// The place of the last leaf.
+    pub fn last(&self) -> Option<Place> {
         let page = self.pages.len().checked_sub(1)?;
-        let slot = self.pages[page].leaves.len() - 1;
-        Some(Located { page, slot, leaf: self.pages[page].leaves[slot].clone() })
+        Some(Place { page, slot: self.pages[page].leaves.len() - 1 })
     }
 
-    /// The leaf after a place, with its lower bound.
-    pub fn after(&self, page: usize, slot: usize) -> Option<(Located, &Arc<[u8]>)> {
+    /// The place after a place, with its lower bound.
+    pub fn after(&self, Place { page, slot }: Place) -> Option<(Place, &Arc<[u8]>)> {
         let (page, slot) = if slot + 1 < self.pages[page].leaves.len() { (page, slot + 1) } else { (page + 1, 0) };
         let leaves = self.pages.get(page)?;
-        Some((Located { page, slot, leaf: leaves.leaves[slot].clone() }, &leaves.lowers[slot]))
+        Some((Place { page, slot }, &leaves.lowers[slot]))
     }
 
-    /// The leaf before a place.
-    pub fn before(&self, page: usize, slot: usize) -> Option<Located> {
-        let (page, slot) = match slot {
-            0 => (page.checked_sub(1)?, self.pages[page - 1].leaves.len() - 1),
-            _ => (page, slot - 1),
-        };
-        Some(Located { page, slot, leaf: self.pages[page].leaves[slot].clone() })
+    /// The place before a place.
+    pub fn before(&self, Place { page, slot }: Place) -> Option<Place> {
+        Some(match slot {
+            0 => Place { page: page.checked_sub(1)?, slot: self.pages[page - 1].leaves.len() - 1 },
+            _ => Place { page, slot: slot - 1 },
+        })
     }
 
     /// The lower bound of a place.
-    pub fn lower(&self, page: usize, slot: usize) -> &Arc<[u8]> {
-        &self.pages[page].lowers[slot]
+    pub fn lower(&self, place: Place) -> &Arc<[u8]> {
+        &self.pages[place.page].lowers[place.slot]
     }
 
     /// The same with a new leaf after a place.
-    pub fn with_inserted(&self, page: usize, slot: usize, lower: Arc<[u8]>, leaf: SharedLeaf) -> Directory {
+    pub fn with_inserted(&self, Place { page, slot }: Place, lower: Arc<[u8]>, leaf: SharedLeaf) -> Directory {
         let Page { mut lowers, mut leaves, .. } = Page::clone(&self.pages[page]);
         lowers.insert(slot + 1, lower);
         leaves.insert(slot + 1, leaf);
@@ -129,7 +131,7 @@ impl Directory {
     }
 
     /// The same without the leaf at a place; the leaf before it, or else the one after it, takes its keys.
-    pub fn without(&self, page: usize, slot: usize) -> Directory {
+    pub fn without(&self, Place { page, slot }: Place) -> Directory {
         let Page { mut lowers, mut leaves, .. } = Page::clone(&self.pages[page]);
         lowers.remove(slot);
         leaves.remove(slot);
@@ -149,10 +151,10 @@ impl Directory {
         Directory::of(pages)
     }
 
-    /// True if the leaf is where it was located.
-    pub fn place_of(&self, located: &Located) -> bool {
-        let page = self.pages.get(located.page);
-        page.and_then(|page| page.leaves.get(located.slot)).is_some_and(|leaf| Arc::ptr_eq(leaf, &located.leaf))
+    /// True if the leaf is at this place.
+    pub fn has_at(&self, place: Place, leaf: &SharedLeaf) -> bool {
+        let page = self.pages.get(place.page);
+        page.and_then(|page| page.leaves.get(place.slot)).is_some_and(|other| Arc::ptr_eq(other, leaf))
     }
 
     fn of(pages: Vec<Arc<Page>>) -> Directory {

@@ -2,6 +2,7 @@
 
 use super::chain::Chain;
 use super::heads::Heads;
+use super::key::Key;
 use super::version::Freed;
 use pando_engine_runs::prefetch_at;
 
@@ -14,7 +15,7 @@ pub const ENTRY_OVERHEAD_BYTES: usize = 64;
 
 /// A key and its versions.
 pub struct LeafEntry {
-    key: Box<[u8]>,
+    key: Key,
     /// The versions.
     pub chain: Chain,
 }
@@ -41,12 +42,6 @@ impl LeafEntry {
         ENTRY_OVERHEAD_BYTES + self.key.len()
     }
 
-    /// Lets the processor fetch what it points at.
-    fn fetch(&self) {
-        prefetch_at(self.key.as_ptr());
-        self.chain.fetch();
-    }
-
     /// Everything that its removal gives back.
     pub fn freed(&self) -> Freed {
         let mut freed = Freed { clean: self.overhead_bytes(), dirty: 0 };
@@ -60,7 +55,7 @@ impl Leaf {
     pub fn find(&self, key: &[u8]) -> Result<usize, usize> {
         let range = self.heads.candidates(key)?;
         let start = range.start;
-        match self.entries[range].binary_search_by(|entry| entry.key.as_ref().cmp(key)) {
+        match self.entries[range].binary_search_by(|entry| entry.key().cmp(key)) {
             Ok(place) => Ok(start + place),
             Err(place) => Err(start + place),
         }
@@ -78,7 +73,7 @@ impl Leaf {
     }
 
     fn make_heads(&mut self) {
-        self.heads = Heads::of(self.entries.iter().map(|entry| &*entry.key));
+        self.heads = Heads::of(self.entries.iter().map(|entry| entry.key()));
     }
 
     /// Lets the processor fetch the entries from a place on and what they point at. Whoever looks at one after the other
@@ -86,7 +81,7 @@ impl Leaf {
     pub fn fetch(&self, from: usize) {
         let entries = self.entries.get(from..).unwrap_or_default();
         entries.iter().for_each(|entry| prefetch_at(&raw const **entry));
-        entries.iter().for_each(|entry| entry.fetch());
+        entries.iter().for_each(|entry| entry.chain.fetch());
     }
 
     /// The entries in order.

@@ -1,7 +1,7 @@
 //! The map of one table.
 
 use super::chain::Chain;
-use super::directory::{Directory, Located, SharedLeaf};
+use super::directory::{Directory, Place, SharedLeaf};
 use super::leaf::{Leaf, LeafEntry};
 use super::version::Version;
 use crate::visibility::Outcome;
@@ -9,7 +9,7 @@ use arc_swap::ArcSwap;
 use pando_env::Random;
 use parking_lot::{Mutex, RwLock};
 use std::ops::Bound;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, LazyLock};
 
 /// Tables without writes share one empty directory, so that an idle table costs nothing here.
@@ -18,13 +18,21 @@ static EMPTY: LazyLock<Arc<Directory>> = LazyLock::new(|| Arc::new(Directory::de
 /// One table's keys with recent versions.
 pub struct Overlay {
     directory: ArcSwap<Directory>,
+    /// How often the directory was replaced, counted right after it. Whoever reads this before the directory and again
+    /// under a leaf's lock, and finds it the same, has the right leaf: that leaf's place changes only under its lock.
+    generation: AtomicU64,
     grow: Mutex<()>,
     entries: AtomicUsize,
 }
 
 impl Default for Overlay {
     fn default() -> Self {
-        Overlay { directory: ArcSwap::new(EMPTY.clone()), grow: Mutex::new(()), entries: AtomicUsize::new(0) }
+        Overlay {
+            directory: ArcSwap::new(EMPTY.clone()),
+            generation: AtomicU64::new(0),
+            grow: Mutex::new(()),
+            entries: AtomicUsize::new(0),
+        }
     }
 }
 
@@ -45,10 +53,10 @@ impl Overlay {
             return None;
         }
         loop {
+            let generation = self.generation();
             let directory = self.directory.load();
-            let located = directory.locate(key)?;
-            let leaf = located.leaf.read();
-            if self.is_current(&directory) {
+            let leaf = directory.leaf(directory.locate(key)?).read();
+            if self.generation() == generation {
                 return leaf.find(key).ok().map(|place| look(&leaf.entries()[place].chain));
             }
         }
@@ -57,13 +65,14 @@ impl Overlay {
     /// Changes the leaf that has or would have the key. `change` gets the place from `Leaf::find`.
     pub fn write<R>(&self, key: &[u8], change: impl FnOnce(&mut Leaf, Result<usize, usize>) -> R) -> R {
         loop {
-            let directory = self.directory.load_full();
+            let generation = self.generation();
+            let directory = self.directory.load();
             let Some(located) = directory.locate(key) else {
                 self.make_first_leaf();
                 continue;
             };
-            let mut leaf = located.leaf.write();
-            if !self.is_current(&directory) {
+            let mut leaf = directory.leaf(located).write();
+            if self.generation() != generation {
                 continue;
             }
             let before = leaf.entries().len();
@@ -72,14 +81,20 @@ impl Overlay {
             let result = change(&mut leaf, place);
             self.count(before, leaf.entries().len());
             if leaf.is_full() {
-                self.split(&directory, &located, &mut leaf, appends);
+                self.split(generation, located, &mut leaf, appends);
             }
             return result;
         }
     }
 
-    fn is_current(&self, directory: &Arc<Directory>) -> bool {
-        Arc::ptr_eq(directory, &self.directory.load())
+    fn generation(&self) -> u64 {
+        self.generation.load(Ordering::Acquire)
+    }
+
+    /// Called with the `grow` lock held, and that of the leaf whose place changes.
+    fn replace(&self, directory: Arc<Directory>) {
+        self.directory.store(directory);
+        self.generation.fetch_add(1, Ordering::Release);
     }
 
     fn count(&self, before: usize, after: usize) {
@@ -92,25 +107,21 @@ impl Overlay {
     fn make_first_leaf(&self) {
         let _grow = self.grow.lock();
         if self.directory.load().is_empty() {
-            self.directory.store(Arc::new(Directory::with_first(SharedLeaf::default())));
+            self.replace(Arc::new(Directory::with_first(SharedLeaf::default())));
         }
     }
 
     /// Called with the leaf's lock held. Another leaf may have changed the directory since, hence the second look.
-    fn split(&self, seen: &Arc<Directory>, located: &Located, leaf: &mut Leaf, ascending: bool) {
+    fn split(&self, seen: u64, located: Place, leaf: &mut Leaf, ascending: bool) {
         let upper = leaf.split(ascending);
         let Some(first) = upper.entries().first() else { return };
         let lower: Arc<[u8]> = first.key().into();
         let _grow = self.grow.lock();
-        let directory = self.directory.load_full();
-        let place = if Arc::ptr_eq(seen, &directory) {
-            Some((located.page, located.slot))
-        } else {
-            directory.locate(&lower).map(|now| (now.page, now.slot))
-        };
-        if let Some((page, slot)) = place {
+        let directory = self.directory.load();
+        let place = if self.generation() == seen { Some(located) } else { directory.locate(&lower) };
+        if let Some(place) = place {
             let upper = Arc::new(RwLock::new(upper));
-            self.directory.store(Arc::new(directory.with_inserted(page, slot, lower, upper)));
+            self.replace(Arc::new(directory.with_inserted(place, lower, upper)));
         }
     }
 
@@ -122,12 +133,13 @@ impl Overlay {
             Bound::Unbounded => &[],
         };
         'again: loop {
+            let generation = self.generation();
             let directory = self.directory.load_full();
             let mut located = directory.locate(start)?;
             loop {
-                let next = directory.after(located.page, located.slot);
-                let leaf = located.leaf.read();
-                if !self.is_current(&directory) {
+                let next = directory.after(located);
+                let leaf = directory.leaf(located).read();
+                if self.generation() != generation {
                     continue 'again;
                 }
                 let mut shown = false;
@@ -157,14 +169,15 @@ impl Overlay {
     /// bound: everything from it on was shown. None: to the beginning.
     pub fn scan_backward(&self, upto: Bound<&[u8]>, mut show: impl FnMut(&LeafEntry)) -> Option<Arc<[u8]>> {
         'again: loop {
+            let generation = self.generation();
             let directory = self.directory.load_full();
             let mut located = match upto {
                 Bound::Included(key) | Bound::Excluded(key) => directory.locate(key)?,
                 Bound::Unbounded => directory.last()?,
             };
             loop {
-                let leaf = located.leaf.read();
-                if !self.is_current(&directory) {
+                let leaf = directory.leaf(located).read();
+                if self.generation() != generation {
                     continue 'again;
                 }
                 let mut shown = false;
@@ -176,9 +189,9 @@ impl Overlay {
                         }
                     }
                 }
-                match directory.before(located.page, located.slot) {
+                match directory.before(located) {
                     None => return None,
-                    Some(_) if shown => return Some(directory.lower(located.page, located.slot).clone()),
+                    Some(_) if shown => return Some(directory.lower(located).clone()),
                     Some(previous) => {
                         drop(leaf);
                         located = previous;
@@ -202,18 +215,20 @@ impl Overlay {
     pub fn for_each_leaf(&self, mut change: impl FnMut(&mut Leaf)) {
         let mut from: Arc<[u8]> = Arc::from([]);
         loop {
+            let generation = self.generation();
             let directory = self.directory.load_full();
             let Some(located) = directory.locate(&from) else { return };
-            let next = directory.after(located.page, located.slot).map(|(_, lower)| lower.clone());
-            let mut leaf = located.leaf.write();
-            if !self.is_current(&directory) {
+            let next = directory.after(located).map(|(_, lower)| lower.clone());
+            let shared = directory.leaf(located);
+            let mut leaf = shared.write();
+            if self.generation() != generation {
                 continue;
             }
             let before = leaf.entries().len();
             change(&mut leaf);
             self.count(before, leaf.entries().len());
             if leaf.entries().is_empty() {
-                self.drop_leaf(&located);
+                self.drop_leaf(located, shared);
             }
             drop(leaf);
             match next {
@@ -224,14 +239,13 @@ impl Overlay {
     }
 
     /// Called with the leaf's lock held.
-    fn drop_leaf(&self, located: &Located) {
+    fn drop_leaf(&self, place: Place, leaf: &SharedLeaf) {
         let _grow = self.grow.lock();
-        let directory = self.directory.load_full();
+        let directory = self.directory.load();
         // The place is still right unless another leaf was split or dropped in between: then the leaf stays, empty.
-        let still = directory.place_of(located);
-        if still {
-            let smaller = directory.without(located.page, located.slot);
-            self.directory.store(if smaller.is_empty() { EMPTY.clone() } else { Arc::new(smaller) });
+        if directory.has_at(place, leaf) {
+            let smaller = directory.without(place);
+            self.replace(if smaller.is_empty() { EMPTY.clone() } else { Arc::new(smaller) });
         }
     }
 }

@@ -16,6 +16,7 @@
 mod chain;
 mod directory;
 mod heads;
+mod key;
 mod leaf;
 mod map;
 mod ranges;
