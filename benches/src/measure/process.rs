@@ -2,6 +2,9 @@
 
 use std::ops::Sub;
 
+/// No page is smaller.
+const PAGE_BYTES: usize = 4096;
+
 /// Bytes written since the process began.
 ///
 /// `passed` is what went through write calls (`wchar`): every byte of log, run and merge, also of files that were deleted
@@ -30,6 +33,15 @@ pub fn written_bytes() -> Result<WrittenBytes, crate::Error> {
     let text = std::fs::read_to_string("/proc/self/io")?;
     let field = |name| field(&text, name).ok_or_else(|| format!("no {name} in /proc/self/io"));
     Ok(WrittenBytes { passed: field("wchar:")?, dirtied: field("write_bytes:")? })
+}
+
+/// Has the machine provide so much memory, at most a quarter of what it has, and gives it back. A virtual machine waits long for
+/// pages that its host does not back yet, and else whoever runs first would wait for all that come after.
+pub fn touch_memory(bytes: u64) -> Result<(), crate::Error> {
+    let mut memory = vec![0u8; bytes.min(machine_bytes()? / 4) as usize];
+    memory.chunks_mut(PAGE_BYTES).for_each(|page| page[0] = 1);
+    std::hint::black_box(&memory);
+    Ok(())
 }
 
 /// Physical memory in use.
