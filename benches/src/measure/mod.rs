@@ -9,7 +9,7 @@ mod syncs;
 
 pub use disk::disk_use;
 pub use latency::Latencies;
-pub use process::{WrittenBytes, machine_bytes, resident_bytes, touch_memory, written_bytes};
+pub use process::{WrittenBytes, machine_bytes, quiet_disk, resident_bytes, touch_memory, written_bytes};
 pub use syncs::sync_count;
 
 use std::time::{Duration, Instant};

@@ -1,7 +1,7 @@
 //! The bulk load: sorted documents and a sorted index into an empty store, until they are durable.
 
 use crate::Error;
-use crate::measure::{per_second, timed, touch_memory, written_bytes};
+use crate::measure::{per_second, quiet_disk, timed, touch_memory, written_bytes};
 use crate::peers::Peer;
 use crate::report::Recorder;
 use crate::workload::Workload;
@@ -12,6 +12,7 @@ const TOUCHED_BYTES: u64 = 2048;
 /// Loads and waits until everything has settled. The input is made beforehand.
 pub fn run(peer: &dyn Peer, workload: &Workload, recorder: &Recorder) -> Result<(), Error> {
     let input = workload.bulk_input();
+    quiet_disk();
     touch_memory(workload.documents() * TOUCHED_BYTES)?;
     let before = written_bytes()?;
     let ((), duration) = timed(|| peer.bulk_load(&input))?;

@@ -68,6 +68,9 @@ pub trait File: Send + Sync {
     fn allocate(&self, offset: u64, length: u64) -> io::Result<()>;
     /// Asks for the range to be read ahead. Only a hint.
     fn prefetch(&self, _offset: u64, _length: u64) {}
+    /// Asks for what was written there to be brought to the disk, so that a later `sync` finds less to do. Only a hint: it
+    /// promises nothing, and a failure is told by that `sync`.
+    fn write_back(&self, _offset: u64, _length: u64) {}
 
     /// Fills the buffer or fails with `UnexpectedEof`.
     fn read_exact_at(&self, mut buffer: &mut [u8], mut offset: u64) -> io::Result<()> {

@@ -10,6 +10,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 const BUFFER_BYTES: usize = 1 << 20;
+/// After so many bytes the disk is set to work, so that the sync at the end does not wait for the whole file.
+const WRITE_BACK_BYTES: u64 = 4 << 20;
 
 /// A run file being written.
 pub(crate) struct Output {
@@ -18,6 +20,8 @@ pub(crate) struct Output {
     file: Arc<dyn File>,
     buffer: Vec<u8>,
     buffer_offset: u64,
+    /// Up to here the disk was asked to write.
+    write_back_offset: u64,
     sections: Vec<u8>,
     sections_count: u64,
 }
@@ -33,6 +37,7 @@ impl Output {
             file,
             buffer: Vec::with_capacity(BUFFER_BYTES + (64 << 10)),
             buffer_offset: 0,
+            write_back_offset: 0,
             sections: Vec::new(),
             sections_count: 0,
         };
@@ -114,6 +119,11 @@ impl Output {
         written.map_err(|source| RunsError::io(&self.path, "write", source))?;
         self.buffer_offset += self.buffer.len() as u64;
         self.buffer.clear();
+        let waiting = self.buffer_offset - self.write_back_offset;
+        if waiting >= WRITE_BACK_BYTES {
+            self.file.write_back(self.write_back_offset, waiting);
+            self.write_back_offset = self.buffer_offset;
+        }
         Ok(())
     }
 }

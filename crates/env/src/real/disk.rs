@@ -150,6 +150,17 @@ impl File for RealFile {
         #[cfg(not(target_os = "linux"))]
         let _ = (offset, length);
     }
+
+    fn write_back(&self, offset: u64, length: u64) {
+        #[cfg(all(target_os = "linux", target_env = "gnu"))]
+        if let (Ok(offset), Ok(length)) = (i64::try_from(offset), i64::try_from(length)) {
+            use std::os::fd::AsRawFd;
+            // SAFETY: the call takes numbers only, and the descriptor is open as long as the file is.
+            _ = unsafe { libc::sync_file_range(self.file.as_raw_fd(), offset, length, libc::SYNC_FILE_RANGE_WRITE) };
+        }
+        #[cfg(not(all(target_os = "linux", target_env = "gnu")))]
+        let _ = (offset, length);
+    }
 }
 
 impl RealFile {
