@@ -4,6 +4,7 @@
 //! program is this one again. Figures come line by line, so a child that fails loses only what it had not measured yet.
 
 use crate::Error;
+use crate::measure::quiet_disk;
 use crate::options::ChildTask;
 use crate::peers::System;
 use crate::report::{Figure, Figures};
@@ -69,8 +70,7 @@ impl Child {
 /// Gives every child the same machine: what an earlier one left to be written back would be charged to this one's time, and
 /// memory full of its files, in small pieces, would decide who gets large pages. Where this may not be done, it is left out.
 fn settle_machine() {
-    // SAFETY: no arguments, no memory.
-    unsafe { libc::sync() };
+    quiet_disk();
     for switch in ["/proc/sys/vm/drop_caches", "/proc/sys/vm/compact_memory"] {
         _ = std::fs::write(switch, "1");
     }
