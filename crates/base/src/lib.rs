@@ -34,7 +34,7 @@ pub use namespace::{
 };
 pub use operation::{
     Client, ClientUser, DeadlineScope, FAIL_POINTS, IgnoreInterruptsScope, MonotonicClock, OperationContext,
-    OperationDescription, OperationKind, OperationRegistry, OperationStatistics, PlanFacts, Tally,
+    OperationDescription, OperationKind, OperationRegistry, OperationStatistics, PlanFacts, Tally, WeakOperation,
 };
 pub use parameter::{AnyParameter, Document, Kind, Number, Parameter, ParameterSet, ParameterValue, Settable};
 pub use record_id::{RecordId, RecordIdKind};

@@ -116,7 +116,7 @@ impl QueryEngine {
         if !self.is_scripting {
             return None;
         }
-        let script = Script::new(script_limits(&self.parameters));
+        let script = Script::new(script_limits(&self.parameters)).made_by(&operation.context);
         let stored = operation.extensions.get::<StoredFunctions>();
         Some(Arc::new(match stored {
             Some(stored) => script.with_globals(&stored.0),

@@ -1,7 +1,8 @@
 //! Which operation a thread is working for, so that endless code of a client can be stopped.
 //!
 //! A scope lives as long as a cursor, and so through many operations; which of them runs now is known to whoever drives the cursor. It
-//! says so around each batch.
+//! says so around each batch. Before there is a cursor, while the request is read and its functions are compiled, the operation is the
+//! one that made the scope.
 
 use pando_base::{Error, ErrorCode, OperationContext, Result};
 use std::cell::RefCell;
@@ -22,6 +23,11 @@ pub fn during<R>(operation: &OperationContext, work: impl FnOnce() -> R) -> R {
     let before = CURRENT.with(|current| current.borrow_mut().replace(operation.clone()));
     let _restore = Restore(before);
     work()
+}
+
+/// True if somebody has said which operation this thread works for.
+pub(crate) fn is_known() -> bool {
+    CURRENT.with(|current| current.borrow().is_some())
 }
 
 /// A watch over one call.

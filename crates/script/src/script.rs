@@ -2,7 +2,7 @@
 
 use crate::Scope;
 use crate::quickjs::QuickScope;
-use pando_base::{Error, Result};
+use pando_base::{Error, OperationContext, Result, WeakOperation};
 use pando_doc::{Doc, OwnedValue};
 use std::fmt;
 use std::sync::{Arc, OnceLock};
@@ -27,6 +27,8 @@ pub struct Script {
     limits: ScriptLimits,
     /// Global variables, such as the functions of `system.js`.
     globals: Vec<(String, OwnedValue)>,
+    /// Who compiles its functions.
+    maker: Option<WeakOperation>,
     scope: OnceLock<Arc<dyn Scope>>,
     /// What it was used for first.
     usage: OnceLock<Usage>,
@@ -47,7 +49,14 @@ pub type SharedScript = Arc<Script>;
 impl Script {
     /// A request without code as yet.
     pub fn new(limits: ScriptLimits) -> Script {
-        Script { limits, globals: Vec::new(), scope: OnceLock::new(), usage: OnceLock::new() }
+        Script { limits, globals: Vec::new(), maker: None, scope: OnceLock::new(), usage: OnceLock::new() }
+    }
+
+    /// The same of this operation: what runs outside of [`crate::during`] ends when it has to.
+    #[must_use]
+    pub fn made_by(mut self, operation: &OperationContext) -> Script {
+        self.maker = Some(operation.to_weak());
+        self
     }
 
     /// The same with global variables.
@@ -74,7 +83,7 @@ impl Script {
     /// The interpreter; made when it is asked for the first time.
     pub fn scope(&self) -> Result<&dyn Scope> {
         if self.scope.get().is_none() {
-            let scope = QuickScope::new(self.limits)?;
+            let scope = QuickScope::new(self.limits, self.maker.clone())?;
             for (name, value) in &self.globals {
                 scope.set_global(name, value.view())?;
             }

@@ -179,6 +179,19 @@ fn u5_endless_code_is_stopped() {
     }
 }
 
+/// Functions are compiled while a request is read, when nobody has said yet which operation runs.
+#[test]
+fn u5_code_that_would_run_while_it_is_compiled_is_stopped() {
+    let many = format!("{} if (true) {{}}", "x();\n".repeat(3000));
+    for source in ["}); while (true) {}; (function() {", many.as_str()] {
+        let operation = OperationContext::detached();
+        operation.kill(ErrorCode::Interrupted);
+        let script = Script::new(ScriptLimits::default()).made_by(&operation);
+        let error = script.scope().and_then(|scope| scope.compile(source)).unwrap_err();
+        assert_eq!(error.code(), ErrorCode::Interrupted, "{}", &source[..20]);
+    }
+}
+
 #[test]
 fn u5_loops_in_native_code_are_refused() {
     for source in [

@@ -23,6 +23,17 @@ const NEVER: u64 = u64::MAX;
 #[derive(Clone)]
 pub struct OperationContext(Arc<Operation>);
 
+/// An operation that may be over: for what is made by one and outlives it.
+#[derive(Clone)]
+pub struct WeakOperation(Weak<Operation>);
+
+impl WeakOperation {
+    /// The operation, unless it is over.
+    pub fn upgrade(&self) -> Option<OperationContext> {
+        OperationContext::upgrade(&self.0)
+    }
+}
+
 /// What the handles share.
 pub(super) struct Operation {
     id: u32,
@@ -269,6 +280,11 @@ impl OperationContext {
     /// The code that passing the deadline means now.
     pub fn timeout_code(&self) -> ErrorCode {
         ErrorCode::location(self.0.timeout_code.load(Ordering::Relaxed))
+    }
+
+    /// A handle that does not keep the operation.
+    pub fn to_weak(&self) -> WeakOperation {
+        WeakOperation(self.downgrade())
     }
 
     pub(super) fn downgrade(&self) -> Weak<Operation> {

@@ -27,7 +27,7 @@ mod time_points;
 mod tests;
 
 pub use client::{Client, ClientUser};
-pub use context::{DeadlineScope, IgnoreInterruptsScope, OperationContext};
+pub use context::{DeadlineScope, IgnoreInterruptsScope, OperationContext, WeakOperation};
 pub use description::{OperationDescription, OperationKind, PlanFacts};
 pub use registry::{MonotonicClock, OperationRegistry};
 pub use statistics::{OperationStatistics, Tally};

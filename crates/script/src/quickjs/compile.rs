@@ -23,17 +23,21 @@ pub(super) fn function<'js>(ctx: &Ctx<'js>, source: &str, pending: &Pending) -> 
     } else if compiles(ctx, &format!("return (\n{source}\n)")) {
         format!("return (\n{source}\n)")
     } else {
-        statements(ctx, source)
+        statements(ctx, source, pending)
     };
     let made = evaluate(ctx, &format!("(function() {{ {body}\n}})")).map_err(failed)?;
     made.into_function().ok_or_else(|| Error::location(10232, "not a function"))
 }
 
-/// The statements with a `return` before the last, where that is an expression.
-fn statements(ctx: &Ctx<'_>, source: &str) -> String {
+/// The statements with a `return` before the last, where that is an expression. Each try reads everything, so there may be no end of
+/// it for long sources: it is given up when the call has to stop.
+fn statements(ctx: &Ctx<'_>, source: &str, pending: &Pending) -> String {
     let ends = source.char_indices().rev().filter(|(_, letter)| matches!(letter, ';' | '\n' | '}'));
     for (place, letter) in ends {
         let (before, last) = source.split_at(place + letter.len_utf8());
+        if pending.must_stop() {
+            break;
+        }
         if last.trim().is_empty() {
             continue;
         }

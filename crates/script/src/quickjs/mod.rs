@@ -11,11 +11,11 @@ mod failure;
 mod from_script;
 mod to_script;
 
-use crate::interruption::Watch;
+use crate::interruption::{self, Watch};
 use crate::{Emitted, FunctionId, Scope, ScriptLimits};
 use failure::Pending;
 use md5::Digest;
-use pando_base::{Error, ErrorCode, Result};
+use pando_base::{Error, ErrorCode, Result, WeakOperation};
 use pando_doc::{DocRef, OwnedValue, Value};
 use parking_lot::{Condvar, Mutex};
 use rquickjs::function::{Args, Rest};
@@ -28,6 +28,10 @@ const PRELUDE: &str = include_str!("prelude.js");
 
 /// How deep native code may get; threads have at least 2 MB.
 const STACK_SIZE_BYTES_MAX: usize = 768 * 1024;
+
+/// Compiling takes milliseconds. It runs code only where a client has closed the function around it, and is done by a thread
+/// that others wait for.
+const COMPILE_MS_MAX: u64 = 1000;
 
 /// A pause looks this often whether it has to end.
 const SLEEP_SLICE_MS: u64 = 5;
@@ -84,21 +88,23 @@ struct Emitting {
 pub(crate) struct QuickScope {
     context: Context,
     limits: ScriptLimits,
+    maker: Option<WeakOperation>,
     compiled: Mutex<HashMap<String, FunctionId>>,
     emitting: Arc<Mutex<Emitting>>,
     pending: Arc<Pending>,
 }
 
 impl QuickScope {
-    pub(crate) fn new(limits: ScriptLimits) -> Result<QuickScope> {
+    pub(crate) fn new(limits: ScriptLimits, maker: Option<WeakOperation>) -> Result<QuickScope> {
         let runtime = Runtime::new().map_err(|_| out_of_memory())?;
         runtime.set_max_stack_size(STACK_SIZE_BYTES_MAX);
         let pending = Arc::new(Pending::default());
         let watched = Arc::clone(&pending);
         runtime.set_interrupt_handler(Some(Box::new(move || watched.must_stop())));
         let context = Context::full(&runtime).map_err(|_| out_of_memory())?;
-        let scope = QuickScope { context, limits, compiled: Mutex::default(), emitting: Arc::default(), pending };
-        scope.enter(|ctx| scope.furnish(ctx))?;
+        let (compiled, emitting) = (Mutex::default(), Arc::default());
+        let scope = QuickScope { context, limits, maker, compiled, emitting, pending };
+        scope.enter(limits.call_ms_max, |ctx| scope.furnish(ctx))?;
         // What the scope itself needs is not the client's.
         runtime.set_memory_limit(limits.heap_bytes_max);
         Ok(scope)
@@ -129,9 +135,17 @@ impl QuickScope {
         ctx.globals().set("emit", emit).map_err(failed)
     }
 
-    /// Works inside, under the watch of the thread's operation.
-    fn enter<R>(&self, work: impl FnOnce(&Ctx<'_>) -> Result<R>) -> Result<R> {
-        self.pending.begin(Watch::start(self.limits.call_ms_max));
+    /// Works inside, under the watch of the thread's operation, or else of the one that made the scope.
+    fn enter<R>(&self, ms_max: u64, work: impl FnOnce(&Ctx<'_>) -> Result<R>) -> Result<R> {
+        let maker = if interruption::is_known() { None } else { self.maker.as_ref().and_then(WeakOperation::upgrade) };
+        match maker {
+            Some(operation) => interruption::during(&operation, || self.enter_watched(ms_max, work)),
+            None => self.enter_watched(ms_max, work),
+        }
+    }
+
+    fn enter_watched<R>(&self, ms_max: u64, work: impl FnOnce(&Ctx<'_>) -> Result<R>) -> Result<R> {
+        self.pending.begin(Watch::start(ms_max));
         let done = self.context.with(|ctx| work(&ctx));
         // What stopped it says more than how it ended.
         match self.pending.end() {
@@ -159,7 +173,7 @@ impl QuickScope {
         }
         let given: JsValue<'js> = args.apply(&called).map_err(failed)?;
         // What it has put off is done now or never.
-        while ctx.execute_pending_job() {}
+        while !self.pending.must_stop() && ctx.execute_pending_job() {}
         Ok((host, given))
     }
 }
@@ -170,7 +184,7 @@ impl Scope for QuickScope {
         if let Some(known) = compiled.get(source) {
             return Ok(*known);
         }
-        let id = self.enter(|ctx| {
+        let id = self.enter(self.limits.call_ms_max.min(COMPILE_MS_MAX), |ctx| {
             let host = Host::of(ctx)?;
             let function = compile::function(ctx, source, &self.pending)?;
             let id = host.functions.len();
@@ -182,7 +196,7 @@ impl Scope for QuickScope {
     }
 
     fn set_global(&self, name: &str, value: Value<'_>) -> Result<()> {
-        self.enter(|ctx| {
+        self.enter(self.limits.call_ms_max, |ctx| {
             let host = Host::of(ctx)?;
             let failed = |error| failure::of(ctx, error, &self.pending);
             let value = to_script::value(&host, ctx, value).map_err(failed)?;
@@ -191,14 +205,14 @@ impl Scope for QuickScope {
     }
 
     fn call(&self, function: FunctionId, this: Option<DocRef<'_>>, arguments: &[Value<'_>]) -> Result<OwnedValue> {
-        self.enter(|ctx| {
+        self.enter(self.limits.call_ms_max, |ctx| {
             let (host, given) = self.invoke(ctx, function, this, arguments)?;
             from_script::value(&host, ctx, &given, &self.pending)
         })
     }
 
     fn test(&self, function: FunctionId, document: DocRef<'_>) -> Result<bool> {
-        self.enter(|ctx| {
+        self.enter(self.limits.call_ms_max, |ctx| {
             let host = Host::of(ctx)?;
             let failed = |error| failure::of(ctx, error, &self.pending);
             let called: Function<'_> = host.functions.get(function.0).map_err(failed)?;
@@ -213,7 +227,8 @@ impl Scope for QuickScope {
 
     fn emit(&self, function: FunctionId, document: DocRef<'_>, bytes_max: usize) -> Result<Emitted> {
         *self.emitting.lock() = Emitting { bytes_max, ..Emitting::default() };
-        let called = self.enter(|ctx| self.invoke(ctx, function, Some(document), &[]).map(drop));
+        let called =
+            self.enter(self.limits.call_ms_max, |ctx| self.invoke(ctx, function, Some(document), &[]).map(drop));
         let emitted = std::mem::take(&mut *self.emitting.lock()).emitted;
         called.map(|()| emitted)
     }
