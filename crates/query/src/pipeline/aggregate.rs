@@ -158,14 +158,7 @@ impl QueryEngine {
         let known = collection.as_deref();
         let mut context = self.parse_context(operation, &request.collation, &request.variables, known)?;
         context.is_map_reduce = request.is_map_reduce;
-        let parser = PipelineParser {
-            context,
-            namespace: request.namespace.clone(),
-            provider,
-            resources: self.spilling.resources(request.allow_disk_use),
-            is_nested: false,
-            depth: 0,
-        };
+        let parser = self.parser_of(request, context, provider);
         let stages = optimize(parse_pipeline(&request.pipeline, &parser)?);
         let output = stages.last().and_then(|stage| stage.output());
         let mut planned = plan_pipeline(&request.namespace, &stages);
@@ -189,15 +182,24 @@ impl QueryEngine {
         provider: Option<Arc<dyn StageProvider>>,
     ) -> Result<()> {
         let context = self.parse_context(operation, &request.collation, &request.variables, None)?;
-        let parser = PipelineParser {
+        parse_pipeline(&request.pipeline, &self.parser_of(request, context, provider)).map(|_| ())
+    }
+
+    /// What reads a request's own pipeline.
+    fn parser_of(
+        &self,
+        request: &AggregateRequest,
+        context: ParseContext,
+        provider: Option<Arc<dyn StageProvider>>,
+    ) -> PipelineParser {
+        PipelineParser {
             context,
             namespace: request.namespace.clone(),
             provider,
             resources: self.spilling.resources(request.allow_disk_use),
             is_nested: false,
             depth: 0,
-        };
-        parse_pipeline(&request.pipeline, &parser).map(|_| ())
+        }
     }
 
     /// The same engine for queries inside queries, which do not yield for time: the outer one does.
