@@ -4,10 +4,11 @@ use super::function::WindowFunction;
 use super::reckon::Partition;
 use crate::pipeline::source::pass_on_to_source;
 use crate::pipeline::stages::ordering;
+use crate::pipeline::stages::set_field::with_field_in_arrays;
 use crate::pipeline::{DocumentSource, PipelineContext, Pulled, ShardSplit, StageFacts, StageSpec};
 use crate::spill::{SpilledDocument, StageResources};
 use pando_base::{Error, Result};
-use pando_doc::{ArrayBuilder, Doc, DocBuilder, DocRef, FieldPath, OwnedValue, Value, compare_with, doc};
+use pando_doc::{Doc, DocBuilder, FieldPath, OwnedValue, Value, compare_with, doc};
 use pando_expr::{Expression, SharedCollator};
 use pando_sorter::{SorterError, SpilledList};
 use std::sync::Arc;
@@ -122,65 +123,10 @@ impl WindowSource {
         ready.given += 1;
         for (field, column) in self.windows.fields.iter().zip(&mut ready.columns) {
             let value = column.next().flatten();
-            let parts: Vec<&[u8]> = field.path.parts().map(|part| &**part).collect();
-            let mut builder = DocBuilder::with_capacity(result.size_bytes() + 32);
-            add_field(&mut builder, result.view(), &parts, value.as_ref().map(OwnedValue::view));
-            result = builder.finish();
+            result = with_field_in_arrays(result.view(), &field.path, value.as_ref().map(OwnedValue::view));
         }
         Ok(Some(result))
     }
-}
-
-/// Sets a field as `$addFields` does: in every document of arrays on the way; without a value the field is left out.
-fn add_field(builder: &mut DocBuilder, document: DocRef<'_>, parts: &[&[u8]], value: Option<Value<'_>>) {
-    let Some((name, below)) = parts.split_first() else { return };
-    let mut is_set = false;
-    for element in document.elements() {
-        if is_set || **element.name != **name {
-            builder.append_element(element);
-            continue;
-        }
-        is_set = true;
-        add_below(builder, name, below, Some(element.value), value);
-    }
-    if !is_set {
-        add_below(builder, name, below, None, value);
-    }
-}
-
-fn add_below(
-    builder: &mut DocBuilder,
-    name: &[u8],
-    below: &[&[u8]],
-    existing: Option<Value<'_>>,
-    value: Option<Value<'_>>,
-) {
-    match (below.is_empty(), existing) {
-        (true, _) => {
-            if let Some(value) = value {
-                builder.append(name, value);
-            }
-        }
-        (false, Some(Value::Array(array))) => {
-            builder.append(name, in_array(array, below, value));
-        }
-        (false, Some(Value::Document(inside))) => {
-            builder.document(name, |nested| add_field(nested, inside, below, value))
-        }
-        (false, _) => builder.document(name, |nested| add_field(nested, DocRef::EMPTY, below, value)),
-    }
-}
-
-fn in_array(array: pando_doc::ArrayRef<'_>, below: &[&[u8]], value: Option<Value<'_>>) -> pando_doc::Array {
-    let mut builder = ArrayBuilder::new();
-    for item in array.values() {
-        match item {
-            Value::Array(nested) => builder.push(in_array(nested, below, value)),
-            Value::Document(inside) => builder.document(|nested| add_field(nested, inside, below, value)),
-            _ => builder.document(|nested| add_field(nested, DocRef::EMPTY, below, value)),
-        }
-    }
-    builder.finish()
 }
 
 impl DocumentSource for WindowSource {
