@@ -11,8 +11,8 @@ use std::ops::Range;
 
 /// More of a common beginning is not looked at.
 const BEGINNING_BYTES_MAX: usize = 24;
-/// Heads in a cache line, of which two are fetched at once.
-const HEADS_OF_LINE: usize = 2 * 64 / size_of::<u64>();
+/// Heads in two cache lines: processors fetch a line's neighbour with it.
+const HEADS_OF_LINE_PAIR: usize = 2 * 64 / size_of::<u64>();
 /// Equal heads up to this many are counted one by one.
 const EQUAL_FEW: usize = 4;
 
@@ -65,7 +65,7 @@ impl Heads {
             return Err(if is_before { 0 } else { self.heads.len() });
         };
         // A search by halves would wait for one line after the other.
-        self.heads.chunks(HEADS_OF_LINE).for_each(|line| prefetch_at(line.as_ptr()));
+        self.heads.chunks(HEADS_OF_LINE_PAIR).for_each(|pair| prefetch_at(pair.as_ptr()));
         let wanted = head(rest);
         let start = self.heads.partition_point(|head| *head < wanted);
         let equal = self.heads[start..].iter().take(EQUAL_FEW).take_while(|head| **head == wanted).count();
