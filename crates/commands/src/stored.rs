@@ -42,8 +42,11 @@ pub(crate) async fn find(
 pub(crate) async fn save(data: &Data, operation: &mut Operation, namespace: &Namespace, document: &Doc) -> Result<()> {
     let mut filter = pando_doc::DocBuilder::new();
     filter.append_some("_id", document.get("_id"));
-    let request =
-        UpdateRequest { upsert: true, ..UpdateRequest::new(namespace.clone(), filter.finish(), document.clone()) };
+    let request = UpdateRequest {
+        upsert: true,
+        bypass_empty_timestamp_replacement: true,
+        ..UpdateRequest::new(namespace.clone(), filter.finish(), document.clone())
+    };
     let outcome = match collection_for_insert(data, operation, namespace).await {
         Ok(_) => data.query.update(operation, &request).await.map(|_| ()),
         Err(error) => Err(error),

@@ -10,11 +10,12 @@ use pando_base::{Error, ErrorCode, Result, Timestamp};
 /// How many levels a stored document may have; messages may have more, for what is put around it.
 pub const USER_DEPTH_MAX: usize = DEPTH_MAX - 20;
 
-/// Checks a document that is to be inserted, and mends it: none if it can be stored as it is.
+/// Checks a document that is to be inserted, and mends it: none if it can be stored as it is. Without `next_timestamp` empty
+/// timestamps stay empty.
 pub fn prepare_for_insert(
     doc: DocRef<'_>,
     new_id: impl FnOnce() -> ObjectId,
-    next_timestamp: impl FnMut() -> Timestamp,
+    next_timestamp: Option<impl FnMut() -> Timestamp>,
 ) -> Result<Option<Doc>> {
     if doc.size_bytes() > USER_SIZE_BYTES_MAX {
         let reason =
@@ -25,7 +26,7 @@ pub fn prepare_for_insert(
     if found.is_nested {
         check_user_depth(doc)?;
     }
-    if found.id_is_first && !found.has_empty_timestamp {
+    if found.id_is_first && (!found.has_empty_timestamp || next_timestamp.is_none()) {
         return Ok(None);
     }
     Ok(Some(rebuild(doc, found.id, new_id, next_timestamp)))
@@ -56,28 +57,43 @@ fn scan(doc: DocRef<'_>) -> Result<Found<'_>> {
 }
 
 fn is_empty_timestamp(element: RawElement<'_>) -> bool {
-    element.value_type == ValueType::Timestamp && element.value_bytes == [0; 8]
+    element.value_type == ValueType::Timestamp && element.value_bytes == [0; 8] && element.name != "_id"
 }
 
 fn rebuild(
     doc: DocRef<'_>,
     id: Option<RawElement<'_>>,
     new_id: impl FnOnce() -> ObjectId,
-    mut next_timestamp: impl FnMut() -> Timestamp,
+    next_timestamp: Option<impl FnMut() -> Timestamp>,
 ) -> Doc {
     let mut builder = DocBuilder::with_capacity(doc.size_bytes() + 17);
     match id {
         Some(id) => builder.append_raw(id),
         None => builder.append("_id", new_id()),
     }
-    for element in doc.raw_elements().filter(|element| element.name != "_id") {
-        if is_empty_timestamp(element) {
-            builder.append(element.name, next_timestamp());
-        } else {
-            builder.append_raw(element);
+    append_filled(&mut builder, doc.raw_elements().filter(|element| element.name != "_id"), next_timestamp);
+    builder.finish()
+}
+
+fn append_filled<'a>(
+    builder: &mut DocBuilder,
+    elements: impl Iterator<Item = RawElement<'a>>,
+    mut next_timestamp: Option<impl FnMut() -> Timestamp>,
+) {
+    for element in elements {
+        match &mut next_timestamp {
+            Some(next) if is_empty_timestamp(element) => builder.append(element.name, next()),
+            _ => builder.append_raw(element),
         }
     }
-    builder.finish()
+}
+
+/// A document that replaces another, with its empty timestamps filled; none if it has none.
+pub fn fill_empty_timestamps(doc: DocRef<'_>, next_timestamp: impl FnMut() -> Timestamp) -> Option<Doc> {
+    doc.raw_elements().find(|element| is_empty_timestamp(*element))?;
+    let mut builder = DocBuilder::with_capacity(doc.size_bytes());
+    append_filled(&mut builder, doc.raw_elements(), Some(next_timestamp));
+    Some(builder.finish())
 }
 
 /// The document with its `_id` moved to the front; none if it is there already or absent.

@@ -42,7 +42,9 @@ pub use compare::{
 pub use convert::ToValue;
 pub use decimal::{Decimal128, NotADecimal, Parts as DecimalParts, Rounding};
 pub use doc::{Array, Doc};
-pub use insert::{USER_DEPTH_MAX, check_id, check_user_depth, prepare_for_insert, with_id_first};
+pub use insert::{
+    USER_DEPTH_MAX, check_id, check_user_depth, fill_empty_timestamps, prepare_for_insert, with_id_first,
+};
 pub use number::Number;
 pub use object_id::{NotAnObjectId, ObjectId};
 pub use owned_value::{OwnedCodeWithScope, OwnedRegex, OwnedValue};

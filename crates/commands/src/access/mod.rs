@@ -21,8 +21,8 @@ pub(crate) use diagnosis::{may_profile, may_validate_metadata};
 pub(crate) use operations::{may_kill, may_look};
 pub(crate) use pipeline::may_aggregate;
 pub(crate) use users::{
-    may_create_role, may_create_user, may_grant_privileges, may_grant_roles, may_revoke_privileges, may_revoke_roles,
-    may_show_roles, may_show_users, may_update_role, may_update_user,
+    may_create_role, may_create_user, may_grant_privileges, may_grant_roles, may_merge_users_and_roles,
+    may_revoke_privileges, may_revoke_roles, may_show_roles, may_show_users, may_update_role, may_update_user,
 };
 
 use crate::{CommandRow, Invocation};

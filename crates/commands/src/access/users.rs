@@ -4,9 +4,9 @@
 //! or of "admin" if it reaches beyond one. What cannot be read is the command's to refuse.
 
 use super::AccessRequest;
-use pando_base::Result;
+use pando_base::{Namespace, Result};
 use pando_doc::Value;
-use pando_security::{Action, Privilege, RoleName, Target, UserName};
+use pando_security::{Action, ActionSet, Privilege, RoleName, Target, UserName};
 
 impl AccessRequest<'_> {
     fn may_on_database(&self, database: &str, action: Action) -> bool {
@@ -131,4 +131,21 @@ pub(crate) fn may_show_roles(request: &AccessRequest<'_>) -> Result<bool> {
         Value::Array(names) => names.values().map(may_see).try_fold(true, |all, one| Ok(all && one?)),
         _ => Ok(request.may_here(Action::ViewRole)),
     }
+}
+
+/// Users and roles of all databases, and what they are read from.
+pub(crate) fn may_merge_users_and_roles(request: &AccessRequest<'_>) -> Result<bool> {
+    let mut actions = vec![Action::CreateUser, Action::CreateRole, Action::GrantRole, Action::RevokeRole];
+    if request.is_on("drop") {
+        actions.extend([Action::DropUser, Action::DropRole]);
+    }
+    let may_read = |field: &str| -> Result<bool> {
+        match request.body.get(field).and_then(|name| name.as_str()) {
+            None | Some("") => Ok(true),
+            Some(name) => Ok(request.may(Target::of(&Namespace::parse(name)?), Action::Find)),
+        }
+    };
+    Ok(request.may(Target::AnyNormal, ActionSet::of(&actions))
+        && may_read("tempUsersCollection")?
+        && may_read("tempRolesCollection")?)
 }

@@ -43,6 +43,7 @@ arguments! {
         deletes: Documents<'a> = "deletes",
         ordered: SafeBool = "ordered" or SafeBool(true),
         bypass_validation: Option<SafeBool> = "bypassDocumentValidation",
+        bypass_empty_timestamps: Option<SafeBool> = "bypassEmptyTsReplacement",
         statement_ids: Option<ArrayRef<'a>> = "stmtIds",
         variables: Option<DocRef<'a>> = "let",
         legacy_runtime_constants: Option<DocRef<'a>> = "legacyRuntimeConstants",

@@ -46,6 +46,7 @@ arguments! {
         upsert: SafeBool = "upsert" or SafeBool(false),
         returns_new: SafeBool = "new" or SafeBool(false),
         bypass_validation: SafeBool = "bypassDocumentValidation" or SafeBool(false),
+        bypass_empty_timestamps: SafeBool = "bypassEmptyTsReplacement" or SafeBool(false),
         variables: Option<DocRef<'a>> = "let",
         runtime_constants: Option<DocRef<'a>> = "runtimeConstants",
         legacy_runtime_constants: Option<DocRef<'a>> = "legacyRuntimeConstants",
@@ -100,6 +101,7 @@ impl FindAndModifyArguments<'_> {
             collation: shared_or_empty(invocation, self.collation),
             variables: shared_or_empty(invocation, self.variables),
             bypass_document_validation: self.bypass_validation.0,
+            bypass_empty_timestamp_replacement: self.bypass_empty_timestamps.0,
             statement_ids: pando_oplog::StatementIds::None,
         })
     }

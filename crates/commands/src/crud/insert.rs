@@ -47,6 +47,7 @@ arguments! {
         documents: Documents<'a> = "documents",
         ordered: SafeBool = "ordered" or SafeBool(true),
         bypass_validation: SafeBool = "bypassDocumentValidation" or SafeBool(false),
+        bypass_empty_timestamps: SafeBool = "bypassEmptyTsReplacement" or SafeBool(false),
         statement_ids: Option<ArrayRef<'a>> = "stmtIds",
         is_timeseries: Option<SafeBool> = "isTimeseriesNamespace",
         collection_uuid: Option<pando_base::Uuid> = "collectionUUID",
@@ -67,6 +68,7 @@ async fn run(invocation: &Invocation, reply: &mut DocBuilder) -> Result<()> {
         data,
         namespace: &namespace,
         is_ordered: arguments.ordered.0,
+        bypass_empty_timestamps: arguments.bypass_empty_timestamps.0,
         options: InsertOptions { bypass_validation: arguments.bypass_validation.0, ..InsertOptions::default() },
         result: BatchResult::default(),
         group: Vec::with_capacity(arguments.documents.len().min(GROUP_COUNT_MAX)),
@@ -84,6 +86,7 @@ struct Inserts<'a> {
     data: &'a Data,
     namespace: &'a Namespace,
     is_ordered: bool,
+    bypass_empty_timestamps: bool,
     options: InsertOptions,
     result: BatchResult,
     /// Documents next to each other in the batch that go together.
@@ -132,7 +135,10 @@ impl Inserts<'_> {
 
     /// The document as it is stored. One that needs nothing is not copied.
     fn prepare(&self, operation: &Operation, document: DocRef<'_>) -> Result<Doc> {
-        let mended = self.data.query.prepare_insert(operation, document)?;
+        let mended = match self.bypass_empty_timestamps {
+            true => self.data.query.prepare_insert_unfilled(operation, document)?,
+            false => self.data.query.prepare_insert(operation, document)?,
+        };
         Ok(mended.unwrap_or_else(|| Doc::trusted(self.invocation.request.share(document.bytes()))))
     }
 

@@ -42,6 +42,7 @@ arguments! {
         updates: Documents<'a> = "updates",
         ordered: SafeBool = "ordered" or SafeBool(true),
         bypass_validation: SafeBool = "bypassDocumentValidation" or SafeBool(false),
+        bypass_empty_timestamps: SafeBool = "bypassEmptyTsReplacement" or SafeBool(false),
         statement_ids: Option<ArrayRef<'a>> = "stmtIds",
         variables: Option<DocRef<'a>> = "let",
         runtime_constants: Option<DocRef<'a>> = "runtimeConstants",
@@ -108,6 +109,7 @@ impl<'a> UpdateArguments<'a> {
             collation: shared_or_empty(invocation, statement.collation),
             variables: shared_or_empty(invocation, self.variables),
             bypass_document_validation: self.bypass_validation.0,
+            bypass_empty_timestamp_replacement: self.bypass_empty_timestamps.0,
             ..UpdateRequest::new(
                 namespace.clone(),
                 shared(invocation, statement.query),

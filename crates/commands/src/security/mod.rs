@@ -8,9 +8,11 @@
 
 mod authenticate;
 mod conversation;
+mod get_user_cache_generation;
 mod identity;
 mod invalidate_user_cache;
 mod logout;
+mod merge_authz_collections;
 mod parameters;
 mod roles;
 mod sasl;
@@ -36,6 +38,8 @@ pub static ROWS: &[CommandRow] = &[
     authenticate::ROW,
     logout::ROW,
     invalidate_user_cache::ROW,
+    get_user_cache_generation::ROW,
+    merge_authz_collections::ROW,
     users::CREATE_USER,
     users::UPDATE_USER,
     users::DROP_USER,

@@ -35,10 +35,15 @@ pub static AUTH_FAILED_DELAY_MS: Parameter<i32> =
         .at_most(5000)
         .settable(Settable::AtStartup);
 
+/// The form of the documents of users and roles: the one that MongoDB has had since 3.0, and the only one here.
+static AUTH_SCHEMA_VERSION: Parameter<i32> =
+    Parameter::new("authSchemaVersion", 5, "The form of the documents of users and roles.").settable(Settable::Never);
+
 /// The parameters of this area.
 pub static PARAMETERS: &[&dyn AnyParameter] = &[
     &AUTHENTICATION_MECHANISMS,
     &AUTH_FAILED_DELAY_MS,
+    &AUTH_SCHEMA_VERSION,
     &ENABLE_LOCALHOST_AUTH_BYPASS,
     &SCRAM_ITERATION_COUNT,
     &SCRAM_SHA_256_ITERATION_COUNT,

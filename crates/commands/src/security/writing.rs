@@ -52,6 +52,16 @@ impl<'a> Change<'a> {
         found.map(|document| UserDocument::read(document.view())).transpose()
     }
 
+    pub(super) async fn users(&mut self, filter: Doc) -> Result<Vec<UserDocument>> {
+        self.users_of(users(), filter).await
+    }
+
+    /// Documents of users in another collection than theirs.
+    pub(super) async fn users_of(&mut self, namespace: &Namespace, filter: Doc) -> Result<Vec<UserDocument>> {
+        let found = find(self.data, &mut self.operation, namespace, filter).await?;
+        found.iter().map(|document| UserDocument::read(document.view())).collect()
+    }
+
     pub(super) async fn save_user(&mut self, user: &UserDocument) -> Result<()> {
         save(self.data, &mut self.operation, users(), &user.to_doc()).await
     }
@@ -62,6 +72,16 @@ impl<'a> Change<'a> {
 
     pub(super) async fn role(&mut self, name: &RoleName) -> Result<Option<RoleDocument>> {
         super::storage::read_role(self.data, &mut self.operation, name).await
+    }
+
+    pub(super) async fn roles(&mut self, filter: Doc) -> Result<Vec<RoleDocument>> {
+        self.roles_of(roles(), filter).await
+    }
+
+    /// Documents of roles in another collection than theirs.
+    pub(super) async fn roles_of(&mut self, namespace: &Namespace, filter: Doc) -> Result<Vec<RoleDocument>> {
+        let found = find(self.data, &mut self.operation, namespace, filter).await?;
+        found.iter().map(|document| RoleDocument::read(document.view())).collect()
     }
 
     pub(super) async fn save_role(&mut self, role: &RoleDocument) -> Result<()> {
@@ -81,13 +101,11 @@ impl<'a> Change<'a> {
 
     /// Takes roles away from all users and roles that have them, before they go themselves.
     pub(super) async fn forget_roles(&mut self, filter: Doc, is_meant: impl Fn(&RoleName) -> bool) -> Result<()> {
-        for document in find(self.data, &mut self.operation, users(), filter.clone()).await? {
-            let mut user = UserDocument::read(document.view())?;
+        for mut user in self.users(filter.clone()).await? {
             user.roles.retain(|role| !is_meant(role));
             self.save_user(&user).await?;
         }
-        for document in find(self.data, &mut self.operation, roles(), filter).await? {
-            let mut role = RoleDocument::read(document.view())?;
+        for mut role in self.roles(filter).await? {
             role.roles.retain(|other| !is_meant(other));
             self.save_role(&role).await?;
         }
@@ -131,6 +149,11 @@ pub(super) fn role_not_found(role: &RoleName) -> Error {
 /// Names whose database is this one.
 pub(super) fn of_database(database: &DatabaseName) -> Doc {
     doc! { "db": (database.as_str()) }
+}
+
+/// Names of this database, or all.
+pub(super) fn of_database_or_all(database: Option<&DatabaseName>) -> Doc {
+    database.map_or_else(Doc::new, of_database)
 }
 
 /// Documents that have the role.

@@ -10,10 +10,10 @@ fn prepare(doc: &Doc) -> Result<Option<Doc>> {
     prepare_for_insert(
         doc.view(),
         || ID,
-        || {
+        Some(|| {
             seconds += 1;
             Timestamp::new(seconds, 1)
-        },
+        }),
     )
 }
 
@@ -37,6 +37,17 @@ fn empty_timestamps_at_the_top_are_filled() {
     let found = prepare(&doc! { "_id": 1, "t": empty, "sub": { "t": empty }, "u": empty }).unwrap().unwrap();
     let filled = doc! { "_id": 1, "t": Timestamp::new(1, 1), "sub": { "t": empty }, "u": Timestamp::new(2, 1) };
     assert_eq!(found, filled);
+    assert_eq!(prepare(&doc! { "_id": empty }).unwrap(), None);
+    let never = None::<fn() -> Timestamp>;
+    assert_eq!(prepare_for_insert(doc! { "_id": 1, "t": empty }.view(), || ID, never).unwrap(), None);
+    assert_eq!(
+        prepare_for_insert(doc! { "t": empty }.view(), || ID, never).unwrap(),
+        Some(doc! { "_id": ID, "t": empty })
+    );
+    let one = || Timestamp::new(1, 1);
+    assert_eq!(fill_empty_timestamps(doc! { "_id": empty, "t": 1 }.view(), one), None);
+    let filled = doc! { "_id": empty, "t": Timestamp::new(1, 1) };
+    assert_eq!(fill_empty_timestamps(doc! { "_id": empty, "t": empty }.view(), one), Some(filled));
 }
 
 #[test]

@@ -32,6 +32,8 @@ pub struct UpdateRequest {
     pub sort: Doc,
     /// The validator is left out.
     pub bypass_document_validation: bool,
+    /// A replacement's empty timestamps stay empty, instead of becoming the present one.
+    pub bypass_empty_timestamp_replacement: bool,
     /// The statements of a retryable write.
     pub statement_ids: StatementIds,
 }
@@ -52,6 +54,7 @@ impl UpdateRequest {
             variables: Doc::new(),
             sort: Doc::new(),
             bypass_document_validation: false,
+            bypass_empty_timestamp_replacement: false,
             statement_ids: StatementIds::None,
         }
     }
@@ -155,6 +158,8 @@ pub struct FindAndModifyRequest {
     pub variables: Doc,
     /// The validator is left out.
     pub bypass_document_validation: bool,
+    /// A replacement's empty timestamps stay empty.
+    pub bypass_empty_timestamp_replacement: bool,
     /// The statements of a retryable write.
     pub statement_ids: StatementIds,
 }

@@ -113,6 +113,7 @@ fn u4_find_and_modify_returns_a_version() {
         collation: doc! {},
         variables: doc! {},
         bypass_document_validation: false,
+        bypass_empty_timestamp_replacement: false,
         statement_ids: pando_oplog::StatementIds::None,
     };
     let change = |returns_new: bool, upsert: bool| FindAndModifyChange::Update {

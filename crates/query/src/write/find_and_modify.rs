@@ -85,6 +85,7 @@ impl QueryEngine {
             variables: request.variables.clone(),
             sort: request.sort.clone(),
             bypass_document_validation: request.bypass_document_validation,
+            bypass_empty_timestamp_replacement: request.bypass_empty_timestamp_replacement,
             statement_ids: request.statement_ids.clone(),
             ..UpdateRequest::new(request.namespace.clone(), request.filter.clone(), update.clone())
         };

@@ -27,7 +27,13 @@ impl QueryEngine {
     /// The document as it is stored: checked, with its `_id` in front and empty timestamps filled.
     pub fn prepare_insert(&self, operation: &Operation, document: DocRef<'_>) -> Result<Option<Doc>> {
         let env = &operation.env;
-        prepare_for_insert(document, || self.object_ids.next(env), || self.present(operation))
+        prepare_for_insert(document, || self.object_ids.next(env), Some(|| self.present(operation)))
+    }
+
+    /// The same, but empty timestamps stay empty.
+    pub fn prepare_insert_unfilled(&self, operation: &Operation, document: DocRef<'_>) -> Result<Option<Doc>> {
+        let env = &operation.env;
+        prepare_for_insert(document, || self.object_ids.next(env), None::<fn() -> Timestamp>)
     }
 
     /// The present as a timestamp, each time another one.

@@ -10,7 +10,7 @@ use crate::{CanonicalQuery, QueryEngine, engine};
 use pando_base::{Error, ErrorCode, Result};
 use pando_catalog::Collection;
 use pando_collection::InsertOptions;
-use pando_doc::{Doc, DocRef, OwnedValue};
+use pando_doc::{Doc, DocRef, OwnedValue, Value, fill_empty_timestamps};
 use pando_expr::Update;
 use pando_operation::Operation;
 use pando_oplog::RetryImage;
@@ -99,9 +99,20 @@ impl QueryEngine {
             context.variables = merged(context.variables.view(), request.constants.view());
         }
         let filters: Vec<DocRef<'_>> = request.array_filters.iter().map(Doc::view).collect();
-        let update = Update::parse(request.update.view(), &filters, &context)?;
+        let filled = self.filled_replacement(operation, request);
+        let update = filled.as_ref().map_or(request.update.view(), |filled| Value::Document(filled.view()));
+        let update = Update::parse(update, &filters, &context)?;
         let change = DocumentChange::new(update, context.now, self.present(operation));
         Ok(ParsedUpdate { query: Arc::new(query), change: Arc::new(change), returned, retry_image })
+    }
+
+    /// The document that replaces another, if it has empty timestamps that are to be filled.
+    fn filled_replacement(&self, operation: &Operation, request: &UpdateRequest) -> Option<Doc> {
+        let OwnedValue::Document(replacement) = &request.update else { return None };
+        if request.bypass_empty_timestamp_replacement || !request.is_replacement() {
+            return None;
+        }
+        fill_empty_timestamps(replacement.view(), || self.present(operation))
     }
 
     pub(crate) fn update_executor(
@@ -156,7 +167,7 @@ impl QueryEngine {
     ) -> Result<UpdateResult> {
         let env = operation.env.clone();
         let made = parsed.change.new_document(&parsed.query.filter, || self.object_ids.next(&env))?;
-        let document = self.prepare_insert(operation, made.view())?.unwrap_or(made);
+        let document = self.prepare_insert_unfilled(operation, made.view())?.unwrap_or(made);
         let insert = InsertDocument { document: document.clone(), statement_ids: request.statement_ids.clone() };
         let options =
             InsertOptions { bypass_validation: request.bypass_document_validation, ..InsertOptions::default() };

@@ -459,3 +459,47 @@ fn u3_the_keys_of_an_index_come_without_record_ids() {
         assert_eq!(node.find(body).await, vec![doc! { "_id": 1 }]);
     });
 }
+
+#[test]
+fn u2_empty_timestamps_of_whole_documents_become_the_present_one() {
+    run(async {
+        let mut node = node().await;
+        let empty = pando_base::Timestamp::NONE;
+        for (keeps, first) in [(false, 0), (true, 100)] {
+            let keep = |body: Doc| {
+                let mut with_option = DocBuilder::new();
+                with_option.append_all(body.view());
+                with_option.append("bypassEmptyTsReplacement", keeps);
+                with_option.finish()
+            };
+            let id = |place: i32| first + place;
+            let documents = doc! { "insert": "c", "documents": [
+                { "_id": (id(0)), "t": empty }, { "_id": (id(1)) }, { "_id": (id(2)) }, { "_id": (id(3)) },
+            ] };
+            node.ok(keep(documents)).await;
+            let replace = |place: i32| doc! { "q": { "_id": (id(place)) }, "u": { "t": empty }, "upsert": true };
+            let operators = |place: i32| {
+                doc! { "q": { "_id": (id(place)) }, "u": { "$set": { "t": empty } }, "upsert": true }
+            };
+            let updates = [replace(1), replace(4), operators(3), operators(6)];
+            for update in updates {
+                node.ok(keep(doc! { "update": "c", "updates": [update] })).await;
+            }
+            for place in [2, 5] {
+                let body = doc! { "findAndModify": "c", "query": { "_id": (id(place)) }, "update": { "t": empty }, "upsert": true };
+                node.ok(keep(body)).await;
+            }
+            for place in 0..7 {
+                let found = node.find(doc! { "find": "c", "filter": { "_id": (id(place)) } }).await;
+                let is_filled = found[0].get("t") != Some(Value::Timestamp(empty));
+                assert_eq!(is_filled, !keeps && ![3, 6].contains(&place), "{}", found[0]);
+            }
+        }
+        // An `_id` is what the client chose.
+        node.ok(doc! { "insert": "c", "documents": [{ "_id": empty }] }).await;
+        node.ok(doc! { "update": "c", "updates": [{ "q": { "_id": empty }, "u": { "_id": empty, "t": empty } }] })
+            .await;
+        let found = node.find(doc! { "find": "c", "filter": { "_id": empty } }).await;
+        assert!(found.len() == 1 && found[0].get("t") != Some(Value::Timestamp(empty)));
+    });
+}

@@ -60,6 +60,13 @@ fn cases(name: &str) -> Option<(Doc, Needed)> {
             doc! { "createUser": "u", "pwd": "p", "roles": (roles(&[("read", "e")])) },
             &[(ON_D, &[CreateUser]), (Target::Database("e"), &[GrantRole])],
         ),
+        "_mergeAuthzCollections" => (
+            doc! { (name): 1, "tempUsersCollection": "admin.tempusers", "db": "", "drop": true },
+            &[
+                (Target::AnyNormal, &[CreateUser, CreateRole, GrantRole, RevokeRole, DropUser, DropRole]),
+                (Target::Collection("admin", "tempusers"), &[Find]),
+            ],
+        ),
         "updateUser" => (doc! { "updateUser": "u", "pwd": "p" }, &[(ON_D, &[ChangePassword])]),
         "grantRolesToUser" | "grantRolesToRole" => (doc! { (name): "u", "roles": ["read"] }, &[(ON_D, &[GrantRole])]),
         "revokeRolesFromUser" | "revokeRolesFromRole" => {

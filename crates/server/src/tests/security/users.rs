@@ -192,3 +192,51 @@ fn u10_a_user_may_be_allowed_to_change_their_own_password() {
         assert_eq!(number(&answer, "ok"), 1.0);
     });
 }
+
+#[test]
+fn u11_restored_users_and_roles_are_merged_or_replace_those_that_are_there() {
+    run(async {
+        let (fixture, mut root) = with_root().await;
+        root.ok("d", doc! { "createRole": "r", "privileges": [], "roles": ["read"] }).await;
+        root.ok("d", doc! { "createUser": "u", "pwd": "p", "roles": ["r"] }).await;
+        let dumped = batch(&root.ok("admin", doc! { "find": "system.users" }).await);
+        let dumped_roles = batch(&root.ok("admin", doc! { "find": "system.roles" }).await);
+        assert_eq!((dumped.len(), dumped_roles.len()), (2, 1));
+        let mut restored = DocBuilder::new();
+        restored.append("insert", "tempusers");
+        restored.array("documents", |array| dumped.iter().for_each(|user| array.push(user)));
+        root.ok("admin", restored.finish()).await;
+        root.ok("admin", doc! { "insert": "temproles", "documents": [(dumped_roles[0].clone())] }).await;
+
+        // What is there already stays, what is not there comes.
+        root.ok("d", doc! { "updateUser": "u", "roles": [] }).await;
+        root.ok("d", doc! { "dropRole": "r" }).await;
+        root.ok("d", doc! { "createUser": "later", "pwd": "p", "roles": [] }).await;
+        let merge = |drop: bool, database: &str| {
+            doc! { "_mergeAuthzCollections": 1, "tempUsersCollection": "admin.tempusers",
+            "tempRolesCollection": "admin.temproles", "drop": drop, "db": database }
+        };
+        root.ok("admin", merge(false, "elsewhere")).await;
+        assert_eq!(shown_roles(&root.ok("d", doc! { "rolesInfo": 1 }).await).len(), 0);
+        root.ok("admin", merge(false, "")).await;
+        let shown = users(&root.ok("d", doc! { "usersInfo": 1 }).await);
+        assert_eq!(shown.iter().map(|user| count(user, "roles")).collect::<Vec<_>>(), [0, 0]);
+        assert_eq!(shown_roles(&root.ok("d", doc! { "rolesInfo": 1 }).await).len(), 1);
+
+        // With `drop`, only what was brought is there.
+        root.ok("admin", merge(true, "")).await;
+        let shown = users(&root.ok("d", doc! { "usersInfo": 1 }).await);
+        assert_eq!((shown.len(), count(&shown[0], "roles")), (1, 1));
+        let login = Login { database: "d", ..Login::new("u", "p") };
+        assert_eq!(number(&login.run(&mut fixture.connect().await).await, "ok"), 1.0);
+        assert_eq!(batch(&root.ok("admin", doc! { "find": "system.users" }).await), dumped);
+        assert_eq!(batch(&root.ok("admin", doc! { "find": "system.roles" }).await), dumped_roles);
+
+        assert_eq!(root.code("admin", doc! { "_mergeAuthzCollections": 1, "db": "" }).await, 2);
+        root.make_user("reader", roles(&[("readAnyDatabase", "admin")])).await;
+        let mut reader = fixture.connect_as("reader").await;
+        assert_eq!(reader.code("admin", merge(false, "")).await, 13);
+        let schema = root.ok("admin", doc! { "getParameter": 1, "authSchemaVersion": 1 }).await;
+        assert_eq!(schema.get("authSchemaVersion"), Some(Value::Int32(5)));
+    });
+}
