@@ -74,6 +74,7 @@ impl CanonicalQuery {
         (query.min, query.max) = (request.min.clone(), request.max.clone());
         (query.return_key, query.show_record_id) = (request.return_key, request.show_record_id);
         query.tailable = request.tailable;
+        query.check_near_alone()?;
         query.allow_disk_use = request.allow_disk_use;
         Ok(query)
     }
@@ -82,6 +83,7 @@ impl CanonicalQuery {
     pub fn of_filter(namespace: &Namespace, filter: DocRef<'_>, context: &ParseContext) -> Result<CanonicalQuery> {
         let filter = MatchExpression::parse(filter, context)?.optimize();
         debug_assert_eq!(filter.collator().is_some(), context.collator.is_some(), "a filter keeps its collation");
+        check_near_place(filter.root())?;
         let mut query = CanonicalQuery::of_expression(namespace, Arc::new(filter));
         query.script.clone_from(&context.script);
         Ok(query)
@@ -112,6 +114,22 @@ impl CanonicalQuery {
         }
     }
 
+    /// A search by distance has an order and an index of its own.
+    fn check_near_alone(&self) -> Result<()> {
+        if self.filter.root().near_count() == 0 {
+            return Ok(());
+        }
+        let is_by_records = matches!(self.hint, Hint::Natural(_));
+        let refused = |reason: &str| Err(Error::bad_value(reason));
+        match () {
+            () if is_by_records => refused("geoNear expression not allowed with $natural hint"),
+            () if self.natural.is_some() => refused("geoNear expression not allowed with $natural sort order"),
+            () if self.filter.has_text() => refused("text and geoNear not allowed in same query"),
+            () if self.tailable => refused("Tailable cursors and geo $near cannot be used together"),
+            () => Ok(()),
+        }
+    }
+
     /// True if documents are wanted as they are, all of those that match.
     pub fn is_plain(&self) -> bool {
         self.sort.is_none()
@@ -139,6 +157,23 @@ impl CanonicalQuery {
         );
         Error::bad_value(text)
     }
+}
+
+/// There is one search by distance at most, and it is a conjunct of the whole filter.
+fn check_near_place(root: &Node) -> Result<()> {
+    let count = root.near_count();
+    if count > 1 {
+        return Err(Error::bad_value("Too many geoNear expressions"));
+    }
+    let is_near = |node: &Node| matches!(node, Node::Leaf(leaf) if matches!(leaf.predicate, Predicate::Near(_)));
+    let is_top = match root {
+        Node::And(children) => children.iter().any(is_near),
+        other => is_near(other),
+    };
+    if count == 1 && !is_top {
+        return Err(Error::bad_value("geo $near must be top-level expr"));
+    }
+    Ok(())
 }
 
 fn parse_projection(projection: &Doc, context: &ParseContext) -> Result<Option<Arc<Projection>>> {

@@ -76,6 +76,13 @@ fn write_predicate(predicate: &Predicate, out: &mut String) {
             let _ = write!(out, "re/{}", regex.options());
         }
         Predicate::Bits(bits) => out.push_str(bits.test().name()),
+        Predicate::Geo(geo) => {
+            let operator = if geo.relation() == pando_geo::Relation::Within { "gw" } else { "gi" };
+            let _ = write!(out, "{operator}{}", u8::from(geo.geometry().is_flat()));
+        }
+        Predicate::Near(near) => {
+            let _ = write!(out, "gn{}{}", u8::from(near.is_wrapping), u8::from(near.center.is_spherical));
+        }
         Predicate::ElemMatchObject(child) => {
             out.push_str("eo");
             write_node(child, out);

@@ -27,7 +27,7 @@ fn check(node: &Node, level: usize, filter: DocRef<'_>) -> Result<()> {
         }
         Node::Leaf(leaf) => matches!(
             leaf.predicate,
-            Predicate::Comparison(_) | Predicate::In(_) | Predicate::Exists | Predicate::Type(_)
+            Predicate::Comparison(_) | Predicate::In(_) | Predicate::Exists | Predicate::Type(_) | Predicate::Geo(_)
         ),
         Node::Nor(_)
         | Node::Not(_)

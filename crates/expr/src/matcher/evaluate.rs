@@ -125,6 +125,8 @@ impl<'e> Evaluation<'e> {
             Predicate::Bits(bits) => value.is_some_and(|value| bits.matches(value)),
             Predicate::ElemMatchObject(child) => self.some_document(child, value),
             Predicate::ElemMatchValue(child) => self.some_value(child, value),
+            Predicate::Geo(geo) => value.is_some_and(|value| geo.matches(value)),
+            Predicate::Near(_) => true,
             Predicate::Not(child) => !self.quietly(|walk| walk.predicate(child, value)),
             Predicate::And(children) => children.iter().all(|child| self.predicate(child, value)),
             Predicate::Never => false,

@@ -3,6 +3,8 @@
 use super::{Bits, Comparison, InList, Schema, TextClause, TypeSet, WhereClause};
 use crate::{Expression, Regex};
 use pando_doc::FieldPath;
+use pando_geo::{GeoPredicate, NearQuery};
+use std::sync::Arc;
 
 /// A part of a filter that is true or false of a document.
 #[derive(Clone, Debug, PartialEq)]
@@ -63,6 +65,10 @@ pub enum Predicate {
     ElemMatchObject(Box<Node>),
     /// `$elemMatch` with operators: some value of the array fulfils them all.
     ElemMatchValue(Box<Predicate>),
+    /// `$geoWithin`, `$geoIntersects`.
+    Geo(Arc<GeoPredicate>),
+    /// `$near` and its kin: true of everything, since the stage that searches by distance decides.
+    Near(Arc<NearQuery>),
     /// Not this; only inside `$elemMatch`.
     Not(Box<Predicate>),
     /// All of these; only inside `$elemMatch`.
@@ -105,6 +111,14 @@ impl Node {
         matches!(self, Node::Text(_)) || self.children().iter().any(Node::has_text)
     }
 
+    /// How many searches by distance there are in it.
+    pub fn near_count(&self) -> usize {
+        match self {
+            Node::Leaf(leaf) => leaf.predicate.near_count(),
+            other => other.children().iter().map(Node::near_count).sum(),
+        }
+    }
+
     /// The path, if it is a leaf.
     pub fn path(&self) -> Option<&FieldPath> {
         match self {
@@ -124,6 +138,16 @@ impl Node {
 }
 
 impl Predicate {
+    fn near_count(&self) -> usize {
+        match self {
+            Predicate::Near(_) => 1,
+            Predicate::ElemMatchObject(child) => child.near_count(),
+            Predicate::ElemMatchValue(child) | Predicate::Not(child) => child.near_count(),
+            Predicate::And(children) => children.iter().map(Predicate::near_count).sum(),
+            _ => 0,
+        }
+    }
+
     /// True if an array at the end of the path is looked at value by value before it is looked at as a whole.
     pub fn expands_arrays(&self) -> bool {
         !matches!(self, Predicate::Size(_) | Predicate::ElemMatchObject(_) | Predicate::ElemMatchValue(_))

@@ -216,6 +216,8 @@ fn rank_of_predicate(predicate: &Predicate) -> u8 {
         Predicate::In(_) => 13,
         Predicate::Bits(_) => 14,
         Predicate::Type(_) => 32,
+        Predicate::Geo(_) => 34,
+        Predicate::Near(_) => 43,
         Predicate::Not(_) | Predicate::And(_) | Predicate::Never => 33,
     }
 }

@@ -90,6 +90,8 @@ fn write_predicate(predicate: &Predicate, operators: &mut DocBuilder) {
         Predicate::Bits(bits) => operators.array(bits.test().name(), |array| {
             bits.positions().iter().for_each(|position| array.push(i64::from(*position) as i32));
         }),
+        Predicate::Geo(geo) => operators.append_all(geo.source().view()),
+        Predicate::Near(near) => operators.append_all(near.source().view()),
         Predicate::ElemMatchObject(child) => operators.document("$elemMatch", |nested| write_node(child, nested)),
         Predicate::ElemMatchValue(child) => operators.document("$elemMatch", |nested| write_predicate(child, nested)),
         Predicate::Not(child) => operators.document("$not", |nested| write_predicate(child, nested)),

@@ -27,9 +27,12 @@ impl IndexAccess {
         let filter = descriptor.partial_filter.as_ref();
         let filter = filter.map(|filter| hooks.filter(descriptor, filter.view(), collator.as_ref())).transpose()?;
         let is_text = descriptor.kind == IndexKind::Text;
-        let generator = match is_text {
-            true => KeyGenerator::text(pattern, descriptor.specification.view())?,
-            false => KeyGenerator::new(pattern, descriptor.sparse, collator.clone())?,
+        let specification = descriptor.specification.view();
+        let generator = match descriptor.kind {
+            IndexKind::Text => KeyGenerator::text(pattern, specification)?,
+            IndexKind::TwoD => KeyGenerator::two_d(pattern, specification)?,
+            IndexKind::TwoDSphere => KeyGenerator::two_d_sphere(pattern, specification, collator.clone())?,
+            _ => KeyGenerator::new(pattern, descriptor.sparse, collator.clone())?,
         };
         let root = |path: &[u8]| BString::from(path.split_once_str(".").map_or(path, |(root, _)| root));
         let roots = pattern.elements().map(|field| root(field.name)).collect();

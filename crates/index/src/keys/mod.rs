@@ -6,6 +6,7 @@
 //! Kinds of index that are not built yet have a row in [`KeyGenerator::new`] and an error that names them; a new kind is a
 //! variant here and a file beside `btree.rs`.
 
+mod along_path;
 mod btree;
 mod expand;
 mod hash;
@@ -14,6 +15,8 @@ mod key_set;
 #[cfg(test)]
 mod tests;
 mod text;
+mod two_d;
+mod two_d_sphere;
 
 pub use hash::{HASH_SEED, hash_element, hash_null};
 pub use key_set::{Key, KeySet};
@@ -26,6 +29,8 @@ use pando_doc::DocRef;
 pub use pando_doc::SharedCollator;
 use pando_keystring::KeyOrdering;
 use text::TextKeys;
+use two_d::TwoDKeys;
+use two_d_sphere::TwoDSphereKeys;
 
 /// Why keys are made. Removing is more lenient, so that what should never have been indexed can go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -49,6 +54,8 @@ enum Kind {
     Btree(BtreeKeys),
     Hashed(HashedKeys),
     Text(TextKeys),
+    TwoD(TwoDKeys),
+    TwoDSphere(TwoDSphereKeys),
 }
 
 impl KeyGenerator {
@@ -79,6 +86,22 @@ impl KeyGenerator {
         Ok(KeyGenerator { kind, field_count: pattern.field_count() })
     }
 
+    /// The generator of a `2d` index, whose specification says how finely it divides the plane.
+    pub fn two_d(pattern: DocRef<'_>, specification: DocRef<'_>) -> Result<KeyGenerator> {
+        let kind = Kind::TwoD(TwoDKeys::new(pattern, specification)?);
+        Ok(KeyGenerator { kind, field_count: pattern.field_count() })
+    }
+
+    /// The generator of a `2dsphere` index, whose specification says how finely shapes are covered.
+    pub fn two_d_sphere(
+        pattern: DocRef<'_>,
+        specification: DocRef<'_>,
+        collator: Option<SharedCollator>,
+    ) -> Result<KeyGenerator> {
+        let kind = Kind::TwoDSphere(TwoDSphereKeys::new(pattern, specification, collator)?);
+        Ok(KeyGenerator { kind, field_count: pattern.field_count() })
+    }
+
     /// Puts the document's keys into the set, whatever it held before. On an error the set is empty.
     pub fn keys(&self, doc: DocRef<'_>, keys: &mut KeySet) -> Result<()> {
         self.keys_for(doc, Purpose::Adding, keys)
@@ -91,6 +114,8 @@ impl KeyGenerator {
             Kind::Btree(generator) => generator.keys(doc, keys),
             Kind::Hashed(generator) => generator.keys(doc, purpose, keys),
             Kind::Text(generator) => generator.keys(doc, keys),
+            Kind::TwoD(generator) => generator.keys(doc, keys),
+            Kind::TwoDSphere(generator) => generator.keys(doc, purpose, keys),
         };
         if outcome.is_err() {
             keys.clear();
@@ -104,6 +129,8 @@ impl KeyGenerator {
             Kind::Btree(generator) => generator.ordering,
             Kind::Hashed(generator) => generator.ordering(),
             Kind::Text(generator) => generator.ordering,
+            Kind::TwoD(generator) => generator.ordering,
+            Kind::TwoDSphere(generator) => generator.ordering,
         }
     }
 

@@ -6,6 +6,7 @@ use super::CollationMatch;
 use super::predicate_bounds::{accepts_missing, may_hold_strings};
 use pando_doc::{CompareOptions, OwnedValue, StringComparator, compare_with};
 use pando_expr::matcher::{Comparison, ComparisonOperator, InList, Leaf, Node, Predicate};
+use pando_geo::{GeoPredicate, Relation};
 use std::cmp::Ordering;
 
 /// True if every document that `filter` matches is surely matched by `wanted`.
@@ -46,6 +47,15 @@ impl Implication<'_> {
             }
             (Predicate::In(list), Predicate::In(wanted)) => list_implies(list, |value| self.contains(wanted, value)),
             (Predicate::Type(filter), Predicate::Type(wanted)) => filter.types().all(|kind| wanted.contains(kind)),
+            (Predicate::Geo(filter), Predicate::Geo(wanted)) => {
+                let is_within = |geo: &GeoPredicate| geo.relation() == Relation::Within;
+                let is_alike = filter.geometry().is_flat() == wanted.geometry().is_flat();
+                filter == wanted
+                    || (is_within(filter)
+                        && is_within(wanted)
+                        && is_alike
+                        && wanted.geometry().contains(filter.geometry()))
+            }
             (predicate, Predicate::Exists) => requires_value(predicate),
             _ => false,
         }

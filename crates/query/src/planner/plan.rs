@@ -73,6 +73,10 @@ impl<'p> Planner<'p> {
         if let Some(text) = self.text_plan()? {
             return Ok(vec![self.finished(PlanNode::Text(Box::new(text)))]);
         }
+        if query.filter.root().near_count() > 0 {
+            let error = query.refused("unable to find index for $geoNear query");
+            return Err(error.with_code(ErrorCode::NoQueryExecutionPlans));
+        }
         let shows_score = query.projection.as_ref().is_some_and(|projection| !projection.text_scores().is_empty());
         if shows_score || query.sort.as_ref().is_some_and(|pattern| pattern.needs_metadata()) {
             let reason = "query requires text score metadata, but it is not available";

@@ -77,6 +77,8 @@ pub fn compares_strings(predicate: &Predicate) -> bool {
         | Predicate::Size(_)
         | Predicate::Mod(_)
         | Predicate::Bits(_)
+        | Predicate::Geo(_)
+        | Predicate::Near(_)
         | Predicate::Never => false,
     }
 }
@@ -97,6 +99,8 @@ fn plain(predicate: &Predicate, target: Target<'_>) -> Option<(IntervalList, Tig
         Predicate::ElemMatchValue(child) => Some((element_intervals(child, target)?, Tightness::NeedsFetch)),
         Predicate::Size(_)
         | Predicate::Bits(_)
+        | Predicate::Geo(_)
+        | Predicate::Near(_)
         | Predicate::ElemMatchObject(_)
         | Predicate::Not(_)
         | Predicate::And(_)

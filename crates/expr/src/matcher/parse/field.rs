@@ -1,6 +1,6 @@
 //! Operators on what a path leads to: the table of their names.
 
-use super::{Level, Parser, comparison, element, evaluation, not_built};
+use super::{Level, Parser, comparison, element, evaluation, geo};
 use crate::matcher::{BitTest, ComparisonOperator, InList, Node, Predicate};
 use bstr::BStr;
 use pando_base::{Error, Result};
@@ -57,6 +57,10 @@ impl Parser<'_> {
         operators: DocRef<'_>,
         nodes: &mut Vec<Node>,
     ) -> Result<()> {
+        if let Some(near) = self.near(operators)? {
+            nodes.push(Node::leaf(path.clone(), near));
+            return Ok(());
+        }
         for element in operators.elements() {
             nodes.extend(self.operator(path, element, operators)?);
         }
@@ -96,8 +100,9 @@ impl Parser<'_> {
             "$bitsAllClear" => leaf(Predicate::Bits(element::bits(BitTest::AllClear, element)?)),
             "$bitsAnySet" => leaf(Predicate::Bits(element::bits(BitTest::AnySet, element)?)),
             "$bitsAnyClear" => leaf(Predicate::Bits(element::bits(BitTest::AnyClear, element)?)),
-            "$geoWithin" | "$within" | "$geoIntersects" | "$near" | "$nearSphere" | "$geoNear" => {
-                return Err(not_built(name));
+            "$geoWithin" | "$within" | "$geoIntersects" => leaf(geo::predicate(all)?),
+            "$near" | "$nearSphere" | "$geoNear" => {
+                return Err(Error::bad_value(format!("near must be first in: {all}")));
             }
             _ => return Err(Error::bad_value(format!("unknown operator: {}", element.name))),
         }))

@@ -8,6 +8,7 @@ mod array;
 mod element;
 mod evaluation;
 mod field;
+mod geo;
 mod logical;
 
 pub(crate) use field::{is_condition, is_operator_document};
@@ -15,7 +16,7 @@ pub(crate) use field::{is_condition, is_operator_document};
 use super::{Comparison, ComparisonOperator, Node, Predicate};
 use crate::ParseContext;
 use crate::context::strings;
-use pando_base::{Error, ErrorCode, Result};
+use pando_base::{Error, Result};
 use pando_doc::{DocRef, Element, FieldPath, StringComparator, Value};
 
 /// How deep inside the filter a document stands.
@@ -89,9 +90,4 @@ fn comparison(path: &FieldPath, operator: ComparisonOperator, value: Value<'_>) 
     }
     let comparison = Comparison { operator, value: value.to_owned() };
     Ok(Node::leaf(path.clone(), Predicate::Comparison(comparison)))
-}
-
-/// What is part of the language but not of this server yet.
-fn not_built(what: &str) -> Error {
-    Error::new(ErrorCode::NotImplemented, format!("{what} is not supported yet"))
 }

@@ -19,7 +19,7 @@ pub(in crate::pipeline) fn parse(value: Value<'_>, context: &ParseContext) -> Re
         return Err(Error::location(15959, "the match filter must be an expression in an object"));
     };
     // Only a mapReduce may filter by JavaScript.
-    let features = Features { javascript: context.is_map_reduce, ..context.features };
+    let features = Features { javascript: context.is_map_reduce, geo_near: false, ..context.features };
     let context = context.clone().with_features(features);
     let filter = MatchExpression::parse(filter, &context)?.optimize();
     Ok(Arc::new(MatchSpec { filter: Arc::new(filter) }))

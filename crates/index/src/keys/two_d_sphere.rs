@@ -1,0 +1,202 @@
+//! Keys of `2dsphere` indexes: for each field of the pattern the cells that cover its shapes, or its values; every combination of them is a key.
+//!
+//! A document without any shape has no key, unless the index is of version 1. An array of values gives a key for each; a shape is an array only as
+//! a legacy point.
+
+use super::along_path::values_along;
+use super::{KeySet, Purpose, SharedCollator};
+use pando_base::{Error, ErrorCode, Result};
+use pando_doc::{Collator, DocRef, FieldPath, Value};
+use pando_geo::parse_stored;
+use pando_geo::sphere::{CellId, SphereLevels, covering};
+use pando_keystring::KeyOrdering;
+
+/// A document that would have more keys is refused.
+const KEY_COUNT_MAX: usize = 100_000;
+
+/// Makes the keys of one index.
+#[derive(Clone)]
+pub(super) struct TwoDSphereKeys {
+    fields: Box<[(FieldPath, bool)]>,
+    levels: SphereLevels,
+    version: i64,
+    collator: Option<SharedCollator>,
+    pub(super) ordering: KeyOrdering,
+}
+
+/// What one field puts into keys.
+enum Component<'d> {
+    Value(Value<'d>),
+    Cell(i64),
+}
+
+impl TwoDSphereKeys {
+    pub(super) fn new(
+        pattern: DocRef<'_>,
+        specification: DocRef<'_>,
+        collator: Option<SharedCollator>,
+    ) -> Result<TwoDSphereKeys> {
+        let version = version_of(specification)?;
+        let mut fields = Vec::new();
+        for field in pattern.elements() {
+            let is_place = field.value.as_str() == Some("2dsphere");
+            if !is_place && !field.value.is_number() {
+                let reason = format!(
+                    "Cannot use 2dsphere index with other special index types: {}: {}",
+                    field.name, field.value
+                );
+                return Err(Error::location(16823, reason));
+            }
+            fields.push((FieldPath::lenient(field.name)?, is_place));
+        }
+        Ok(TwoDSphereKeys {
+            fields: fields.into(),
+            levels: SphereLevels::parse(specification, version)?,
+            version,
+            collator,
+            ordering: KeyOrdering::from_pattern(pattern)?,
+        })
+    }
+
+    pub(super) fn keys(&self, document: DocRef<'_>, purpose: Purpose, keys: &mut KeySet) -> Result<()> {
+        keys.track_paths(self.fields.len());
+        let mut components = Vec::with_capacity(self.fields.len());
+        let mut has_place = self.version < 2;
+        let mut count = 1_usize;
+        for (number, (path, is_place)) in self.fields.iter().enumerate() {
+            let mut values = values_along(document, path, false, &mut |part| keys.add_array(number, part));
+            let last = path.part_count() - 1;
+            let found = match is_place {
+                true => {
+                    if self.version >= 2 && matches!(values.as_slice(), [only] if is_nothing(*only)) {
+                        values.clear();
+                    }
+                    has_place |= !values.is_empty();
+                    let (found, is_several) = self.cells(document, &values)?;
+                    if is_several {
+                        keys.add_array(number, last);
+                    }
+                    found
+                }
+                false => {
+                    if values.iter().any(|value| matches!(value, Value::Array(_))) {
+                        keys.add_array(number, last);
+                    }
+                    literals(&values)
+                }
+            };
+            count = count.saturating_mul(found.len());
+            if purpose == Purpose::Adding && count > KEY_COUNT_MAX {
+                let reason = "Unable to generate keys for (likely malformed) geometry: Maximum number of generated keys exceeded.";
+                return Err(Error::new(ErrorCode::CannotBuildIndexKeys, reason));
+            }
+            components.push(found);
+        }
+        if !has_place {
+            keys.track_paths(self.fields.len());
+            return Ok(());
+        }
+        self.combine(&components, count, keys)
+    }
+
+    /// One key for each combination: the number of a key tells, like digits, which component of each field it has.
+    fn combine(&self, components: &[Vec<Component<'_>>], count: usize, keys: &mut KeySet) -> Result<()> {
+        let collator = self.collator.as_deref().map(|collator| collator as &dyn Collator);
+        for number in 0..count {
+            let mut rest = number;
+            keys.begin(self.ordering);
+            for choices in components {
+                let chosen = choices.get(rest % choices.len().max(1));
+                rest /= choices.len().max(1);
+                match chosen {
+                    Some(Component::Cell(cell)) => keys.append(Value::Int64(*cell), None)?,
+                    Some(Component::Value(value)) => keys.append(*value, collator)?,
+                    None => keys.append(Value::Null, None)?,
+                }
+            }
+            keys.end();
+        }
+        keys.sort();
+        Ok(())
+    }
+
+    /// The cells of all shapes, and whether one of them has several.
+    fn cells<'d>(&self, document: DocRef<'_>, values: &[Value<'_>]) -> Result<(Vec<Component<'d>>, bool)> {
+        let (mut found, mut is_several) = (Vec::new(), values.len() > 1);
+        for value in values {
+            let cells = self.cells_of(*value).map_err(|error| {
+                let reason = format!("Can't extract geo keys: {document}  {}", error.reason());
+                Error::location(16755, reason)
+            })?;
+            if cells.is_empty() {
+                let reason = format!("Unable to generate keys for (likely malformed) geometry: {document}");
+                return Err(Error::location(16756, reason));
+            }
+            is_several |= cells.len() > 1;
+            found.extend(cells.into_iter().map(|cell| Component::Cell(cell.key())));
+        }
+        if found.is_empty() {
+            found.push(Component::Value(Value::Null));
+        }
+        Ok((found, is_several))
+    }
+
+    fn cells_of(&self, value: Value<'_>) -> Result<Vec<CellId>> {
+        let geometry = parse_stored(value)?;
+        if geometry.is_strict() {
+            return Err(Error::bad_value("can't index geometry with strict winding order"));
+        }
+        if self.version < 2 && !geometry.is_simple() {
+            return Err(Error::bad_value("given geometry can't be indexed in the old index format"));
+        }
+        if let Some(place) = geometry.as_point() {
+            let Some(point) = &place.sphere else {
+                let reason = format!("can't project geometry into spherical CRS: {value}");
+                return Err(Error::bad_value(reason));
+            };
+            return Ok(vec![CellId::of_point(point)]);
+        }
+        Ok(covering(&geometry, Some(self.levels)).unwrap_or_default())
+    }
+}
+
+/// The version in a specification, which an old one does not have.
+fn version_of(specification: DocRef<'_>) -> Result<i64> {
+    let Some(value) = specification.get("2dsphereIndexVersion") else { return Ok(1) };
+    let refused = |what: &str| {
+        let shown = format!("{what} geo index version {{ 2dsphereIndexVersion : {value} }}");
+        let reason = format!("{shown}, only versions: [1,2,3] are supported");
+        Err(Error::new(ErrorCode::CannotCreateIndex, reason))
+    };
+    if !value.is_number() {
+        return refused("Invalid type for");
+    }
+    if matches!(value, Value::Double(number) if !number.is_normal()) {
+        return refused("Invalid value for");
+    }
+    match value.to_i64_or_zero() {
+        version @ 1..=3 => Ok(version),
+        _ => refused("unsupported"),
+    }
+}
+
+/// What counts as if the field were not there.
+fn is_nothing(value: Value<'_>) -> bool {
+    matches!(value, Value::Null | Value::Undefined) || value.as_nested().is_some_and(|fields| fields.is_empty())
+}
+
+/// The values themselves, those of arrays one by one.
+fn literals<'d>(values: &[Value<'d>]) -> Vec<Component<'d>> {
+    let mut found = Vec::new();
+    for value in values {
+        match value {
+            Value::Array(array) if array.is_empty() => found.push(Component::Value(Value::Undefined)),
+            Value::Array(array) => found.extend(array.values().map(Component::Value)),
+            value => found.push(Component::Value(*value)),
+        }
+    }
+    if found.is_empty() {
+        found.push(Component::Value(Value::Null));
+    }
+    found
+}
