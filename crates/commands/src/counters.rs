@@ -1,8 +1,9 @@
 //! What dispatch and commands count, for serverStatus.
 
 use crate::Class;
-use pando_base::{Counter, Gauge, LatencyHistogram, ShardedCounter};
+use pando_base::{Counter, Gauge, LatencyHistogram, Metric, MetricTree, OperationStatistics, Result, ShardedCounter};
 use pando_doc::DocBuilder;
+use std::sync::Arc;
 
 /// All of it.
 #[derive(Debug, Default)]
@@ -15,6 +16,75 @@ pub struct Counters {
     pub asserts: AssertCounters,
     /// Hellos that wait or stream.
     pub hello: HelloCounters,
+    /// What became of documents.
+    pub documents: DocumentCounters,
+    /// Waiting for write concerns.
+    pub write_concerns: WriteConcernCounters,
+}
+
+impl Counters {
+    /// Adds those that serverStatus shows below `metrics`.
+    pub fn add_metrics(&self, tree: &mut MetricTree) -> Result<()> {
+        let (documents, concerns) = (&self.documents, &self.write_concerns);
+        for (path, counter) in [
+            ("metrics.document.deleted", &documents.deleted),
+            ("metrics.document.inserted", &documents.inserted),
+            ("metrics.document.returned", &documents.returned),
+            ("metrics.document.updated", &documents.updated),
+            ("metrics.getLastError.wtime.num", &concerns.waits),
+            ("metrics.getLastError.wtime.totalMillis", &concerns.waited_ms),
+            ("metrics.getLastError.wtimeouts", &concerns.timeouts),
+        ] {
+            tree.add(path, Arc::clone(counter) as Arc<dyn Metric>)?;
+        }
+        Ok(())
+    }
+}
+
+/// What became of documents.
+#[derive(Debug, Default)]
+pub struct DocumentCounters {
+    deleted: Arc<ShardedCounter>,
+    inserted: Arc<ShardedCounter>,
+    returned: Arc<ShardedCounter>,
+    updated: Arc<ShardedCounter>,
+}
+
+impl DocumentCounters {
+    /// Adds what an operation has done.
+    pub fn count(&self, done: &OperationStatistics) {
+        for (counter, count) in [
+            (&self.deleted, done.deleted.get()),
+            (&self.inserted, done.inserted.get()),
+            (&self.returned, done.documents_returned.get()),
+            (&self.updated, done.matched.get()),
+        ] {
+            if count > 0 {
+                counter.add(count);
+            }
+        }
+    }
+}
+
+/// Waiting until writes are acknowledged by other members.
+#[derive(Debug, Default)]
+pub struct WriteConcernCounters {
+    waits: Arc<ShardedCounter>,
+    waited_ms: Arc<ShardedCounter>,
+    timeouts: Arc<ShardedCounter>,
+}
+
+impl WriteConcernCounters {
+    /// Counts a wait that is over.
+    pub fn waited(&self, waited_ms: u64, timed_out: bool) {
+        self.waits.add(1);
+        if waited_ms > 0 {
+            self.waited_ms.add(waited_ms);
+        }
+        if timed_out {
+            self.timeouts.add(1);
+        }
+    }
 }
 
 /// Operations by kind.

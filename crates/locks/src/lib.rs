@@ -29,7 +29,7 @@ pub use guards::{
     CollectionLock, DatabaseLock, GlobalLock, GlobalLockOptions, ResourceMutex, ResourceMutexLock, TenantLock,
 };
 pub use locker::{Acquisition, ClientState, LockRequest, Locker, LockerInfo, PendingLock, SavedLocks, UnitOfWorkLocks};
-pub use manager::{LockInfo, LockManager, LockerId, RequestInfo};
+pub use manager::{LockInfo, LockManager, LockerId, LockerReport, RequestInfo};
 pub use mode::{MODE_COUNT, Mode};
 pub use resource::{GlobalResource, ResourceId, ResourceType};
 pub use stats::{LockStats, ModeStats, SectionStats};

@@ -65,7 +65,7 @@ impl Operation {
         Operation {
             context: self.context.clone(),
             recovery_unit,
-            locker: self.locker.manager().locker(),
+            locker: self.locker.manager().locker_of(self.context.id()),
             env: self.env.clone(),
             retry_policy: RetryPolicy { multi_document: false, ..self.retry_policy },
             retry_counters: Arc::clone(&self.retry_counters),

@@ -62,9 +62,9 @@ impl Services {
     /// The operation of a context that there is already.
     pub fn operation_of(&self, context: OperationContext) -> Operation {
         Operation {
+            locker: self.locks.locker_of(context.id()),
             context,
             recovery_unit: self.recovery_unit(),
-            locker: self.locks.locker(),
             env: self.env.clone(),
             retry_policy: self.retry_policy(),
             retry_counters: Arc::clone(&self.retry_counters),

@@ -253,6 +253,9 @@ impl QueryEngine {
         if executor.root().has("COLLSCAN") {
             self.counters.collection_scan(query.tailable);
         }
+        if query.sort.is_some() && executor.root().has("SORT") {
+            self.counters.sort();
+        }
         // The keys of an index take the place of everything else.
         Ok(executor.showing_record_ids(query.show_record_id && !query.return_key))
     }

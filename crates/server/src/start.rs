@@ -218,7 +218,10 @@ fn node(
         data.services.add_metrics(&mut metrics)?;
         data.query.spill_counters().add_metrics(&mut metrics)?;
         data.query.counters.add_metrics(&mut metrics)?;
+        data.cursors.add_metrics(&mut metrics)?;
     }
+    let counters = Counters::default();
+    counters.add_metrics(&mut metrics)?;
     let host = known_as(&machine.facts().hostname, &options.net.addresses);
     Ok(Node {
         env: env.clone(),
@@ -228,7 +231,7 @@ fn node(
         parameters,
         fail_points,
         operations,
-        counters: Arc::new(Counters::default()),
+        counters: Arc::new(counters),
         metrics,
         table,
         sections,

@@ -87,6 +87,4 @@ pub struct OperationDescription {
     pub cursor_exhausted: bool,
     /// Where a long task stands: its words, what is done, what there is to do.
     pub progress: Option<(String, u64, u64)>,
-    /// What it waits for, if it waits for a lock.
-    pub waiting_for_lock: bool,
 }

@@ -1,9 +1,13 @@
 //! `currentOp`: the operations in progress. Every field that is no option is part of a filter, as for a find.
 
+use crate::status::append_lock_section;
 use crate::{Access, CommandRow, Invocation, Node, run_boxed};
 use pando_base::{OperationContext, Result};
 use pando_doc::{Doc, DocBuilder, DocRef, iso_8601};
 use pando_expr::{MatchExpression, ParseContext};
+use pando_locks::{LockerInfo, LockerReport};
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 
 pub(super) const ROW: CommandRow = CommandRow {
     name: "currentOp",
@@ -27,9 +31,10 @@ fn run(invocation: &Invocation, reply: &mut DocBuilder) -> Result<()> {
     }
     let filter = MatchExpression::parse(filter.finish().view(), &ParseContext::new(invocation.node.now_ms()))?;
     let is_ours = |context: &OperationContext| !is_own_only || invocation.is_own_client(context.client());
+    let observer = Observer::of(&invocation.node);
     reply.array("inprog", |array| {
         for context in invocation.node.operations.list().iter().filter(|context| is_ours(context)) {
-            let described = describe_operation(&invocation.node, context);
+            let described = observer.describe(context);
             if filter.matches(described.view()) {
                 array.push(&described);
             }
@@ -38,8 +43,53 @@ fn run(invocation: &Invocation, reply: &mut DocBuilder) -> Result<()> {
     Ok(())
 }
 
-/// An operation in progress, as currentOp and `$currentOp` show it.
-pub(crate) fn describe_operation(node: &Node, context: &OperationContext) -> Doc {
+/// Looks at operations in progress, as currentOp and `$currentOp` show them.
+pub(crate) struct Observer<'a> {
+    node: &'a Node,
+    /// The locks, by operation.
+    locks: HashMap<u32, LockerInfo>,
+}
+
+impl<'a> Observer<'a> {
+    /// Looks at the locks first.
+    pub(crate) fn of(node: &'a Node) -> Observer<'a> {
+        let mut locks: HashMap<u32, LockerInfo> = HashMap::new();
+        let reports = node.data.as_ref().map(|data| data.services.locks.lockers()).unwrap_or_default();
+        for LockerReport { operation, info, .. } in reports {
+            match locks.entry(operation) {
+                Entry::Vacant(place) => drop(place.insert(info)),
+                // Work that an operation does beside its own has a locker of its own.
+                Entry::Occupied(mut place) => place.get_mut().absorb(info),
+            }
+        }
+        Observer { node, locks }
+    }
+
+    fn append_locks(&self, context: &OperationContext, out: &mut DocBuilder) {
+        let none = LockerInfo::default();
+        let info = self.locks.get(&context.id()).unwrap_or(&none);
+        out.document("locks", |locks| {
+            info.letters_by_type().into_iter().for_each(|(name, letter)| locks.append(name, letter));
+        });
+        out.append("waitingForLock", info.waiting.is_some());
+        out.document("lockStats", |stats| {
+            for (name, section) in info.stats.sections() {
+                stats.document(name, |kind| append_lock_section(section, kind));
+            }
+        });
+        out.append("waitingForFlowControl", false);
+        out.document("flowControlStats", |_| {});
+    }
+
+    /// One operation.
+    pub(crate) fn describe(&self, context: &OperationContext) -> Doc {
+        let mut operation = describe(self.node, context);
+        self.append_locks(context, &mut operation);
+        operation.finish()
+    }
+}
+
+fn describe(node: &Node, context: &OperationContext) -> DocBuilder {
     let (client, description) = (context.client(), context.description());
     let elapsed_micros = (context.elapsed_ns() / 1000) as i64;
     let mut operation = DocBuilder::new();
@@ -83,6 +133,5 @@ pub(crate) fn describe_operation(node: &Node, context: &OperationContext) -> Doc
         operation.append("killPending", true);
     }
     operation.append("numYields", context.statistics().yields.get() as i32);
-    operation.append("waitingForLock", description.waiting_for_lock);
-    operation.finish()
+    operation
 }

@@ -10,13 +10,14 @@ mod get_diagnostic_data;
 mod get_log;
 mod host_info;
 mod list_commands;
+mod lock_info;
 mod ping;
 mod server_status;
 mod top;
 mod whats_my_uri;
 
 pub use build_info::append_build_info;
-pub(crate) use current_op::describe_operation;
+pub(crate) use current_op::Observer;
 
 use crate::CommandRow;
 
@@ -32,6 +33,7 @@ pub static ROWS: &[CommandRow] = &[
     get_log::ROW,
     host_info::ROW,
     list_commands::ROW,
+    lock_info::ROW,
     ping::ROW,
     server_status::ROW,
     top::ROW,

@@ -2,7 +2,7 @@
 
 use super::{Asked, Make, options};
 use crate::arguments::Place;
-use crate::diagnostic::describe_operation;
+use crate::diagnostic::Observer;
 use pando_base::{ErrorCode, Namespace, OperationContext, Result, ensure};
 use pando_doc::{Doc, DocBuilder, Value};
 use std::sync::Arc;
@@ -38,7 +38,8 @@ fn make(asked: &Asked, with_cursors: bool, with_others: bool) -> Result<Vec<Doc>
     let is_shown = |context: &OperationContext| user.is_none() || context.client().user() == user;
     let operations = asked.node.operations.list();
     let shown = operations.iter().filter(|context| is_shown(context));
-    let mut documents: Vec<Doc> = shown.map(|context| describe_operation(&asked.node, context)).collect();
+    let observer = Observer::of(&asked.node);
+    let mut documents: Vec<Doc> = shown.map(|context| observer.describe(context)).collect();
     if with_cursors {
         let cursors = &asked.data()?.cursors;
         let own = user.as_ref().map(|user| vec![format!("{}@{}", user.user, user.database)]);

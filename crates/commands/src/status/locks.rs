@@ -2,7 +2,7 @@
 
 use crate::Invocation;
 use pando_doc::DocBuilder;
-use pando_locks::{Mode, ModeStats, SectionStats};
+use pando_locks::{ClientState, Mode, ModeStats, SectionStats};
 
 /// The counters of a mode, by their names in reports.
 type Counted = (&'static str, fn(&ModeStats) -> u64);
@@ -14,11 +14,11 @@ const COUNTED: [Counted; 4] = [
     ("deadlockCount", |stats| stats.deadlock_count),
 ];
 
-/// `globalLock`: who waits to be let in, and who is in.
+/// `globalLock`: who waits for a ticket or a lock, and who is in. The same lockers are what `lockInfo` shows.
 pub(super) fn global(invocation: &Invocation, section: &mut DocBuilder) {
     let Some(data) = &invocation.node.data else { return };
-    let Some(tickets) = data.services.locks.tickets() else { return };
-    let (read, write) = (tickets.read(), tickets.write());
+    let lockers = data.services.locks.lockers();
+    let count = |state: ClientState| lockers.iter().filter(|locker| locker.state == state).count() as i32;
     let triple = |section: &mut DocBuilder, name: &str, readers: i32, writers: i32| {
         section.document(name, |counts| {
             counts.append("total", readers.saturating_add(writers));
@@ -27,12 +27,10 @@ pub(super) fn global(invocation: &Invocation, section: &mut DocBuilder) {
         });
     };
     section.append("totalTime", (invocation.node.uptime_ms() as i64).saturating_mul(1000));
-    triple(section, "currentQueue", queued(read.queued()), queued(write.queued()));
-    triple(section, "activeClients", read.out(), write.out());
-}
-
-fn queued(count: u32) -> i32 {
-    i32::try_from(count).unwrap_or(i32::MAX)
+    let (readers, writers) = (count(ClientState::QueuedReader), count(ClientState::QueuedWriter));
+    triple(section, "currentQueue", readers, writers);
+    let (readers, writers) = (count(ClientState::ActiveReader), count(ClientState::ActiveWriter));
+    triple(section, "activeClients", readers, writers);
 }
 
 /// `locks`: how often each kind of lock was taken in each mode, and what that took. Counters that are zero are left out.

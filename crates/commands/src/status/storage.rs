@@ -51,6 +51,9 @@ pub(super) fn compatible(invocation: &Invocation, section: &mut DocBuilder) {
         cache.append("maximum bytes configured", statistics.value("memory.budget_bytes"));
         cache.append("tracked dirty bytes in the cache", statistics.value("overlay.dirty_bytes"));
     });
+    section.document("transaction", |transaction| {
+        transaction.append("transaction checkpoints", statistics.value("checkpoint.taken"));
+    });
     if let Some(tickets) = data.services.locks.tickets() {
         section.document("concurrentTransactions", |transactions| {
             transactions.document("write", |pool| append_pool(&tickets.write().stats(), pool));

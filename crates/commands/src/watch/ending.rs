@@ -48,6 +48,7 @@ pub fn end(invocation: &Invocation, error: Option<&Error>, has_run: bool, reply_
         return None;
     }
     node.counters.latencies.of(row.class).record(elapsed_ns / 1000);
+    node.counters.documents.count(invocation.context.statistics());
     if has_run && row.counts_in_top && !is_batch(row.kind) {
         count(invocation, row.kind, elapsed_ns);
     }

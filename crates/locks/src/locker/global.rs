@@ -19,13 +19,13 @@ impl Locker {
     pub async fn lock_global(&self, mode: Mode, wait: &Wait<'_>) -> Result<()> {
         let unwinding = TicketUnlessLocked(self);
         wait.check()?;
-        let is_first = self.state.lock().ticket_mode.is_none();
+        let is_first = self.seat.state.lock().ticket_mode.is_none();
         if is_first {
             self.take_ticket(mode, wait).await?;
         }
         self.lock(LockRequest::new(ResourceId::GLOBAL, mode), wait).await?;
         std::mem::forget(unwinding);
-        let mut state = self.state.lock();
+        let mut state = self.seat.state.lock();
         state.global_modes_taken = state.global_modes_taken.with(mode);
         Ok(())
     }
@@ -42,7 +42,7 @@ impl Locker {
     /// Gives back the ticket but keeps the locks.
     pub fn release_ticket(&self) {
         let mut wakers = Wakers::default();
-        let mut state = self.state.lock();
+        let mut state = self.seat.state.lock();
         let mode = state.ticket_mode;
         debug_assert!(mode.is_some(), "there is no global lock");
         self.return_ticket(&mut state, &mut wakers);
@@ -56,7 +56,7 @@ impl Locker {
     /// waits for one of the locks: that one may be holding the ticket.
     pub async fn reacquire_ticket(&self, wait: &Wait<'_>) -> Result<()> {
         let (mode, is_resting) = {
-            let state = self.state.lock();
+            let state = self.seat.state.lock();
             (state.ticket_mode, state.is_resting)
         };
         debug_assert!(mode.is_some(), "there is no global lock");
@@ -84,14 +84,14 @@ impl Locker {
 
     async fn take_ticket(&self, mode: Mode, wait: &Wait<'_>) -> Result<()> {
         let Some(pool) = self.manager.tickets().and_then(|tickets| tickets.pool(mode)) else {
-            let mut state = self.state.lock();
+            let mut state = self.seat.state.lock();
             state.ticket_mode = Some(mode);
             state.is_resting = false;
             return Ok(());
         };
         let queued = Queued::new(self, mode);
         let ticket = pool.acquire(queued.admission, wait).await?;
-        let mut state = self.state.lock();
+        let mut state = self.seat.state.lock();
         state.ticket = Some(ticket);
         state.admission_count += 1;
         state.is_queued = false;
@@ -124,7 +124,7 @@ struct Queued<'a> {
 
 impl<'a> Queued<'a> {
     fn new(locker: &'a Locker, mode: Mode) -> Queued<'a> {
-        let mut state = locker.state.lock();
+        let mut state = locker.seat.state.lock();
         let mode_before = state.ticket_mode.replace(mode);
         state.is_queued = true;
         let admission = locker.admission(&state);
@@ -134,7 +134,7 @@ impl<'a> Queued<'a> {
 
 impl Drop for Queued<'_> {
     fn drop(&mut self) {
-        let mut state = self.locker.state.lock();
+        let mut state = self.locker.seat.state.lock();
         state.is_queued = false;
         state.ticket_mode = self.mode_before;
     }
@@ -146,7 +146,7 @@ struct TicketUnlessLocked<'a>(&'a Locker);
 impl Drop for TicketUnlessLocked<'_> {
     fn drop(&mut self) {
         let mut wakers = Wakers::default();
-        let mut state = self.0.state.lock();
+        let mut state = self.0.seat.state.lock();
         if state.held(ResourceId::GLOBAL).is_none() {
             self.0.return_ticket(&mut state, &mut wakers);
         }

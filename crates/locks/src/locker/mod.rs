@@ -17,6 +17,7 @@
 mod global;
 mod pending;
 mod report;
+mod seat;
 mod state;
 #[cfg(test)]
 mod tests;
@@ -28,17 +29,17 @@ use crate::manager::{Claim, Conversion, Deadlock, LockManager, LockerId};
 use crate::mode::{Mode, ModeSet};
 use crate::resource::{ResourceId, ResourceType};
 use crate::stats::{SharedModeStats, StatsCell};
-use crate::sync::Mutex;
 use crate::tickets::Priority;
 use crate::wait::{Wait, Wakers};
 use pando_base::{Error, ErrorCode, Result};
 use pending::Want;
-use state::{Held, State};
+use state::{Held, Owner, State};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 pub use pending::PendingLock;
 pub use report::{ClientState, LockerInfo};
+pub(crate) use seat::Seat;
 pub use two_phase::UnitOfWorkLocks;
 pub use yielding::SavedLocks;
 
@@ -94,12 +95,19 @@ pub struct Locker {
     manager: Arc<LockManager>,
     id: LockerId,
     partition: usize,
-    state: Mutex<State>,
+    seat: Arc<Seat>,
 }
 
 impl Locker {
-    pub(crate) fn new(manager: Arc<LockManager>, id: LockerId, partition: usize) -> Locker {
-        Locker { manager, id, partition, state: Mutex::new(State::default()) }
+    pub(crate) fn new(
+        manager: Arc<LockManager>,
+        id: LockerId,
+        partition: usize,
+        seat: Arc<Seat>,
+        operation: u32,
+    ) -> Locker {
+        seat.state.lock().owner = Some(Owner { locker: id, operation });
+        Locker { manager, id, partition, seat }
     }
 
     /// Its name in reports.
@@ -124,7 +132,7 @@ impl Locker {
     /// replication state, then kills the operations in its way.
     pub fn lock_begin(&self, request: LockRequest, wait: &Wait<'_>) -> Result<Acquisition<'_>> {
         wait.check()?;
-        self.begin(&mut self.state.lock(), request)
+        self.begin(&mut self.seat.state.lock(), request)
     }
 
     fn begin(&self, state: &mut State, request: LockRequest) -> Result<Acquisition<'_>> {
@@ -203,7 +211,7 @@ impl Locker {
     pub(crate) fn unlock_all(&self, resources: impl Iterator<Item = ResourceId>) -> bool {
         let mut wakers = Wakers::default();
         let mut is_all = true;
-        let mut state = self.state.lock();
+        let mut state = self.seat.state.lock();
         for resource in resources {
             match state.unlock(resource) {
                 Some(held) => self.release(&mut state, held, &mut wakers),
@@ -219,7 +227,7 @@ impl Locker {
     /// be open.
     pub fn unlock_everything(&self) {
         let mut wakers = Wakers::default();
-        let mut state = self.state.lock();
+        let mut state = self.seat.state.lock();
         debug_assert!(state.unit_of_work_depth == 0, "a unit of work keeps its locks");
         while let Some(held) = state.held.pop() {
             self.release(&mut state, held, &mut wakers);
@@ -231,7 +239,7 @@ impl Locker {
     /// Changes a lock to a weaker mode.
     pub fn downgrade(&self, resource: ResourceId, mode: Mode) {
         let mut wakers = Wakers::default();
-        let mut state = self.state.lock();
+        let mut state = self.seat.state.lock();
         let held = state.held_mut(resource).filter(|held| mode.is_covered_by(held.mode));
         debug_assert!(held.is_some(), "{resource} is not held in a mode that covers {mode}");
         if let Some(held) = held {
@@ -244,7 +252,7 @@ impl Locker {
 
     /// The mode in which a resource is held.
     pub fn mode(&self, resource: ResourceId) -> Option<Mode> {
-        self.state.lock().held(resource).map(|held| held.mode)
+        self.seat.state.lock().held(resource).map(|held| held.mode)
     }
 
     /// Whether a resource is held in this mode or one that covers it.
@@ -283,28 +291,28 @@ impl Locker {
 
     /// The priority with which it asks for tickets from now on; returns the one before.
     pub fn set_priority(&self, priority: Priority) -> Priority {
-        std::mem::replace(&mut self.state.lock().priority, priority)
+        std::mem::replace(&mut self.seat.state.lock().priority, priority)
     }
 
     /// Whether anything was locked for writing, ever.
     pub fn was_global_locked_for_write(&self) -> bool {
-        self.state.lock().global_modes_taken.meets([Mode::IX, Mode::X].into_iter().collect())
+        self.seat.state.lock().global_modes_taken.meets([Mode::IX, Mode::X].into_iter().collect())
     }
 
     /// Whether the global lock was taken, ever.
     pub fn was_global_locked(&self) -> bool {
-        !self.state.lock().global_modes_taken.is_empty()
+        !self.seat.state.lock().global_modes_taken.is_empty()
     }
 
     /// Whether anybody waits for something that this operation holds.
     pub fn has_conflicting_requests(&self) -> bool {
-        let held: Vec<ResourceId> = self.state.lock().held.iter().map(|held| held.resource).collect();
+        let held: Vec<ResourceId> = self.seat.state.lock().held.iter().map(|held| held.resource).collect();
         held.into_iter().any(|resource| self.manager.has_waiting(resource))
     }
 
     /// Makes it fit for the next operation. Nothing may be held.
     pub fn reset(&mut self) {
-        let state = self.state.get_mut();
+        let mut state = self.seat.state.lock();
         debug_assert!(state.held.is_empty() && state.unit_of_work_depth == 0 && state.ticket.is_none());
         state.stats = Default::default();
         state.priority = Priority::default();
@@ -329,7 +337,7 @@ impl Locker {
 impl Drop for Locker {
     fn drop(&mut self) {
         let mut wakers = Wakers::default();
-        let mut state = std::mem::take(self.state.get_mut());
+        let mut state = std::mem::take(&mut *self.seat.state.lock());
         debug_assert!(
             state.held.is_empty() || std::thread::panicking(),
             "locks outlive their locker: {:?}",
@@ -338,6 +346,7 @@ impl Drop for Locker {
         while let Some(held) = state.held.pop() {
             self.release(&mut state, held, &mut wakers);
         }
+        self.manager.partition(self.partition).seats.give_back(&self.seat);
         wakers.wake();
     }
 }

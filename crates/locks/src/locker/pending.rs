@@ -71,7 +71,7 @@ impl Drop for PendingLock<'_> {
     fn drop(&mut self) {
         let mut wakers = Wakers::default();
         let waited_ns = self.locker.manager.env().clock().monotonic_ns().saturating_sub(self.queued_ns);
-        let mut state = self.locker.state.lock();
+        let mut state = self.locker.seat.state.lock();
         state.waiting = None;
         self.locker.count_wait(&mut state, self.resource, self.mode, waited_ns / 1_000);
         if self.is_granted {

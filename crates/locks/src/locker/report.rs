@@ -1,7 +1,8 @@
 //! What currentOp and lockInfo show of a locker.
 
-use super::Locker;
-use crate::manager::RequestInfo;
+use super::state::{Owner, State};
+use super::{Locker, Seat};
+use crate::manager::{LockerReport, RequestInfo};
 use crate::mode::Mode;
 use crate::resource::ResourceId;
 use crate::stats::{LockStats, type_name};
@@ -47,15 +48,20 @@ impl LockerInfo {
     }
 }
 
+impl LockerInfo {
+    /// Adds what another locker of the same operation shows.
+    pub fn absorb(&mut self, other: LockerInfo) {
+        self.locks.extend(other.locks);
+        self.locks.sort_unstable();
+        self.waiting = self.waiting.or(other.waiting);
+        self.stats.add(&other.stats);
+    }
+}
+
 impl Locker {
     /// Its locks and counters now. With a base, only what was counted since.
     pub fn info(&self, base: Option<&LockStats>) -> LockerInfo {
-        let state = self.state.lock();
-        let mut locks: Vec<_> = state.held.iter().map(|held| (held.resource, held.mode)).collect();
-        let mut info = LockerInfo { locks: Vec::new(), waiting: state.waiting, stats: state.stats.clone() };
-        drop(state);
-        locks.sort_unstable();
-        info.locks = locks;
+        let mut info = self.seat.state.lock().info();
         if let Some(base) = base {
             info.stats.subtract(base);
         }
@@ -64,27 +70,49 @@ impl Locker {
 
     /// Its counters now.
     pub fn stats(&self) -> LockStats {
-        self.state.lock().stats.clone()
+        self.seat.state.lock().stats.clone()
     }
 
     /// What it is doing.
     pub fn client_state(&self) -> ClientState {
-        let state = self.state.lock();
-        let Some(mode) = state.ticket_mode.filter(|_| !state.is_resting || state.is_queued) else {
+        self.seat.state.lock().client_state()
+    }
+}
+
+impl State {
+    fn info(&self) -> LockerInfo {
+        let mut locks: Vec<_> = self.held.iter().map(|held| (held.resource, held.mode)).collect();
+        locks.sort_unstable();
+        LockerInfo { locks, waiting: self.waiting, stats: self.stats.clone() }
+    }
+
+    fn client_state(&self) -> ClientState {
+        let Some(mode) = self.ticket_mode.filter(|_| !self.is_resting || self.is_queued) else {
             return ClientState::Inactive;
         };
-        match (mode.is_shared(), state.is_queued || state.waiting.is_some()) {
+        match (mode.is_shared(), self.is_queued || self.waiting.is_some()) {
             (true, false) => ClientState::ActiveReader,
             (true, true) => ClientState::QueuedReader,
             (false, false) => ClientState::ActiveWriter,
             (false, true) => ClientState::QueuedWriter,
         }
     }
+}
 
+impl Seat {
+    /// The locker that sits here.
+    pub(crate) fn report(&self) -> Option<LockerReport> {
+        let state = self.state.lock();
+        let Owner { locker, operation } = state.owner?;
+        Some(LockerReport { locker, operation, state: state.client_state(), info: state.info() })
+    }
+
+    /// What the locker that sits here holds.
     pub(crate) fn requests(&self) -> Vec<(ResourceId, RequestInfo)> {
         let state = self.state.lock();
+        let Some(Owner { locker, .. }) = state.owner else { return Vec::new() };
         let request = |held: &super::Held| RequestInfo {
-            locker: self.id,
+            locker,
             mode: held.mode,
             convert_mode: None,
             enqueue_at_front: held.enqueue_at_front,

@@ -1,5 +1,6 @@
 //! What a locker remembers: its locks with their counts, and what is to be unlocked at the end of a unit of work.
 
+use crate::manager::LockerId;
 use crate::mode::{Mode, ModeSet};
 use crate::resource::{ResourceId, ResourceType};
 use crate::stats::LockStats;
@@ -22,9 +23,19 @@ pub(crate) struct Held {
     pub compatible_first: bool,
 }
 
+/// Whose state it is.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Owner {
+    pub locker: LockerId,
+    /// The number of its operation.
+    pub operation: u32,
+}
+
 /// What is guarded by the locker's lock.
 #[derive(Default)]
 pub(crate) struct State {
+    /// None while no locker has it.
+    pub owner: Option<Owner>,
     /// In the order in which they were granted.
     pub held: SmallVec<[Held; HELD_USUALLY]>,
     /// Open units of work, nested.

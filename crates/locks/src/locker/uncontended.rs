@@ -13,7 +13,7 @@ impl Locker {
     /// lock is the first that was not, its ticket may have been: the caller must go on with [`Locker::lock_global`].
     pub(crate) fn lock_uncontended(&self, wanted: &[(ResourceId, Mode)], wait: &Wait<'_>) -> Result<usize> {
         wait.check()?;
-        let mut state = self.state.lock();
+        let mut state = self.seat.state.lock();
         let mut take = |(resource, mode): &(ResourceId, Mode)| match *resource {
             ResourceId::GLOBAL => self.take_global_simply(&mut state, *mode),
             _ => self.take_simply(&mut state, *resource, *mode),

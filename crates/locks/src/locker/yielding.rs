@@ -29,7 +29,7 @@ impl Locker {
     /// it. Nothing but mutexes may be held in S or X, and no unit of work may be open.
     pub fn save_and_unlock(&self) -> Option<SavedLocks> {
         let mut wakers = Wakers::default();
-        let mut state = self.state.lock();
+        let mut state = self.seat.state.lock();
         debug_assert!(state.unit_of_work_depth == 0, "a unit of work does not yield");
         let is_yielding = state.unit_of_work_depth == 0 && may_yield(&state.held);
         if !is_yielding {

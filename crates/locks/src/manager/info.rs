@@ -1,10 +1,8 @@
 //! What `lockInfo` shows: each resource in use, who holds it and who waits.
 //!
-//! Who holds an intent is known to the lockers only (the manager counts), so the caller brings the lockers: those of the
-//! running operations and of the transactions that rest between two statements.
+//! Who holds an intent is known to the lockers only (the manager counts), so all that are in use are asked.
 
 use super::{Claim, Conversion, LockManager, LockerId};
-use crate::locker::Locker;
 use crate::mode::Mode;
 use crate::resource::ResourceId;
 use std::collections::BTreeMap;
@@ -14,7 +12,7 @@ use std::collections::BTreeMap;
 pub struct LockInfo {
     /// The resource.
     pub resource: ResourceId,
-    /// Who holds it, of the lockers that were brought.
+    /// Who holds it.
     pub granted: Vec<RequestInfo>,
     /// Who waits, front first.
     pub pending: Vec<RequestInfo>,
@@ -37,13 +35,11 @@ pub struct RequestInfo {
 
 impl LockManager {
     /// The resources in use. Forgets the unused ones on the way.
-    pub fn lock_info<'a>(&self, lockers: impl IntoIterator<Item = &'a Locker>) -> Vec<LockInfo> {
+    pub fn lock_info(&self) -> Vec<LockInfo> {
         self.clean_unused();
         let mut resources = BTreeMap::new();
-        for locker in lockers {
-            for (resource, request) in locker.requests() {
-                entry(&mut resources, resource).granted.push(request);
-            }
+        for (resource, request) in self.seats().iter().flat_map(|seat| seat.requests()) {
+            entry(&mut resources, resource).granted.push(request);
         }
         for bucket in &self.buckets {
             for (resource, head) in bucket.lock().iter() {

@@ -12,6 +12,7 @@
 mod head;
 mod info;
 mod partition;
+mod seats;
 #[cfg(test)]
 mod tests;
 
@@ -32,6 +33,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 pub(crate) use head::{Claim, Conversion, Deadlock};
 pub use info::{LockInfo, RequestInfo};
 pub(crate) use partition::Partition;
+pub use seats::LockerReport;
 
 /// Names a locker in reports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -78,17 +80,27 @@ impl LockManager {
         Arc::new(LockManager { env: env.clone(), tickets, buckets, partitions })
     }
 
-    /// A locker for an operation, in the partition of this thread.
+    /// A locker for no operation in particular, in the partition of this thread.
     pub fn locker(self: &Arc<Self>) -> Locker {
-        self.locker_in(index_of_thread())
+        self.locker_of(0)
+    }
+
+    /// A locker for the operation of this number, in the partition of this thread.
+    pub fn locker_of(self: &Arc<Self>, operation: u32) -> Locker {
+        self.locker_at(index_of_thread(), operation)
     }
 
     /// A locker in the given partition (modulo their number).
     pub fn locker_in(self: &Arc<Self>, partition: usize) -> Locker {
+        self.locker_at(partition, 0)
+    }
+
+    fn locker_at(self: &Arc<Self>, partition: usize, operation: u32) -> Locker {
         let partition = partition % self.partitions.len();
         let number = self.partitions[partition].next_number();
         let id = LockerId(number * self.partitions.len() as u64 + partition as u64 + 1);
-        Locker::new(self.clone(), id, partition)
+        let seat = self.partitions[partition].seats.take();
+        Locker::new(self.clone(), id, partition, seat, operation)
     }
 
     /// The counters of all operations since the start.

@@ -11,6 +11,7 @@
 //! bit and the count change together, so an intent is either seen by whoever closes, or sees that it is closed. Those of
 //! other resources are in a map under a lock, which is hardly ever contended as only few threads share a partition.
 
+use super::seats::Seats;
 use crate::mode::Mode;
 use crate::resource::{GLOBAL_COUNT, IdHash, ResourceId};
 use crate::stats::SharedLockStats;
@@ -64,6 +65,7 @@ pub(crate) struct Partition {
     others: Mutex<HashMap<ResourceId, Tally, IdHash>>,
     next_locker: std::sync::atomic::AtomicU64,
     pub stats: SharedLockStats,
+    pub seats: Seats,
 }
 
 impl Partition {
@@ -73,6 +75,7 @@ impl Partition {
             others: Mutex::new(HashMap::default()),
             next_locker: std::sync::atomic::AtomicU64::new(0),
             stats: SharedLockStats::default(),
+            seats: Seats::default(),
         }
     }
 

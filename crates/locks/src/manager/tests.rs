@@ -276,7 +276,15 @@ fn x9_lock_info_shows_holders_and_waiters() {
     lock(&lockers[1], resource, IS);
     let conversion = begun(&lockers[1], LockRequest::new(resource, S));
     let waiting = begun(&lockers[2], LockRequest::new(resource, X).at_front());
-    let info = manager.lock_info(&lockers);
+    let info = manager.lock_info();
+    let states: Vec<_> = manager.lockers().into_iter().map(|report| (report.locker, report.info.waiting)).collect();
+    let mut expected: Vec<_> = lockers
+        .iter()
+        .zip([None, Some(resource), Some(resource)])
+        .map(|(locker, waits)| (locker.id(), waits))
+        .collect();
+    expected.sort_unstable();
+    assert_eq!(sorted(states), expected);
     assert_eq!(info.len(), 1);
     let granted: Vec<_> = info[0].granted.iter().map(|request| (request.mode, request.convert_mode)).collect();
     assert_eq!(granted, [(IX, None), (IS, Some(S))]);
@@ -286,7 +294,19 @@ fn x9_lock_info_shows_holders_and_waiters() {
     drop((waiting, conversion));
     lockers[0].unlock(resource);
     lockers[1].unlock(resource);
-    assert_eq!(manager.lock_info(&lockers), []);
+    assert_eq!(manager.lock_info(), []);
+    drop(lockers);
+    assert_eq!(manager.lockers(), []);
+    let again = manager.locker_of(7);
+    assert_eq!(
+        manager.lockers().iter().map(|report| (report.locker, report.operation)).collect::<Vec<_>>(),
+        [(again.id(), 7)]
+    );
+}
+
+fn sorted<T: Ord>(mut values: Vec<T>) -> Vec<T> {
+    values.sort_unstable();
+    values
 }
 
 /// The rules written down as plainly as possible, without partitions.

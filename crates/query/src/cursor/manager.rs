@@ -2,7 +2,10 @@
 
 use super::client_cursor::{ClientCursor, CursorOptions, check_use};
 use crate::executor::BatchSource;
-use pando_base::{AnyParameter, Counter, Error, ErrorCode, Namespace, OperationContext, Parameter, Result, Uuid};
+use pando_base::{
+    AnyParameter, Counter, Error, ErrorCode, MetricTree, MetricValue, Namespace, OperationContext, Parameter, Result,
+    Uuid,
+};
 use pando_doc::Doc;
 use pando_env::Env;
 use parking_lot::Mutex;
@@ -85,6 +88,31 @@ impl CursorManager {
     /// What was counted.
     pub fn statistics(&self) -> &CursorStatistics {
         &self.0.statistics
+    }
+
+    /// Adds what serverStatus shows.
+    pub fn add_metrics(&self, tree: &mut MetricTree) -> Result<()> {
+        let open: [(&str, fn(OpenCursors) -> u64); 3] = [
+            ("open.noTimeout", |open| open.no_timeout),
+            ("open.pinned", |open| open.pinned),
+            ("open.total", |open| open.total),
+        ];
+        for (name, count) in open {
+            let manager = self.clone();
+            let read = move || MetricValue::Long(count(manager.open()) as i64);
+            tree.add(&format!("metrics.cursor.{name}"), Arc::new(read))?;
+        }
+        let counted: [(&str, fn(&CursorStatistics) -> &Counter); 3] = [
+            ("moreThanOneBatch", |statistics| &statistics.more_than_one_batch),
+            ("timedOut", |statistics| &statistics.timed_out),
+            ("totalOpened", |statistics| &statistics.total_opened),
+        ];
+        for (name, counter) in counted {
+            let manager = self.clone();
+            let read = move || MetricValue::Long(counter(manager.statistics()).get() as i64);
+            tree.add(&format!("metrics.cursor.{name}"), Arc::new(read))?;
+        }
+        Ok(())
     }
 
     fn now_ms(&self) -> u64 {

@@ -81,7 +81,13 @@ async fn outcome(invocation: &Invocation) -> Result<Option<(WriteConcern, WriteC
         return Ok(None);
     }
     let last_commit = invocation.last_commit();
+    let before_ns = invocation.context.now_ns();
     let outcome = replication.wait_for_write_concern(&invocation.context, &concern, last_commit).await;
+    if concern.needs_members() {
+        let waited_ms = invocation.context.now_ns().saturating_sub(before_ns) / 1_000_000;
+        let timed_out = matches!(outcome, WriteConcernOutcome::Failed { timed_out: true, .. });
+        invocation.node.counters.write_concerns.waited(waited_ms, timed_out);
+    }
     Ok(Some((concern, outcome)))
 }
 

@@ -126,3 +126,50 @@ fn x12_a_read_in_the_past_finds_a_collection_renamed_or_dropped_since() {
         assert_eq!(node.find(doc! { "find": "other" }).await.len(), 0);
     });
 }
+
+#[test]
+fn x9_who_holds_and_who_waits_is_shown_by_lock_info_current_op_and_the_queues() {
+    run(async {
+        let mut node = node().await;
+        node.insert(numbered(10)).await;
+        let ddl = node.locker();
+        let (database, collection) = (ResourceId::database(None, b"d"), ResourceId::collection(None, b"d.c"));
+        ddl.hold_collection(None, database, collection, Mode::X, &Wait::FOREVER).await.unwrap();
+        let mut write = node.begin(&doc! { "insert": "c", "documents": [{ "_id": 10 }] }).await;
+        assert!(is_waiting(&mut write).await);
+
+        let shown = node.client.admin(doc! { "lockInfo": 1 }).await;
+        let resources: Vec<Doc> = documents(shown.get("lockInfo"));
+        let on = |name: &str| {
+            let found = resources.iter().find(|resource| text(resource, "resourceId").ends_with(name));
+            found.unwrap_or_else(|| panic!("no {name}: {shown}"))
+        };
+        let of_collection = on(", d.c}");
+        let (granted, pending) = (documents(of_collection.get("granted")), documents(of_collection.get("pending")));
+        assert_eq!((text(&granted[0], "mode"), text(&granted[0], "convertMode")), ("X".to_owned(), "NONE".to_owned()));
+        assert_eq!((granted.len(), pending.len(), text(&pending[0], "mode")), (1, 1, "IX".to_owned()));
+        assert_eq!(documents(on(", d}").get("granted")).len(), 2);
+        assert!(on("Global, 3}").view().contains("granted"));
+
+        let waiting = node.client.admin(doc! { "currentOp": 1, "waitingForLock": true }).await;
+        let waiting = documents(waiting.get("inprog"));
+        assert_eq!(waiting.len(), 1);
+        assert_eq!(nested(&waiting[0], &["locks", "Database"]), Value::String(b"w".as_slice().into()));
+        assert_eq!(nested(&waiting[0], &["lockStats", "Collection", "acquireWaitCount", "w"]), Value::Int64(1));
+        assert_eq!(waiting[0].get("opid"), Some(nested(&pending[0], &["clientInfo", "opid"])));
+        let queues = node.section("globalLock").await;
+        assert_eq!(nested(&queues, &["currentQueue", "writers"]), Value::Int32(1));
+        assert_eq!(nested(&queues, &["currentQueue", "total"]), Value::Int32(1));
+
+        ddl.unlock_everything();
+        assert_eq!(number(&write.await, "n"), 1.0);
+        let queues = node.section("globalLock").await;
+        assert_eq!(nested(&queues, &["currentQueue", "total"]), Value::Int32(0));
+        assert_eq!(documents(node.client.admin(doc! { "lockInfo": 1 }).await.get("lockInfo")), Vec::<Doc>::new());
+    });
+}
+
+fn documents(array: Option<Value<'_>>) -> Vec<Doc> {
+    let array = array.and_then(|array| array.as_array()).unwrap_or_else(|| panic!("no array"));
+    array.values().map(|value| value.as_document().unwrap().to_doc()).collect()
+}

@@ -227,3 +227,27 @@ fn u15_parameters_of_the_log_and_of_tickets_are_typed() {
         assert!(batch(&node.ok(doc! { "find": "c" }).await, "firstBatch").is_empty());
     });
 }
+
+#[test]
+fn u15_server_status_counts_documents_cursors_sorts_and_waits() {
+    run(async {
+        let mut node = node().await;
+        let before = inner(&node.client.admin(doc! { "serverStatus": 1 }).await, "metrics");
+        node.insert((0..5).map(|number| doc! { "_id": number, "a": (5 - number) }).collect()).await;
+        node.ok(doc! { "update": "c", "updates": [{ "q": { "a": { "$gt": 2 } }, "u": { "$set": { "b": 1 } }, "multi": true }] }).await;
+        node.ok(doc! { "delete": "c", "deletes": [{ "q": { "_id": 4 }, "limit": 1 }] }).await;
+        node.find(doc! { "find": "c", "sort": { "a": 1 } }).await;
+        node.find(doc! { "find": "c", "sort": { "_id": 1 } }).await;
+        let open = cursor_id(&node.ok(doc! { "find": "c", "batchSize": 1, "noCursorTimeout": true }).await);
+        assert_ne!(open, 0);
+        let after = inner(&node.client.admin(doc! { "serverStatus": 1 }).await, "metrics");
+        let grown = |path: &str, name: &str| number(&inner(&after, path), name) - number(&inner(&before, path), name);
+        let documents = ["inserted", "updated", "deleted", "returned"].map(|name| grown("document", name));
+        assert_eq!(documents, [5.0, 3.0, 1.0, 9.0]);
+        assert_eq!(grown("operation", "scanAndOrder"), 1.0);
+        assert_eq!(grown("cursor", "totalOpened"), 1.0);
+        assert_eq!(["total", "noTimeout", "pinned"].map(|name| grown("cursor/open", name)), [1.0, 1.0, 0.0]);
+        assert_eq!(grown("getLastError/wtime", "num"), 3.0);
+        assert_eq!(grown("getLastError", "wtimeouts"), 0.0);
+    });
+}
