@@ -68,6 +68,11 @@ pub struct OpenCursors {
     pub no_timeout: u64,
 }
 
+/// Picks one of the counts.
+type OfOpen = fn(OpenCursors) -> u64;
+/// Picks one of the counters.
+type OfStatistics = fn(&CursorStatistics) -> &Counter;
+
 /// The cursors of a node. Cloning shares them.
 #[derive(Clone)]
 pub struct CursorManager(Arc<Shared>);
@@ -92,7 +97,7 @@ impl CursorManager {
 
     /// Adds what serverStatus shows.
     pub fn add_metrics(&self, tree: &mut MetricTree) -> Result<()> {
-        let open: [(&str, fn(OpenCursors) -> u64); 3] = [
+        let open: [(&str, OfOpen); 3] = [
             ("open.noTimeout", |open| open.no_timeout),
             ("open.pinned", |open| open.pinned),
             ("open.total", |open| open.total),
@@ -102,7 +107,7 @@ impl CursorManager {
             let read = move || MetricValue::Long(count(manager.open()) as i64);
             tree.add(&format!("metrics.cursor.{name}"), Arc::new(read))?;
         }
-        let counted: [(&str, fn(&CursorStatistics) -> &Counter); 3] = [
+        let counted: [(&str, OfStatistics); 3] = [
             ("moreThanOneBatch", |statistics| &statistics.more_than_one_batch),
             ("timedOut", |statistics| &statistics.timed_out),
             ("totalOpened", |statistics| &statistics.total_opened),
