@@ -2,6 +2,7 @@
 //!
 //! The filter is in its smallest form with its children in canonical order, so that queries of one shape plan alike.
 
+use crate::planner::NearOutput;
 use crate::request::{FindRequest, Hint, SortPattern};
 use pando_base::{Error, Namespace, Result};
 use pando_doc::{Doc, DocRef, OwnedValue, Value};
@@ -38,6 +39,8 @@ pub struct CanonicalQuery {
     pub min: Doc,
     /// Up to which key.
     pub max: Doc,
+    /// Where the results of a search by distance get their distances.
+    pub near_output: Option<NearOutput>,
     /// Keys in place of documents.
     pub return_key: bool,
     /// Adds `$recordId`.
@@ -105,6 +108,7 @@ impl CanonicalQuery {
             hint: Hint::None,
             min: Doc::new(),
             max: Doc::new(),
+            near_output: None,
             return_key: false,
             show_record_id: false,
             tailable: false,

@@ -111,6 +111,7 @@ fn write_plan(plan: &PlanNode, out: &mut String) {
     let name = match plan {
         PlanNode::Eof => "eof",
         PlanNode::Text(_) => "text",
+        PlanNode::Near(_) => "near",
         PlanNode::CollectionScan(_) => "coll",
         PlanNode::IndexScan(_) => "ix",
         PlanNode::Fetch { .. } => "fetch",

@@ -6,7 +6,7 @@
 use pando_doc::{DocRef, FieldPath, Value, compare};
 
 /// The values, sorted, each once. `note_array` is told of the parts of the path before the last that were arrays.
-pub(super) fn values_along<'d>(
+pub fn values_along<'d>(
     doc: DocRef<'d>,
     path: &FieldPath,
     expands_last: bool,

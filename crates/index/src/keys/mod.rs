@@ -18,6 +18,7 @@ mod text;
 mod two_d;
 mod two_d_sphere;
 
+pub use along_path::values_along;
 pub use hash::{HASH_SEED, hash_element, hash_null};
 pub use key_set::{Key, KeySet};
 

@@ -162,6 +162,7 @@ impl QueryEngine {
         let stages = optimize(parse_pipeline(&request.pipeline, &parser)?);
         let output = stages.last().and_then(|stage| stage.output());
         let mut planned = plan_pipeline(&request.namespace, &stages);
+        self.search_by_distance(&stages, &mut planned.query, &parser.context, collection.as_deref())?;
         planned.query.hint = request.hint.clone();
         planned.query.natural = request.hint.natural();
         planned.query.allow_disk_use = request.allow_disk_use;
@@ -241,7 +242,29 @@ impl QueryEngine {
         let stages = &optimize(stages.to_vec());
         let mut planned = plan_pipeline(namespace, stages);
         planned.query.collator = collator.clone();
+        if stages.first().is_some_and(|first| matches!(first.pushdown(), Pushdown::GeoNear(_))) {
+            let mut context = self.parse_context(operation, &Doc::new(), &Doc::new(), None)?;
+            context.collator = collator.clone();
+            self.search_by_distance(stages, &mut planned.query, &context, collection.as_deref())?;
+        }
         self.start_pipeline(stages, planned, collection.as_ref()).map(|(source, _)| source)
+    }
+
+    /// Makes the query that a `$geoNear` in front is.
+    fn search_by_distance(
+        &self,
+        stages: &[SharedStage],
+        query: &mut CanonicalQuery,
+        context: &ParseContext,
+        collection: Option<&Collection>,
+    ) -> Result<()> {
+        let Some(Pushdown::GeoNear(search)) = stages.first().map(|first| first.pushdown()) else { return Ok(()) };
+        let filter = search.filter(&query.namespace, collection)?;
+        let parsed = CanonicalQuery::of_filter(&query.namespace, filter.view(), context)?;
+        query.filter = parsed.filter;
+        query.script = parsed.script;
+        query.near_output = Some(search.output());
+        Ok(())
     }
 
     fn start_pipeline(
@@ -273,6 +296,9 @@ pub(super) fn plan_pipeline(namespace: &Namespace, stages: &[SharedStage]) -> Pl
     let mut filters: Vec<Arc<MatchExpression>> = Vec::new();
     let mut query = CanonicalQuery::of_expression(namespace, Arc::new(engine::matches_all()));
     query.hint = Hint::None;
+    if stages.first().is_some_and(|first| matches!(first.pushdown(), Pushdown::GeoNear(_))) {
+        return PlannedPipeline { query, pushed: 1 };
+    }
     let mut pushed = 0;
     for stage in stages {
         match stage.pushdown() {

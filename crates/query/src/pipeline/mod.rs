@@ -25,6 +25,8 @@ pub use source::{
     CountedSource, DocumentSource, ExecutorSource, ListSource, PipelineContext, Pulled, StageFacts, StageRun,
 };
 pub use stages::Unwinding;
+pub use stages::geo_near::GeoNear;
+pub(crate) use stages::set_field::with_field;
 pub use views::{find_as_pipeline, with_view};
 use views::{require_collation, view_stages};
 
@@ -60,6 +62,8 @@ pub enum Pushdown<'s> {
     Limit(u64),
     /// Some of the fields.
     Project(&'s Arc<Projection>),
+    /// A search by distance, which is a query of its own.
+    GeoNear(&'s GeoNear),
 }
 
 /// A stage as it was read.
@@ -86,6 +90,11 @@ pub trait StageSpec: Send + Sync + Debug {
     /// True if it makes its documents itself and has to come first.
     fn is_initial(&self) -> bool {
         false
+    }
+
+    /// True if it has to come first.
+    fn must_be_first(&self) -> bool {
+        self.is_initial()
     }
 
     /// The same with a limit behind it, if it can use that: a sort.

@@ -1,9 +1,9 @@
 //! Reading pipelines: the table of stages.
 
 use super::stages::{
-    add_fields, bucket, bucket_auto, count, densify, documents, facet, fill, graph_lookup, group, inhibit_optimization,
-    limit, lookup, match_stage, output, project, redact, replace_root, sample, skip, sort, sort_by_count, union_with,
-    unset, unwind, window,
+    add_fields, bucket, bucket_auto, count, densify, documents, facet, fill, geo_near, graph_lookup, group,
+    inhibit_optimization, limit, lookup, match_stage, output, project, redact, replace_root, sample, skip, sort,
+    sort_by_count, union_with, unset, unwind, window,
 };
 use super::{CountedSource, DocumentSource, Pushdown, SharedStage};
 use crate::spill::StageResources;
@@ -56,7 +56,7 @@ pub fn parse_pipeline(stages: &[Doc], parser: &PipelineParser) -> Result<Vec<Sha
     for (place, stage) in stages.iter().enumerate() {
         let read = parse_stage(stage.view(), parser)?;
         for stage in read {
-            if stage.is_initial() && !parsed.is_empty() {
+            if stage.must_be_first() && !parsed.is_empty() {
                 let reason = format!("{} is only valid as the first stage in a pipeline", stage.name());
                 return Err(Error::location(40602, reason));
             }
@@ -104,6 +104,7 @@ pub(super) fn parse_stage(stage: DocRef<'_>, parser: &PipelineParser) -> Result<
         b"$replaceWith" => one(replace_root::parse_with(element.value, context)),
         b"$lookup" => one(lookup::parse(element.value, parser)),
         b"$graphLookup" => one(graph_lookup::parse(element.value, parser)),
+        b"$geoNear" => one(geo_near::parse(element.value, context)),
         b"$bucket" => bucket::parse(element.value, parser),
         b"$bucketAuto" => one(bucket_auto::parse(element.value, parser)),
         b"$setWindowFields" => window::parse(element.value, parser),

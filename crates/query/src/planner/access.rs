@@ -6,8 +6,10 @@
 //! choice; all choices for the first field are returned.
 
 use super::condition::Condition;
+use super::places;
 use super::predicate_bounds::{self, Target, Tightness};
 use super::{FieldBounds, IndexBounds, IndexInfo, IntervalList};
+use pando_catalog::IndexKind;
 use pando_doc::Collator;
 
 /// How an index can be used for a conjunction.
@@ -77,6 +79,9 @@ impl AccessPlanner<'_> {
         let (info, condition) = (self.info.fields.get(field)?, self.conditions.get(condition)?);
         if info.path != condition.path {
             return None;
+        }
+        if info.place.is_some() || self.info.index.descriptor.kind == IndexKind::TwoD {
+            return places::intervals(info, condition);
         }
         if !self.collation.is_same && predicate_bounds::compares_strings(condition.predicate) {
             return None;

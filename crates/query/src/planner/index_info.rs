@@ -3,8 +3,9 @@
 //! The multikey state is read when the plan is made, after the snapshot was opened: the state of an index covers every
 //! document that the snapshot sees.
 
+use super::PlaceField;
 use pando_base::Result;
-use pando_catalog::{Index, IndexKind, MultikeyPaths};
+use pando_catalog::{Index, IndexDescriptor, IndexKind, MultikeyPaths};
 use pando_doc::{DocRef, FieldPath};
 use pando_expr::{Features, MatchExpression, ParseContext};
 use pando_keystring::{KeyOrdering, Version};
@@ -17,8 +18,10 @@ pub struct IndexField {
     pub path: FieldPath,
     /// Greatest first.
     pub is_descending: bool,
-    /// By hash.
+    /// By hash or by cell: keys are not the values.
     pub is_hashed: bool,
+    /// By these cells.
+    pub place: Option<PlaceField>,
 }
 
 /// An index as the planner sees it.
@@ -44,11 +47,11 @@ impl IndexInfo {
     /// Reads an index; none if it is of a kind that plain conditions cannot use.
     pub fn of(index: &Arc<Index>) -> Result<Option<IndexInfo>> {
         let descriptor = &index.descriptor;
-        if !matches!(descriptor.kind, IndexKind::Btree | IndexKind::Hashed) {
+        if !matches!(descriptor.kind, IndexKind::Btree | IndexKind::Hashed | IndexKind::TwoD | IndexKind::TwoDSphere) {
             return Ok(None);
         }
         let pattern = descriptor.key_pattern.view();
-        let Some(fields) = fields_of(pattern) else { return Ok(None) };
+        let Some(fields) = fields_of(pattern, descriptor)? else { return Ok(None) };
         let context = ParseContext::default().with_features(Features::NONE);
         let partial_filter = match &descriptor.partial_filter {
             Some(filter) => Some(Arc::new(MatchExpression::parse(filter.view(), &context)?.optimize())),
@@ -65,6 +68,11 @@ impl IndexInfo {
             is_multikey,
             multikey_paths: if is_multikey { index.multikey.paths() } else { MultikeyPaths::new() },
         }))
+    }
+
+    /// True if it is an index of places.
+    pub fn is_for_places(&self) -> bool {
+        matches!(self.index.descriptor.kind, IndexKind::TwoD | IndexKind::TwoDSphere)
     }
 
     /// Its name.
@@ -102,15 +110,20 @@ impl IndexInfo {
 }
 
 /// None for fields that plain conditions cannot use.
-fn fields_of(pattern: DocRef<'_>) -> Option<Vec<IndexField>> {
+fn fields_of(pattern: DocRef<'_>, descriptor: &IndexDescriptor) -> Result<Option<Vec<IndexField>>> {
     let mut fields = Vec::new();
+    let is_plane = descriptor.kind == IndexKind::TwoD;
+    let ordering =
+        KeyOrdering::from_pattern(pattern).map_err(|error| pando_base::Error::internal(error.to_string()))?;
     for (index, element) in pattern.elements().enumerate() {
-        let is_hashed = element.value.as_str() == Some("hashed");
+        let place = PlaceField::of(element.value.as_str(), descriptor)?;
+        // What stands behind a point of the plane is a set of values.
+        let is_hashed = element.value.as_str() == Some("hashed") || place.is_some() || is_plane;
         if !is_hashed && !element.value.is_number() {
-            return None;
+            return Ok(None);
         }
-        let is_descending = KeyOrdering::from_pattern(pattern).ok()?.is_descending(index);
-        fields.push(IndexField { path: FieldPath::lenient(element.name).ok()?, is_descending, is_hashed });
+        let is_descending = ordering.is_descending(index);
+        fields.push(IndexField { path: FieldPath::lenient(element.name)?, is_descending, is_hashed, place });
     }
-    Some(fields)
+    Ok(Some(fields))
 }

@@ -15,7 +15,9 @@ mod condition;
 mod implication;
 mod index_info;
 mod interval;
+mod near;
 mod oplog_range;
+mod places;
 mod plan;
 mod predicate_bounds;
 mod solution;
@@ -28,6 +30,11 @@ pub use bounds::{FieldBounds, IndexBounds};
 pub use implication::implies;
 pub use index_info::{IndexField, IndexInfo};
 pub use interval::{Interval, IntervalList};
+pub use near::{NearOutput, NearPlan};
+pub use places::PlaceField;
+pub(crate) use places::{
+    PLANE_CELLS_MAX, degrees_along_latitude, inside_sphere_cells, of_plane_cells, of_sphere_cells,
+};
 pub(crate) use plan::everything;
 pub use plan::plans;
 pub use predicate_bounds::Tightness;

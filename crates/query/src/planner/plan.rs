@@ -5,6 +5,7 @@
 
 use super::condition::{conditions, conjuncts};
 use super::oplog_range::oplog_range;
+use super::places;
 use super::predicate_bounds::{collated_value, may_hold_strings};
 use super::sort_order::has_strings;
 use super::{
@@ -40,6 +41,8 @@ pub(super) struct Planner<'p> {
     pub(super) collection: &'p Collection,
     /// The indexes that may be used.
     indexes: Vec<IndexInfo>,
+    /// Those of places.
+    pub(super) places: Vec<IndexInfo>,
     pub(super) is_hinted: bool,
 }
 
@@ -59,7 +62,8 @@ impl<'p> Planner<'p> {
                 return Err(ambiguous_hint(query, one, two));
             }
         }
-        Ok(Planner { query, collection, indexes, is_hinted })
+        let (places, indexes) = indexes.into_iter().partition(IndexInfo::is_for_places);
+        Ok(Planner { query, collection, indexes, places, is_hinted })
     }
 
     fn plans(&self) -> Result<Vec<PlanNode>> {
@@ -73,9 +77,8 @@ impl<'p> Planner<'p> {
         if let Some(text) = self.text_plan()? {
             return Ok(vec![self.finished(PlanNode::Text(Box::new(text)))]);
         }
-        if query.filter.root().near_count() > 0 {
-            let error = query.refused("unable to find index for $geoNear query");
-            return Err(error.with_code(ErrorCode::NoQueryExecutionPlans));
+        if let Some(near) = self.near_plans()? {
+            return Ok(near);
         }
         let shows_score = query.projection.as_ref().is_some_and(|projection| !projection.text_scores().is_empty());
         if shows_score || query.sort.as_ref().is_some_and(|pattern| pattern.needs_metadata()) {
@@ -96,7 +99,8 @@ impl<'p> Planner<'p> {
         let mut finished: Vec<PlanNode> = found.into_iter().map(|node| self.finished(node)).collect();
         self.add_sorted_scans(&mut finished);
         if finished.is_empty() && self.is_hinted {
-            finished.extend(self.indexes.iter().map(|info| self.finished(self.whole_index(info))));
+            let named = self.indexes.iter().chain(&self.places);
+            finished.extend(named.map(|info| self.finished(self.whole_index(info))));
         }
         if finished.is_empty() {
             finished.extend(self.covered_scan());
@@ -141,6 +145,14 @@ impl<'p> Planner<'p> {
                 found.push(self.filtered(self.scan(info, access.bounds), &rest));
             }
         }
+        for info in self.places.iter().filter(|info| self.may_serve(info, root)) {
+            let accesses = accesses(info, &conditions, self.collation(info));
+            for access in accesses.into_iter().filter(|access| places::is_bounded(info, &access.bounds)) {
+                let rest = parts.iter().enumerate().filter(|(part, _)| !access.exact_conjuncts.contains(part));
+                let rest: Vec<&Node> = rest.map(|(_, node)| *node).collect();
+                found.push(self.filtered(self.scan(info, access.bounds), &rest));
+            }
+        }
         for (place, part) in parts.iter().enumerate() {
             if let Node::Or(children) = part {
                 found.extend(self.contained_or_plans(children, &parts, place));
@@ -177,7 +189,7 @@ impl<'p> Planner<'p> {
     }
 
     /// True if the index has all documents that the filter matches and may be used at all.
-    fn may_serve(&self, info: &IndexInfo, root: &Node) -> bool {
+    pub(super) fn may_serve(&self, info: &IndexInfo, root: &Node) -> bool {
         match &info.partial_filter {
             None => true,
             Some(partial) => implies(root, partial.root(), self.collation(info)),
@@ -192,11 +204,11 @@ impl<'p> Planner<'p> {
         conjuncts(partial.root()).contains(&part)
     }
 
-    fn has_same_collation(&self, info: &IndexInfo) -> bool {
+    pub(super) fn has_same_collation(&self, info: &IndexInfo) -> bool {
         info.index.descriptor.collation.as_ref() == self.query.collation()
     }
 
-    fn collation<'c>(&'c self, info: &IndexInfo) -> CollationMatch<'c> {
+    pub(super) fn collation<'c>(&'c self, info: &IndexInfo) -> CollationMatch<'c> {
         let is_same = self.has_same_collation(info);
         let collator = self.query.collator.as_deref().filter(|_| is_same).map(|collator| collator as &dyn Collator);
         CollationMatch { is_same, collator }
@@ -295,7 +307,7 @@ impl<'p> Planner<'p> {
 
     // ---- What every plan needs.
 
-    fn finished(&self, node: PlanNode) -> PlanNode {
+    pub(super) fn finished(&self, node: PlanNode) -> PlanNode {
         let query = self.query;
         let mut node = node;
         let mut is_sorted = true;

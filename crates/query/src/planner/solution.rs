@@ -3,7 +3,7 @@
 //! Plans know indexes and bounds but hold no cursors; `stage::build` makes stages of them. A plan can be made into stages many
 //! times.
 
-use super::{IndexBounds, IndexInfo, TextPlan};
+use super::{IndexBounds, IndexInfo, NearPlan, TextPlan};
 use crate::request::SortPattern;
 use pando_base::RecordId;
 use pando_doc::{Doc, Element, OwnedValue};
@@ -137,6 +137,8 @@ pub enum PlanNode {
     },
     /// A search in a text index, with the documents.
     Text(Box<TextPlan>),
+    /// A search by distance, with the documents.
+    Near(Box<NearPlan>),
     /// The keys of the index.
     ReturnKey {
         /// Finds.
@@ -169,6 +171,7 @@ impl PlanNode {
             | PlanNode::IndexScan(_)
             | PlanNode::IdHack { .. }
             | PlanNode::Text(_)
+            | PlanNode::Near(_)
             | PlanNode::CountScan(_)
             | PlanNode::DistinctScan { .. } => &[],
         }
@@ -186,6 +189,7 @@ impl PlanNode {
             | PlanNode::Fetch { .. }
             | PlanNode::IdHack { .. }
             | PlanNode::Text(_)
+            | PlanNode::Near(_)
             | PlanNode::Eof => true,
             PlanNode::IndexScan(_) | PlanNode::CountScan(_) | PlanNode::DistinctScan { .. } => false,
             other => other.children().iter().all(PlanNode::is_fetched),
@@ -226,6 +230,9 @@ impl PlanNode {
             PlanNode::CollectionScan(_) => "COLLSCAN".to_owned(),
             PlanNode::Eof => "EOF".to_owned(),
             PlanNode::Text(plan) => format!("TEXT_MATCH {}", key_text(&plan.index.descriptor.key_pattern)),
+            PlanNode::Near(plan) => {
+                format!("{} {}", plan.stage_name(), key_text(&plan.info.index.descriptor.key_pattern))
+            }
             PlanNode::IndexScan(scan) => format!("IXSCAN {}", key_text(&scan.info.index.descriptor.key_pattern)),
             PlanNode::CountScan(scan) => format!("COUNT_SCAN {}", key_text(&scan.info.index.descriptor.key_pattern)),
             PlanNode::DistinctScan { scan, .. } => {

@@ -108,7 +108,7 @@ pub(crate) fn distinct_plan(request: &DistinctRequest, collection: &Collection) 
         if descriptor.sparse || descriptor.partial_filter.is_some() || descriptor.collation.is_some() {
             continue;
         }
-        let Some(info) = IndexInfo::of(index)? else { continue };
+        let Some(info) = IndexInfo::of(index)?.filter(|info| !info.is_for_places()) else { continue };
         let first = info.fields.first();
         let is_first = first.is_some_and(|field| *field.path.text() == *request.key.as_bytes() && !field.is_hashed);
         if is_first && !info.is_field_multikey(0) {

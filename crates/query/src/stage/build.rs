@@ -5,6 +5,7 @@ use super::count_scan::CountScanStage;
 use super::distinct_scan::DistinctScanStage;
 use super::fetch::FetchStage;
 use super::limit::LimitStage;
+use super::near::NearStage;
 use super::or::OrStage;
 use super::projection::ProjectionStage;
 use super::return_key::ReturnKeyStage;
@@ -87,6 +88,7 @@ impl Builder<'_> {
                 StageNode::new(stage.with_advice(*is_advice))
             }
             PlanNode::Text(plan) => StageNode::new(TextStage::new((**plan).clone(), collection)?),
+            PlanNode::Near(plan) => StageNode::new(NearStage::new((**plan).clone(), collection, &self.context.filter)?),
             PlanNode::ReturnKey { child } => StageNode::new(ReturnKeyStage::new(self.node(child, true)?)),
         })
     }

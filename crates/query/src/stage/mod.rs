@@ -24,6 +24,7 @@ mod index_scan;
 mod limit;
 mod member;
 mod multi_plan;
+mod near;
 mod or;
 mod projection;
 mod return_key;

@@ -8,6 +8,7 @@ mod explain;
 mod find;
 mod generate;
 mod golden;
+mod places;
 mod random;
 mod spill;
 pub(crate) mod support;

@@ -34,7 +34,7 @@ pub(in crate::pipeline) fn parse(value: Value<'_>, parser: &PipelineParser) -> R
         };
         let stages: Vec<Doc> = stages.values().filter_map(|stage| stage.as_document()).map(DocRef::to_doc).collect();
         let stages = parse_pipeline(&stages, &nested)?;
-        if let Some(stage) = stages.iter().find(|stage| stage.is_initial() || stage.name() == "$facet") {
+        if let Some(stage) = stages.iter().find(|stage| stage.must_be_first() || stage.name() == "$facet") {
             let reason = format!("{} is not allowed to be used within a $facet stage", stage.name());
             return Err(Error::location(40600, reason));
         }

@@ -13,7 +13,7 @@ enum Arrays {
 }
 
 /// The document with a value at a path; without the field if there is none. Arrays on the way are replaced.
-pub(super) fn with_field(document: DocRef<'_>, path: &FieldPath, value: Option<Value<'_>>) -> Doc {
+pub(crate) fn with_field(document: DocRef<'_>, path: &FieldPath, value: Option<Value<'_>>) -> Doc {
     with_parts(document, &names(path), value)
 }
 
