@@ -10,7 +10,6 @@ use s2::cap::Cap as CapRegion;
 use s2::cell::Cell;
 use s2::cellid::CellID;
 use s2::metric::AVG_EDGEMETRIC;
-use s2::rect::Rect;
 use s2::region::{Region, RegionCoverer};
 
 /// The level of the smallest cells.
@@ -130,34 +129,28 @@ pub(crate) struct RegionParts {
 }
 
 impl RegionParts {
-    fn bound(&self) -> Rect {
-        let mut bound = Rect::empty();
-        for point in &self.points {
-            bound = bound.union(&point.leaf().rect_bound());
+    /// A cap around everything: around one of the vertices, as far as the others reach. A cap of less than half of the sphere that has the vertices
+    /// has the edges, too, and what they enclose.
+    fn outline(&self) -> CapRegion {
+        let vertices = self.points.iter().map(|point| point.point);
+        let vertices = vertices.chain(self.lines.iter().flat_map(|line| line.vertices().iter().copied()));
+        let shells = self.polygons.iter().chain(self.big.iter().filter_map(BigPolygon::small));
+        let vertices = vertices.chain(shells.flat_map(|polygon| polygon.shell().vertices().iter().copied()));
+        let reaches = vertices.map(|vertex| (vertex, 0.0));
+        let reaches: Vec<_> = reaches.chain(self.caps.iter().map(|cap| (cap.center.point, cap.radius))).collect();
+        let Some((center, _)) = reaches.first() else { return CapRegion::full() };
+        let distance = |(vertex, radius): &(s2::point::Point, f64)| center.distance(vertex).rad() + radius;
+        let radius = reaches.iter().map(distance).fold(0.0, f64::max) * (1.0 + 1e-9) + 1e-12;
+        if radius >= std::f64::consts::FRAC_PI_2 || self.big.iter().any(|big| big.small().is_none()) {
+            return CapRegion::full();
         }
-        for line in &self.lines {
-            bound = bound.union(&line.bound());
-        }
-        for polygon in &self.polygons {
-            bound = bound.union(polygon.bound());
-        }
-        for big in &self.big {
-            bound = bound.union(&big.small().map_or_else(Rect::full, |polygon| polygon.bound().clone()));
-        }
-        for cap in &self.caps {
-            bound = bound.union(&cap.region().rect_bound());
-        }
-        bound
+        CapRegion::from_center_angle(center, &s2::s1::Rad(radius).into())
     }
 }
 
 impl Region for RegionParts {
     fn cap_bound(&self) -> CapRegion {
-        self.bound().cap_bound()
-    }
-
-    fn rect_bound(&self) -> Rect {
-        self.bound()
+        self.outline()
     }
 
     fn contains_cell(&self, cell: &Cell) -> bool {
@@ -214,10 +207,6 @@ impl AnnulusRegion {
 impl Region for AnnulusRegion {
     fn cap_bound(&self) -> CapRegion {
         self.outer.clone()
-    }
-
-    fn rect_bound(&self) -> Rect {
-        self.outer.rect_bound()
     }
 
     fn contains_cell(&self, cell: &Cell) -> bool {

@@ -5,8 +5,6 @@ use s2::cell::Cell;
 use s2::edge_crossings::{Crossing, EdgeCrosser};
 use s2::edgeutil::distance_from_segment;
 use s2::point::Point;
-use s2::rect::Rect;
-use s2::rect_bounder::RectBounder;
 
 /// A line through at least two points.
 #[derive(Clone, Debug, PartialEq)]
@@ -35,13 +33,6 @@ impl Line {
     /// The edges.
     pub fn edges(&self) -> impl Iterator<Item = (Point, Point)> {
         self.vertices.windows(2).filter_map(|pair| Some((*pair.first()?, *pair.last()?)))
-    }
-
-    /// A rectangle around it.
-    pub fn bound(&self) -> Rect {
-        let mut bounder = RectBounder::new();
-        self.vertices.iter().for_each(|vertex| bounder.add_point(vertex));
-        bounder.get_bound()
     }
 
     /// True if they cross or touch.

@@ -94,12 +94,15 @@ impl Cap {
     /// The box around it in degrees. It does not go around the world: what is beyond its edge is left out.
     pub fn degree_bounds(&self) -> crate::plane::PlaneBox {
         use crate::plane::{PlaneBox, PlanePoint};
-        use s2::region::Region;
-        let bound = self.region().rect_bound();
-        PlaneBox::between(
-            PlanePoint::new(bound.lng_lo().deg(), bound.lat_lo().deg()),
-            PlanePoint::new(bound.lng_hi().deg(), bound.lat_hi().deg()),
-        )
+        const SLACK: f64 = 1e-9;
+        let (longitude, latitude) = self.center.to_degrees();
+        let height = self.radius.to_degrees() + SLACK;
+        let (south, north) = ((latitude - height).max(-90.0), (latitude + height).min(90.0));
+        // Where a meridian touches the border; there is none if a pole is inside.
+        let sine = self.radius.sin() / latitude.to_radians().cos();
+        let has_pole = north >= 90.0 || south <= -90.0 || !(sine < 1.0);
+        let width = if has_pole { 360.0 } else { sine.asin().to_degrees() + SLACK };
+        PlaneBox { min: PlanePoint::new(longitude - width, south), max: PlanePoint::new(longitude + width, north) }
     }
 
     fn antipode(&self) -> Point {

@@ -4,7 +4,6 @@ use super::{Line, Ring, SpherePoint, TOLERANCE_RADIANS};
 use s2::cell::Cell;
 use s2::edge_crossings::{Crossing, crossing_sign, get_intersection};
 use s2::point::Point;
-use s2::rect::Rect;
 
 /// How far a line may be outside and still be taken for one on the border: a tenth of a billionth of a degree.
 const LINE_TOLERANCE_RADIANS: f64 = 1e-10 * std::f64::consts::PI / 180.0;
@@ -54,11 +53,6 @@ impl Polygon {
     /// All rings.
     pub fn rings(&self) -> impl Iterator<Item = &Ring> {
         std::iter::once(&self.shell).chain(&self.holes)
-    }
-
-    /// A rectangle around it.
-    pub fn bound(&self) -> &Rect {
-        self.shell.bound()
     }
 
     /// True if the point is inside; of the points on the border some are.

@@ -54,7 +54,7 @@ impl Ring {
         self.vertices.iter().chain(self.vertices.first()).for_each(|vertex| bounder.add_point(vertex));
         let mut bound = bounder.get_bound();
         if self.contains_by_crossings(&Point::from_coords(0.0, 0.0, 1.0)) {
-            bound = bound.union(&Rect::from_degrees(bound.lat_lo().deg().min(90.0), -180.0, 90.0, 180.0));
+            bound.lat.hi = std::f64::consts::FRAC_PI_2;
             bound.lng = s2::rect::VALID_RECT_LNG_RANGE;
         }
         if self.contains_by_crossings(&Point::from_coords(0.0, 0.0, -1.0)) {
