@@ -100,7 +100,7 @@ impl Cap {
         let (south, north) = ((latitude - height).max(-90.0), (latitude + height).min(90.0));
         // Where a meridian touches the border; there is none if a pole is inside.
         let sine = self.radius.sin() / latitude.to_radians().cos();
-        let has_pole = north >= 90.0 || south <= -90.0 || !(sine < 1.0);
+        let has_pole = north >= 90.0 || south <= -90.0 || sine.is_nan() || sine >= 1.0;
         let width = if has_pole { 360.0 } else { sine.asin().to_degrees() + SLACK };
         PlaneBox { min: PlanePoint::new(longitude - width, south), max: PlanePoint::new(longitude + width, north) }
     }
