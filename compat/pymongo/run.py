@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Runs pymongo's own test suite against the built server and compares with the failures that are expected.
 
-usage: run.py [--modules NAME,NAME] [-k EXPRESSION] [--uri URI] [--details FILE] [--logs DIRECTORY]
+usage: run.py [--secure] [--modules NAME,NAME] [-k EXPRESSION] [--uri URI] [--details FILE] [--logs DIRECTORY]
 
 It sets itself up below the target directory: a virtual environment with the versions of requirements.txt, and the tests
 from pymongo's source distribution. Each module of tests runs in its own process. A test fails the run if it fails without being in
@@ -37,8 +37,8 @@ retryable_reads retryable_reads_unified versioned_api_integration csot collectio
 gridfs_spec raw_bson decimal128 dbref code threads pooling streaming_protocol sessions_unified read_preferences write_concern
 client_context heartbeat_monitoring unified_format common crud_v1 server_selection_in_window
 """.split()
-# What is about users; run with --auth.
-AUTH_MODULES = "auth auth_spec".split()
+# What is about users, logins and encryption; run once more with --auth and TLS.
+SECURE_MODULES = "auth auth_spec ssl versioned_api_integration run_command monitoring command_monitoring command_logging".split()
 USER, PASSWORD = "suite", "password of the suite"
 MAKE_USER = """
 import pymongo, sys
@@ -98,6 +98,23 @@ def expected_failures():
     return expected
 
 
+def certificates(setup):
+    """Those that the tests bring, for both sides."""
+    return setup.tests / "test" / "certificates"
+
+
+def secure_options(setup):
+    """A server that wants logins and encrypted connections; clients' certificates are not needed, but have to be good."""
+    own = certificates(setup)
+    options = ["--auth", "--tlsMode", "requireTLS", "--tlsCertificateKeyFile", str(own / "server.pem")]
+    return [*options, "--tlsCAFile", str(own / "ca.pem"), "--tlsAllowConnectionsWithoutCertificates"]
+
+
+def secure_uri(uri, setup):
+    own = certificates(setup)
+    return f"{uri}&tls=true&tlsCAFile={own / 'ca.pem'}&tlsCertificateKeyFile={own / 'client.pem'}"
+
+
 def environment_of(uri, setup):
     place = urllib.parse.urlsplit(uri)
     environment = {key: value for key, value in os.environ.items() if key in ("PATH", "HOME", "LANG", "TMPDIR")}
@@ -117,7 +134,7 @@ def run_module(name, setup, environment, options):
     outcomes = Path(environment["PANDO_OUTCOMES"])
     outcomes.unlink(missing_ok=True)
     command = [str(setup.python), "-m", "pytest", "-q", "-p", "outcomes", "-p", "no:cacheprovider", "-o", "addopts="]
-    marks = "default or default_async or auth" if options.auth else "default or default_async"
+    marks = "default or default_async or auth or tls" if options.secure else "default or default_async"
     command += ["-m", marks, f"--timeout={TEST_SECONDS_MAX}", f"test/test_{name}.py"]
     if options.keyword:
         command += ["-k", options.keyword]
@@ -196,16 +213,18 @@ class Tally:
 
 
 def run(uri, options, setup):
-    usual = AUTH_MODULES if options.auth else MODULES
+    usual = SECURE_MODULES if options.secure else MODULES
     modules = options.modules.split(",") if options.modules else list(usual)
-    if not options.modules and not options.auth and os.environ.get("PANDO_TEST_LONG"):
+    if not options.modules and not options.secure and os.environ.get("PANDO_TEST_LONG"):
         modules += MORE_MODULES
     tally = Tally(expected_failures(), modules, bool(options.keyword))
     environment = environment_of(uri, setup)
-    if options.auth:
+    if options.secure:
         # The first user, made from this machine.
-        subprocess.run([str(setup.python), "-c", MAKE_USER, uri, USER, PASSWORD], check=True)
+        subprocess.run([str(setup.python), "-c", MAKE_USER, secure_uri(uri, setup), USER, PASSWORD], check=True)
+        own = certificates(setup)
         environment.update(DB_USER=USER, DB_PASSWORD=PASSWORD)
+        environment.update(CLIENT_PEM=str(own / "client.pem"), CA_PEM=str(own / "ca.pem"))
     details = open(options.details, "w", encoding="utf-8") if options.details else None
     for name in modules:
         results = run_module(name, setup, environment, options)
@@ -225,7 +244,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--modules", help="names such as collection,cursor instead of those that must pass")
     parser.add_argument("-k", dest="keyword", help="pytest's -k")
-    parser.add_argument("--auth", action="store_true", help="with authentication and a user")
+    parser.add_argument("--secure", action="store_true", help="with authentication, a user, and TLS")
     parser.add_argument("--uri", help="a server that runs already, instead of one of our own")
     parser.add_argument("--details", help="one JSON line for each test goes there")
     parser.add_argument("--logs", help="pytest's output by module goes there")
@@ -237,7 +256,7 @@ def main():
     if options.uri:
         return run(options.uri, options, setup)
     try:
-        with Server("pymongo", ["--auth"] if options.auth else []) as server:
+        with Server("pymongo", secure_options(setup) if options.secure else []) as server:
             return run(server.uri, options, setup)
     except ServerFailure as failure:
         print(f"test the server ... FAILED\n    {failure}\ntest result: FAILED. 0 passed; 1 failed", flush=True)

@@ -116,7 +116,7 @@ class Watching(WithNodes):
         self.assertEqual(admin.command("replSetGetStatus", "1")["members"][0]["health"], 1)
         stats = self.node.shop.command("dbStats", 1, scale=1, freeStorage=1)
         for field in """collections views objects avgObjSize dataSize storageSize freeStorageSize indexes indexSize
-                        indexFreeStorageSize totalSize totalFreeStorageSize""".split():
+                        indexFreeStorageSize totalSize totalFreeStorageSize fsUsedSize fsTotalSize""".split():
             self.assertIn(field, stats)
         slow = admin.command({
             "currentOp": True, "active": True, "microsecs_running": {"$exists": True}, "op": {"$ne": ""},

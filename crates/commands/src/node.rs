@@ -8,6 +8,7 @@ use pando_doc::Doc;
 use pando_env::{Env, Machine};
 use pando_wire::Compressors;
 use parking_lot::Mutex;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 /// One node.
@@ -67,6 +68,8 @@ pub struct NodeOptions {
     pub compressors: Compressors,
     /// Is nothing to be written?
     pub is_read_only: bool,
+    /// Where the data lies, if it is on a disk.
+    pub data_directory: Option<PathBuf>,
 }
 
 /// What only the process can do.

@@ -39,6 +39,10 @@ pub trait Disk: Send + Sync {
     fn sync_directory(&self, directory: &Path) -> io::Result<()>;
     /// Bytes that can still be written where this directory lies.
     fn free_bytes(&self, directory: &Path) -> io::Result<u64>;
+    /// Bytes, free or not, of the file system where this directory lies.
+    fn total_bytes(&self, directory: &Path) -> io::Result<u64>;
+    /// Who may do what with a file, as the bits of its mode (`0o600`: its owner may read and write it).
+    fn permissions(&self, path: &Path) -> io::Result<u32>;
     /// Takes the exclusive lock of a data directory; fails at once (`WouldBlock`) if another process or handle has it.
     fn lock_directory(&self, directory: &Path) -> io::Result<Box<dyn DirectoryLock>>;
 

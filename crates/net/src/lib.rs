@@ -31,7 +31,7 @@ pub use counters::{CompressionCounters, ConnectionCounters, NetworkCounters};
 pub use handler::{Next, Peer, Request, RequestHandler, Response};
 pub use listener::Net;
 pub use options::NetOptions;
-pub use tls::{HANDSHAKE_TIMEOUT_DEFAULT, Tls, TlsMode, TlsOptions};
+pub use tls::{HANDSHAKE_TIMEOUT_DEFAULT, Password, Tls, TlsMode, TlsOptions};
 
 #[cfg(test)]
 mod tests;

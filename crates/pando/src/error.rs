@@ -26,6 +26,8 @@ const ADVICE: &[(&str, &str)] = &[
         "`pando inspect verify` tells what is damaged, `pando inspect salvage` makes a new store of the rest",
     ),
     ("out of disk space", "make room on the disk that has the data, and start again"),
+    ("are too open", "let only its owner have it: chmod 600"),
+    ("the private key is encrypted", "give its password with --tlsCertificateKeyFilePassword"),
     ("need tlsCertificateKeyFile", "name the file with --tlsCertificateKeyFile, or leave --tlsMode out"),
     ("--fork", "name a file for the log with --logpath, or leave --fork out"),
 ];

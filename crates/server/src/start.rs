@@ -249,6 +249,7 @@ fn node(
             test_commands_enabled,
             compressors: options.net.compressors.clone(),
             is_read_only: options.is_read_only,
+            data_directory: options.data_directory.clone(),
         },
     })
 }

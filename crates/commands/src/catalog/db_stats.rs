@@ -90,5 +90,21 @@ impl Totals {
             reply.append("totalFreeStorageSize", 0.0);
         }
         reply.append("scaleFactor", scale);
+        append_volume(invocation, scaled, reply);
+    }
+}
+
+/// How full the disk is. One that cannot be asked is left out.
+fn append_volume(invocation: &Invocation, scaled: impl Fn(i64) -> f64, reply: &mut DocBuilder) {
+    let (node, disk) = (&invocation.node, invocation.node.env.disk());
+    let Some(directory) = &node.options.data_directory else { return };
+    let mut found = None;
+    node.env.tasks().blocking(&mut || {
+        found = disk.total_bytes(directory).ok().zip(disk.free_bytes(directory).ok());
+    });
+    if let Some((total, free)) = found {
+        let whole = |bytes: u64| i64::try_from(bytes).unwrap_or(i64::MAX);
+        reply.append("fsUsedSize", scaled(whole(total.saturating_sub(free))));
+        reply.append("fsTotalSize", scaled(whole(total)));
     }
 }

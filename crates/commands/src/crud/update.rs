@@ -13,6 +13,7 @@ use crate::{
 };
 use pando_base::{Error, ErrorCode, Namespace, OperationKind, Result, Uuid, ensure};
 use pando_doc::{ArrayRef, Doc, DocBuilder, DocRef, OwnedValue, Value};
+use pando_expr::Update;
 use pando_operation::Operation;
 use pando_query::request::UpdateRequest;
 use pando_query::write::UpdateResult;
@@ -133,6 +134,7 @@ async fn run(invocation: &Invocation, reply: &mut DocBuilder) -> Result<()> {
     let arguments = UpdateArguments::parse(&invocation.request)?;
     check_count(arguments.updates.len())?;
     let statements = arguments.statements()?;
+    statements.iter().try_for_each(|statement| Update::check_stage_names(statement.update))?;
     check_can_write(invocation, data, &namespace, arguments.collection_uuid)?;
     let mut operation = invocation.operation()?;
     if statements.iter().any(|update| stored_functions::are_needed(update.query)) {

@@ -3,7 +3,7 @@
 use crate::{DirectoryLock, Disk, File, OpenMode};
 use std::fs::{self, TryLockError};
 use std::io;
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -68,6 +68,15 @@ impl Disk for RealDisk {
     fn free_bytes(&self, directory: &Path) -> io::Result<u64> {
         let volume = rustix::fs::statvfs(directory)?;
         Ok(volume.f_bavail.saturating_mul(volume.f_frsize))
+    }
+
+    fn total_bytes(&self, directory: &Path) -> io::Result<u64> {
+        let volume = rustix::fs::statvfs(directory)?;
+        Ok(volume.f_blocks.saturating_mul(volume.f_frsize))
+    }
+
+    fn permissions(&self, path: &Path) -> io::Result<u32> {
+        Ok(fs::metadata(path)?.permissions().mode() & 0o7777)
     }
 
     fn lock_directory(&self, directory: &Path) -> io::Result<Box<dyn DirectoryLock>> {

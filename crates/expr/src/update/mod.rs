@@ -116,6 +116,14 @@ impl Update {
         Ok(Update { form })
     }
 
+    /// Checks that the stages of a pipeline are stages; anything else passes.
+    pub fn check_stage_names(update: Value<'_>) -> Result<()> {
+        match update {
+            Value::Array(stages) => pipeline::check_names(stages),
+            _ => Ok(()),
+        }
+    }
+
     /// True if it replaces the whole document.
     pub fn is_replacement(&self) -> bool {
         matches!(self.form, Form::Replacement(_))

@@ -16,14 +16,35 @@ pub(super) fn parse(stages: ArrayRef<'_>, context: &ParseContext) -> Result<Vec<
     stages.values().map(|stage| parse_step(stage, context)).collect()
 }
 
-fn parse_step(stage: Value<'_>, context: &ParseContext) -> Result<Step> {
+/// Checks that each is a stage at all, also of those that no update may have. A command is refused for it as a whole, before
+/// its first statement runs.
+pub(super) fn check_names(stages: ArrayRef<'_>) -> Result<()> {
+    for stage in stages.values() {
+        let element = only_field(stage)?;
+        let name = std::str::from_utf8(element.name).unwrap_or_default();
+        if !is_step(name) && !is_stage(name) {
+            return Err(unrecognized(element));
+        }
+    }
+    Ok(())
+}
+
+fn only_field(stage: Value<'_>) -> Result<Element<'_>> {
     let stage = stage
         .as_document()
         .ok_or_else(|| Error::type_mismatch("Each element of the 'pipeline' array must be an object"))?;
-    let Some(element) = stage.first().filter(|_| stage.field_count() == 1) else {
-        let reason = "A pipeline stage specification object must contain exactly one field.";
-        return Err(Error::location(40323, reason));
-    };
+    stage
+        .first()
+        .filter(|_| stage.field_count() == 1)
+        .ok_or_else(|| Error::location(40323, "A pipeline stage specification object must contain exactly one field."))
+}
+
+fn unrecognized(element: Element<'_>) -> Error {
+    Error::location(40324, format!("Unrecognized pipeline stage name: '{}'", element.name))
+}
+
+fn parse_step(stage: Value<'_>, context: &ParseContext) -> Result<Step> {
+    let element = only_field(stage)?;
     let name = std::str::from_utf8(element.name).unwrap_or_default();
     match name {
         "$set" | "$addFields" => {
@@ -37,15 +58,17 @@ fn parse_step(stage: Value<'_>, context: &ParseContext) -> Result<Step> {
         "$unset" => Ok(Step::Project(Projection::exclude(&unset_paths(element.value)?)?)),
         "$replaceWith" => Ok(Step::Replace(Expression::parse(element.value, context)?.optimize()?)),
         "$replaceRoot" => replace_root(element, context),
-        _ if !name.starts_with('$') || !is_stage(name) => {
-            let reason = format!("Unrecognized pipeline stage name: '{}'", element.name);
-            Err(Error::location(40324, reason))
-        }
+        _ if !is_stage(name) => Err(unrecognized(element)),
         _ => {
             let reason = format!("{name} is not allowed to be used within an update");
             Err(Error::new(ErrorCode::InvalidOptions, reason))
         }
     }
+}
+
+/// Stages that updates may have.
+fn is_step(name: &str) -> bool {
+    matches!(name, "$set" | "$addFields" | "$project" | "$unset" | "$replaceWith" | "$replaceRoot")
 }
 
 /// Stages that there are, but not in updates.

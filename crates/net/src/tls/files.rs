@@ -4,9 +4,11 @@ use super::TlsOptions;
 use super::verifier::TakesAny;
 use pando_base::{Error, ErrorCode, Result, ensure};
 use pando_env::Env;
+use pkcs8::der::Decode;
+use pkcs8::{EncryptedPrivateKeyInfoRef, SecretDocument};
 use rustls::crypto::ring;
 use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, CertificateRevocationListDer, PrivateKeyDer, UnixTime};
+use rustls::pki_types::{CertificateDer, CertificateRevocationListDer, PrivateKeyDer, PrivatePkcs8KeyDer, UnixTime};
 use rustls::server::WebPkiClientVerifier;
 use rustls::server::danger::ClientCertVerifier;
 use rustls::time_provider::TimeProvider;
@@ -41,8 +43,7 @@ impl Configuration {
     pub(super) fn read(env: &Env, options: &TlsOptions) -> Result<Configuration> {
         let own = read(env, &options.certificate_key_file)?;
         let chain = certificates(&own, &options.certificate_key_file)?;
-        let key = PrivateKeyDer::from_pem_slice(&own)
-            .map_err(|error| wrong(&options.certificate_key_file, &format!("no private key: {error}")))?;
+        let key = private_key(&own, options)?;
         let clients = client_verifier(env, options)?;
         let provider = Arc::new(ring::default_provider());
         let versions = versions(&options.disabled_protocols)?;
@@ -61,6 +62,29 @@ impl Configuration {
             .map_err(|error| wrong(&options.certificate_key_file, &error.to_string()))?;
         Ok(Configuration { server: Arc::new(server), clients })
     }
+}
+
+const ENCRYPTED_BEGIN: &str = "-----BEGIN ENCRYPTED PRIVATE KEY-----";
+const ENCRYPTED_END: &str = "-----END ENCRYPTED PRIVATE KEY-----";
+
+/// The key of a file, which a password may protect.
+fn private_key(pem: &[u8], options: &TlsOptions) -> Result<PrivateKeyDer<'static>> {
+    let path = &options.certificate_key_file;
+    let text = String::from_utf8_lossy(pem);
+    let Some(section) = text.find(ENCRYPTED_BEGIN).and_then(|from| text.get(from..)) else {
+        return PrivateKeyDer::from_pem_slice(pem).map_err(|error| wrong(path, &format!("no private key: {error}")));
+    };
+    let section = section.find(ENCRYPTED_END).and_then(|end| section.get(..end + ENCRYPTED_END.len()));
+    let section = section.ok_or_else(|| wrong(path, "the encrypted private key has no end"))?;
+    let Some(password) = &options.certificate_key_password else {
+        return Err(wrong(path, "the private key is encrypted, and no password is given"));
+    };
+    let decrypted = SecretDocument::from_pem(section).and_then(|(_, document)| {
+        let encrypted = EncryptedPrivateKeyInfoRef::from_der(document.as_bytes())?;
+        encrypted.decrypt(&password.0).map_err(|_| pkcs8::der::ErrorKind::Failed.into())
+    });
+    let key = decrypted.map_err(|_| wrong(path, "the private key cannot be decrypted; is the password right?"))?;
+    Ok(PrivatePkcs8KeyDer::from(key.as_bytes().to_vec()).into())
 }
 
 fn client_verifier(env: &Env, options: &TlsOptions) -> Result<Option<Arc<dyn ClientCertVerifier>>> {

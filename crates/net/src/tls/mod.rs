@@ -43,6 +43,16 @@ pub enum TlsMode {
     Require,
 }
 
+/// A password, which no log shows.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Password(pub String);
+
+impl std::fmt::Debug for Password {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("<password>")
+    }
+}
+
 /// How connections are encrypted (`net.tls`).
 #[derive(Clone, Debug)]
 pub struct TlsOptions {
@@ -50,6 +60,8 @@ pub struct TlsOptions {
     pub mode: TlsMode,
     /// The file with this node's certificate and its key.
     pub certificate_key_file: PathBuf,
+    /// What the key in it is encrypted with, if it is.
+    pub certificate_key_password: Option<Password>,
     /// The file with the certificates of the authorities that clients' are checked against.
     pub authorities_file: Option<PathBuf>,
     /// The file with what these have revoked.

@@ -44,6 +44,11 @@ pub const OTHER_NAMES: &[(&str, &str)] = &[
     ("net.http.enabled", "net.httpInterface"),
 ];
 
+/// The option whose value nobody is shown.
+pub const PASSWORD: &str = "net.tls.certificateKeyFilePassword";
+/// What is shown instead.
+pub const HIDDEN: &str = "<password>";
+
 /// All options.
 pub const CHOICES: &[Choice] = &[
     Choice { short: Some('f'), ..choice("config", "config", Kind::Text, "Configuration file (YAML)") },
@@ -81,6 +86,12 @@ pub const CHOICES: &[Choice] = &[
     choice("tlsMode", "net.tls.mode", Kind::Text, "Encryption: disabled, allowTLS, preferTLS or requireTLS"),
     choice("sslMode", "net.tls.modeOldName", Kind::Text, ""),
     choice("tlsCertificateKeyFile", "net.tls.certificateKeyFile", Kind::Text, "This node's certificate and key (PEM)"),
+    choice(
+        "tlsCertificateKeyFilePassword",
+        PASSWORD,
+        Kind::Text,
+        "What the key in the file is encrypted with (PKCS #8)",
+    ),
     choice("tlsCAFile", "net.tls.CAFile", Kind::Text, "The authorities that clients' certificates are checked against"),
     choice("tlsCRLFile", "net.tls.CRLFile", Kind::Text, "What these authorities have revoked"),
     choice(

@@ -1,12 +1,13 @@
 //! What settings mean: where to listen, where the data lies, how much memory, where the log goes.
 
 use super::ProgramName;
+use super::catalog::{HIDDEN, PASSWORD};
 use super::config_file::json_of_text;
 use super::settings::Settings;
 use crate::error::{PandoError, Result};
 use pando_doc::{Doc, doc_from_json};
 use pando_engine::{EngineOptions, Mode};
-use pando_net::{HANDSHAKE_TIMEOUT_DEFAULT, NetOptions, TlsMode, TlsOptions};
+use pando_net::{HANDSHAKE_TIMEOUT_DEFAULT, NetOptions, Password, TlsMode, TlsOptions};
 use pando_server::{ReplicationMode, SecurityOptions, ServerOptions, syslog_facility};
 use pando_wire::Compressors;
 use std::collections::BTreeMap;
@@ -70,7 +71,7 @@ pub fn plan(name: ProgramName, settings: &Settings, words: &[OsString]) -> Resul
         },
         replication,
         parameters: parameters(settings)?,
-        arguments: words.iter().map(|word| word.to_string_lossy().into_owned()).collect(),
+        arguments: shown_words(words),
         parsed: settings.parsed(),
         process_name: if name == ProgramName::Mongos { "mongos" } else { "mongod" }.to_owned(),
         security: SecurityOptions { is_enabled: has_authentication(settings)?, key_file: None },
@@ -129,6 +130,24 @@ fn refuse_what_is_not_done(name: ProgramName, settings: &Settings) -> Result<()>
     }
 }
 
+/// The words of the command line, without passwords.
+fn shown_words(words: &[OsString]) -> Vec<String> {
+    const OPTION: &str = "tlsCertificateKeyFilePassword";
+    let mut is_password = false;
+    let shown = |word: &OsString| {
+        let word = word.to_string_lossy();
+        let bare = word.trim_start_matches('-');
+        if std::mem::replace(&mut is_password, bare == OPTION) {
+            return HIDDEN.to_owned();
+        }
+        match bare.split_once('=') {
+            Some((OPTION, _)) => format!("--{OPTION}={HIDDEN}"),
+            _ => word.into_owned(),
+        }
+    };
+    words.iter().map(shown).collect()
+}
+
 /// How connections are encrypted.
 fn tls(settings: &Settings) -> Result<Option<TlsOptions>> {
     let mode = match settings.text("net.tls.mode").or(settings.text("net.tls.modeOldName")) {
@@ -145,6 +164,7 @@ fn tls(settings: &Settings) -> Result<Option<TlsOptions>> {
     Ok(Some(TlsOptions {
         mode,
         certificate_key_file: file.into(),
+        certificate_key_password: settings.text(PASSWORD).map(|password| Password(password.to_owned())),
         authorities_file: settings.text("net.tls.CAFile").map(PathBuf::from),
         revocations_file: settings.text("net.tls.CRLFile").map(PathBuf::from),
         allows_no_certificate: settings.is_on("net.tls.allowConnectionsWithoutCertificates"),
@@ -492,6 +512,20 @@ mod tests {
             component_verbosity(&settings),
             "{\"query\": {\"verbosity\": 2}, \"replication\": {\"election\": {\"verbosity\": 2}}}"
         );
+    }
+
+    #[test]
+    fn u12_passwords_of_keys_are_not_shown() {
+        for line in [
+            "mongod --tlsMode requireTLS --tlsCertificateKeyFile k --tlsCertificateKeyFilePassword secret",
+            "mongod --tlsMode requireTLS --tlsCertificateKeyFile k --tlsCertificateKeyFilePassword=secret",
+        ] {
+            let plan = planned(line).unwrap();
+            let told = format!("{:?} {} {:?}", plan.server.arguments, plan.server.parsed, plan.server.net.tls);
+            assert!(!told.contains("secret") && told.contains("<password>"), "{told}");
+            let password = plan.server.net.tls.unwrap().certificate_key_password;
+            assert_eq!(password, Some(Password("secret".to_owned())));
+        }
     }
 
     #[test]

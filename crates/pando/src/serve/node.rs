@@ -69,9 +69,17 @@ async fn serve(env: &Env, mut plan: Plan) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// The key of the deployment.
+/// What others than a file's owner may do with it.
+const OPEN_TO_OTHERS: u32 = 0o077;
+
+/// The key of the deployment. Whoever knows it may do everything, so nobody else may be able to read it.
 fn read_key(env: &Env, path: &Path) -> Result<KeyFile> {
-    let bytes = env.disk().read_all(path).map_err(|error| PandoError::Directory(path.to_owned(), error))?;
+    let failed = |error| PandoError::Directory(path.to_owned(), error);
+    let permissions = env.disk().permissions(path).map_err(failed)?;
+    if permissions & OPEN_TO_OTHERS != 0 {
+        return Err(PandoError::Argument(format!("permissions on {} are too open", path.display())));
+    }
+    let bytes = env.disk().read_all(path).map_err(failed)?;
     let wrong = |reason: &str| PandoError::Argument(format!("{}: {reason}", path.display()));
     let text = std::str::from_utf8(&bytes).map_err(|_| wrong("the key file is not text"))?;
     KeyFile::read(text).map_err(|error| wrong(error.reason()))

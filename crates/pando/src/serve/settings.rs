@@ -1,6 +1,6 @@
 //! Settings by dotted name, from wherever they came.
 
-use super::catalog::{COMPONENTS, Choice, Kind, by_name};
+use super::catalog::{COMPONENTS, Choice, HIDDEN, Kind, PASSWORD, by_name};
 use pando_doc::{Doc, DocBuilder, Value};
 use std::collections::BTreeMap;
 
@@ -129,7 +129,11 @@ impl Settings {
     pub fn parsed(&self) -> Doc {
         let mut tree = Tree::default();
         for (name, setting) in &self.values {
-            tree.insert(name, Leaf::Setting(setting));
+            let leaf = match *name {
+                PASSWORD => Leaf::Text(HIDDEN),
+                _ => Leaf::Setting(setting),
+            };
+            tree.insert(name, leaf);
         }
         for (name, value) in &self.parameters {
             tree.insert(&format!("setParameter.{}", name.replace('.', "\u{0}")), Leaf::Text(value));

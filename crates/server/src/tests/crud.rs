@@ -503,3 +503,19 @@ fn u2_empty_timestamps_of_whole_documents_become_the_present_one() {
         assert!(found.len() == 1 && found[0].get("t") != Some(Value::Timestamp(empty)));
     });
 }
+
+#[test]
+fn u7_a_pipeline_of_no_stages_refuses_the_whole_update() {
+    run(async {
+        let mut node = node().await;
+        node.insert(vec![doc! { "_id": 1 }]).await;
+        let update = |stage: Doc| {
+            doc! { "update": "c", "updates": [{ "q": {}, "u": { "$set": { "a": 1 } } }, { "q": {}, "u": [stage] }] }
+        };
+        assert_eq!(node.code(update(doc! { "$nonsense": true })).await, 40324);
+        assert_eq!(node.code(update(doc! { "$set": {}, "$unset": "a" })).await, 40323);
+        assert_eq!(node.find(doc! { "find": "c" }).await, [doc! { "_id": 1 }], "nothing was run");
+        let reply = node.ok(update(doc! { "$lookup": {} })).await;
+        assert_eq!(number(&write_error(&reply, 0), "code"), 72.0, "a stage, but not one of updates");
+    });
+}

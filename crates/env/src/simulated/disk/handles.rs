@@ -56,6 +56,18 @@ impl Disk for IncarnationDisk {
         self.state.lock().free_bytes(&self.caller(directory))
     }
 
+    fn total_bytes(&self, directory: &Path) -> io::Result<u64> {
+        self.state.lock().total_bytes(&self.caller(directory))
+    }
+
+    /// Nobody else is there.
+    fn permissions(&self, path: &Path) -> io::Result<u32> {
+        match self.exists(path)? {
+            true => Ok(0o600),
+            false => Err(io::ErrorKind::NotFound.into()),
+        }
+    }
+
     fn lock_directory(&self, directory: &Path) -> io::Result<Box<dyn DirectoryLock>> {
         self.state.lock().lock_directory(&self.caller(directory))?;
         let (state, incarnation, directory) = (self.state.clone(), self.incarnation, directory.to_owned());

@@ -161,6 +161,12 @@ impl DiskState {
         call.finish(self.free_pages() * PAGE_BYTES as u64)
     }
 
+    pub(super) fn total_bytes(&mut self, caller: &Caller) -> io::Result<u64> {
+        let call = self.begin_looking(caller, CallKind::Other)?;
+        self.check_directory(caller.path)?;
+        call.finish(self.capacity_bytes)
+    }
+
     pub(super) fn used_bytes(&self) -> u64 {
         self.used_pages * PAGE_BYTES as u64
     }

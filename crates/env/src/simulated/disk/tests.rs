@@ -302,6 +302,7 @@ fn a_full_disk_refuses_exactly_what_does_not_fit() {
     let (disk, handle) = new_disk(1);
     disk.set_capacity_bytes(10 * 4096 + 100);
     assert_eq!(handle.free_bytes(directory()).unwrap(), 10 * 4096);
+    assert_eq!(handle.total_bytes(directory()).unwrap(), 10 * 4096);
     let file = handle.open(&path("a"), OpenMode::CreateNew).unwrap();
     let other = handle.open(&path("b"), OpenMode::CreateNew).unwrap();
     other.write_at(&[1; 4096], 0).unwrap();

@@ -5,7 +5,7 @@
 
 use super::*;
 use pando_env::OpenMode;
-use pando_net::{HANDSHAKE_TIMEOUT_DEFAULT, TlsMode, TlsOptions};
+use pando_net::{HANDSHAKE_TIMEOUT_DEFAULT, Password, Tls, TlsMode, TlsOptions};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use rustls::{ClientConfig, RootCertStore};
@@ -14,6 +14,8 @@ use tokio_rustls::TlsConnector;
 
 const AUTHORITY: &[u8] = include_bytes!("certificates/authority.pem");
 const SERVER: &[u8] = include_bytes!("certificates/server.pem");
+/// The same, its key encrypted with the password "secret".
+const ENCRYPTED: &[u8] = include_bytes!("certificates/encrypted.pem");
 const CLIENT: &[u8] = include_bytes!("certificates/client.pem");
 const REVOKED: &[u8] = include_bytes!("certificates/revoked.pem");
 const STRANGER: &[u8] = include_bytes!("certificates/stranger.pem");
@@ -25,6 +27,7 @@ fn tls(mode: TlsMode) -> TlsOptions {
     TlsOptions {
         mode,
         certificate_key_file: "server.pem".into(),
+        certificate_key_password: None,
         authorities_file: Some("authority.pem".into()),
         revocations_file: Some("revocations.pem".into()),
         allows_no_certificate: false,
@@ -38,9 +41,7 @@ fn tls(mode: TlsMode) -> TlsOptions {
 async fn start_encrypted(tls: TlsOptions) -> Fixture {
     let simulation = Simulation::new(5);
     let env = simulation.env();
-    for (name, bytes) in [("server.pem", SERVER), ("authority.pem", AUTHORITY), ("revocations.pem", REVOCATIONS)] {
-        write(&env, name, bytes);
-    }
+    write_certificates(&env);
     let mut options = secured();
     options.net.tls = Some(tls);
     let engine: Arc<dyn Engine> = ModelEngine::open(&ModelDisk::new(), Mode::ReplicaSet).unwrap();
@@ -48,6 +49,13 @@ async fn start_encrypted(tls: TlsOptions) -> Fixture {
     let machine = Arc::new(SimulatedMachine::new("node1"));
     let started = Server::start(&env, machine, Some(engine), options, Log::silent(), Arc::clone(&control)).await;
     Fixture { simulation, env, server: Arc::new(started.unwrap()), control }
+}
+
+fn write_certificates(env: &Env) {
+    let files = [("server.pem", SERVER), ("encrypted.pem", ENCRYPTED), ("authority.pem", AUTHORITY)];
+    for (name, bytes) in files.into_iter().chain([("revocations.pem", REVOCATIONS)]) {
+        write(env, name, bytes);
+    }
 }
 
 fn write(env: &Env, name: &str, bytes: &[u8]) {
@@ -221,5 +229,23 @@ fn u10_certificates_are_changed_while_the_node_runs() {
         client.ok("admin", doc! { "rotateCertificates": 1 }).await;
         assert!(connect(&fixture, Some(CLIENT)).await.is_err());
         client.ok("d", doc! { "find": "c" }).await;
+    });
+}
+
+#[test]
+fn u10_the_key_of_the_node_may_be_encrypted() {
+    run(async {
+        let with_password = |password: Option<&str>| TlsOptions {
+            certificate_key_file: "encrypted.pem".into(),
+            certificate_key_password: password.map(|password| Password(password.to_owned())),
+            ..tls(TlsMode::Require)
+        };
+        let fixture = start_encrypted(with_password(Some("secret"))).await;
+        let mut client = connect(&fixture, Some(CLIENT)).await.unwrap();
+        client.ok("admin", doc! { "hello": 1 }).await;
+        for (password, reason) in [(None, "no password is given"), (Some("wrong"), "is the password right?")] {
+            let refused = Tls::load(&fixture.env, with_password(password)).map(|_| ()).unwrap_err();
+            assert!(refused.reason().contains(reason), "{refused}");
+        }
     });
 }
