@@ -106,6 +106,10 @@ impl Resource {
             || pando_base::DatabaseName::new(&database)
                 .is_ok_and(|name| name.is_valid() || database == crate::EXTERNAL_DATABASE);
         ensure!(name_is_valid, ErrorCode::BadValue, "{database} is not a valid database name");
+        for name in collection.iter().chain(&buckets) {
+            let is_valid = !name.starts_with('.') && !name.contains(['$', '\0']);
+            ensure!(is_valid, ErrorCode::BadValue, "{name} is not a valid collection name");
+        }
         Ok(match (is_cluster, is_any, collection, buckets) {
             (true, ..) => Resource::Cluster,
             (_, true, ..) => Resource::Any,

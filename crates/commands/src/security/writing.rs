@@ -163,6 +163,13 @@ pub(super) fn with_role(role: &RoleName) -> Doc {
     doc! { "roles": { "$elemMatch": (name.finish()) } }
 }
 
+/// The same roles, each of them once.
+pub(super) fn each_once(roles: Vec<RoleName>) -> Vec<RoleName> {
+    let mut once = Vec::with_capacity(roles.len());
+    add_roles(&mut once, roles);
+    once
+}
+
 /// Adds those that are not there yet.
 pub(super) fn add_roles(roles: &mut Vec<RoleName>, added: Vec<RoleName>) {
     for role in added {

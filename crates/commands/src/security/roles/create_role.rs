@@ -1,7 +1,7 @@
 //! `createRole`.
 
 use super::{check_grant, target};
-use crate::security::writing::{CHANGE, Change, restrictions};
+use crate::security::writing::{CHANGE, Change, each_once, restrictions};
 use crate::{Access, CommandRow, Invocation, access, run_boxed};
 use pando_base::{ErrorCode, Result, ensure};
 use pando_doc::Value;
@@ -35,7 +35,7 @@ async fn run(invocation: &Invocation) -> Result<()> {
     ensure!(name.database != EXTERNAL_DATABASE, ErrorCode::BadValue, "Cannot create roles in the $external database");
     ensure!(!is_built_in(&name), ErrorCode::BadValue, "Cannot create roles with the same name as a built-in role");
     let privileges = Privilege::read_all(arguments.privileges)?;
-    let roles = RoleName::read_all(arguments.roles, &name.database)?;
+    let roles = each_once(RoleName::read_all(arguments.roles, &name.database)?);
     let mut change = Change::begin(invocation).await?;
     check_grant(&mut change, &name, &roles).await?;
     check_privileges_of_role(&name, &privileges)?;

@@ -1,7 +1,7 @@
 //! `updateRole`.
 
 use super::{check_grant, target};
-use crate::security::writing::{CHANGE, Change, check_not_built_in, restrictions, role_not_found};
+use crate::security::writing::{CHANGE, Change, check_not_built_in, each_once, restrictions, role_not_found};
 use crate::{Access, CommandRow, Invocation, access, run_boxed};
 use pando_base::{ErrorCode, Result, ensure};
 use pando_doc::Value;
@@ -36,7 +36,7 @@ async fn run(invocation: &Invocation) -> Result<()> {
     ensure!(!changes_nothing, ErrorCode::BadValue, "Must specify at least one field to update in updateRole");
     check_not_built_in(&name)?;
     let privileges = arguments.privileges.map(Privilege::read_all).transpose()?;
-    let roles = arguments.roles.map(|roles| RoleName::read_all(roles, &name.database)).transpose()?;
+    let roles = arguments.roles.map(|roles| RoleName::read_all(roles, &name.database)).transpose()?.map(each_once);
     let mut change = Change::begin(invocation).await?;
     let mut role = change.role(&name).await?.ok_or_else(|| role_not_found(&name))?;
     if let Some(roles) = roles {

@@ -114,3 +114,40 @@ fn u10_passwords_are_shown_nowhere() {
         assert!(!log.to_string().contains("hush"));
     });
 }
+
+#[test]
+fn u10_javascript_reaches_nothing_but_its_document() {
+    run(async {
+        let (_fixture, mut root) = with_root().await;
+        root.ok("d", doc! { "insert": "c", "documents": [{ "_id": 1 }] }).await;
+        let find = |code: &str| doc! { "find": "c", "filter": { "$where": code } };
+        // Whatever a host could offer is not there, by whichever way it is looked for.
+        for name in
+            ["process", "require", "std", "os", "load", "db", "Deno", "WebAssembly", "Worker", "fetch", "scriptArgs"]
+        {
+            for way in [
+                format!("typeof {name} !== 'undefined'"),
+                format!("typeof this.constructor.constructor('return this')().{name} !== 'undefined'"),
+                format!("typeof (function() {{ return this }})().{name} !== 'undefined'"),
+                format!("(0, eval)('typeof {name}') !== 'undefined'"),
+            ] {
+                let reply = root.on("d", find(&way)).await;
+                let is_refused = number(&reply, "ok") == 0.0;
+                assert!(is_refused || batch(&reply).is_empty(), "{way}: {reply}");
+            }
+        }
+        for code in ["import('fs')", "import 'os'", "return import.meta.url"] {
+            let reply = root.on("d", find(code)).await;
+            assert!(number(&reply, "ok") == 0.0 || batch(&reply).len() <= 1, "{code}: {reply}");
+        }
+        // What one request does to the built-in objects is gone with it.
+        let pollute = "Object.prototype.admin = true; Array.prototype.join = null; globalThis.seen = 1; return true";
+        root.ok("d", find(pollute)).await;
+        let look = "return ({}).admin === true || [1].join === null || typeof seen !== 'undefined'";
+        assert_eq!(batch(&root.ok("d", find(look)).await), Vec::<Doc>::new());
+        // What does not end by itself is ended.
+        let deep = find("function f() { return f() + 1 } return f() > 0");
+        assert_eq!(number(&root.on("d", deep).await, "ok"), 0.0);
+        root.ok("admin", doc! { "ping": 1 }).await;
+    });
+}

@@ -240,3 +240,23 @@ fn u11_restored_users_and_roles_are_merged_or_replace_those_that_are_there() {
         assert_eq!(schema.get("authSchemaVersion"), Some(Value::Int32(5)));
     });
 }
+
+#[test]
+fn u10_roles_are_kept_once_and_resources_need_names_that_can_be() {
+    run(async {
+        let (_fixture, mut root) = with_root().await;
+        root.ok("d", doc! { "createRole": "one", "privileges": [], "roles": [] }).await;
+        let twice = doc! { "createRole": "two", "privileges": [], "roles": ["read", "read", "one", "one"] };
+        root.ok("d", twice).await;
+        let shown = shown_roles(&root.ok("d", doc! { "rolesInfo": "two" }).await);
+        assert_eq!(count(&shown[0], "roles"), 2);
+        root.ok("d", doc! { "updateRole": "two", "roles": ["one", "one"] }).await;
+        let shown = shown_roles(&root.ok("d", doc! { "rolesInfo": "two" }).await);
+        assert_eq!(count(&shown[0], "roles"), 1);
+        for collection in ["$$$$", "$cmd", ".c"] {
+            let privilege = doc! { "resource": { "db": "d", "collection": collection }, "actions": ["find"] };
+            let refused = doc! { "createRole": "three", "privileges": [privilege], "roles": [] };
+            assert_eq!(root.code("d", refused).await, 2, "{collection}");
+        }
+    });
+}
