@@ -199,6 +199,17 @@ impl Invocation {
         }
     }
 
+    /// Notes what a command inside of this one has done.
+    pub(crate) fn note_inner(&self, inner: &Invocation) {
+        if inner.has_written() {
+            self.has_written.store(true, Ordering::Relaxed);
+        }
+        if let Some(position) = inner.last_commit() {
+            let mut last = self.last_commit.lock();
+            *last = Some(last.unwrap_or_default().joined(position));
+        }
+    }
+
     /// What it took to get the command's locks, and whether it has used storage at all.
     pub(crate) fn take_lock_stats(&self) -> (LockStats, bool) {
         let taken = self.lock_stats.lock().take();

@@ -71,7 +71,7 @@ pub(crate) fn may_map_reduce(request: &AccessRequest<'_>) -> Result<bool> {
     Ok(request.may(Target::of(&namespace), actions))
 }
 
-fn update_actions(upserts: bool) -> ActionSet {
+pub(super) fn update_actions(upserts: bool) -> ActionSet {
     match upserts {
         true => ActionSet::of(&[Action::Update, Action::Insert]),
         false => Action::Update.into(),

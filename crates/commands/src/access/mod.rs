@@ -8,6 +8,7 @@
 //! Some commands allow part of what they do: they are let pass here and ask [`Invocation::may`] themselves (the names that
 //! listDatabases shows, cursors and operations of other users).
 
+mod apply;
 mod catalog;
 mod crud;
 mod diagnosis;
@@ -15,6 +16,7 @@ mod operations;
 mod pipeline;
 mod users;
 
+pub(crate) use apply::may_apply;
 pub(crate) use catalog::{may_change, may_clone, may_create, may_list_collections, may_list_indexes, may_rename};
 pub(crate) use crud::{may_explain, may_insert, may_map_reduce, may_modify, may_read, may_update};
 pub(crate) use diagnosis::{may_profile, may_validate_metadata};

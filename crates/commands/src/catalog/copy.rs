@@ -148,7 +148,7 @@ pub(super) async fn discard_copy(data: &Data, operation: &mut Operation, namespa
 }
 
 /// A name for a copy that nobody else thinks of.
-pub(super) fn temporary_name(operation: &Operation, purpose: &str) -> String {
+pub(crate) fn temporary_name(operation: &Operation, purpose: &str) -> String {
     const LETTERS: &[u8] = b"0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ";
     let mut random = [0; 5];
     operation.env.random().fill(&mut random);

@@ -7,7 +7,7 @@ use super::system_views::ViewDocuments;
 use super::view_pipeline::check_view_pipeline;
 use crate::arguments::{SafeBool, SafeLong};
 use crate::{Access, Class, CommandRow, Data, Invocation, NamespaceOf, SecondaryOk, arguments, run_boxed};
-use pando_base::{ErrorCode, Namespace, Result, bail};
+use pando_base::{ErrorCode, Namespace, Result, Uuid, bail};
 use pando_catalog::{CollectionOptions, ViewDefinition};
 use pando_doc::{Array, DocBuilder, DocRef, Value};
 
@@ -68,6 +68,18 @@ async fn run(invocation: &Invocation, reply: &mut DocBuilder) -> Result<()> {
         Err(error) if error.code() == ErrorCode::NamespaceExists => check_same(data, &namespace, &options, error),
         outcome => outcome,
     }
+}
+
+/// Creates a collection as an operation of the oplog says, under the id that it has there.
+pub(crate) async fn create_with_uuid(
+    invocation: &Invocation,
+    namespace: &Namespace,
+    object: DocRef<'_>,
+    uuid: Uuid,
+) -> Result<()> {
+    namespace.validate_for_create()?;
+    let options = CollectionOptions { uuid: Some(uuid), ..options_of(object)? };
+    create(invocation, invocation.data()?, namespace, options).await
 }
 
 async fn create(invocation: &Invocation, data: &Data, namespace: &Namespace, options: CollectionOptions) -> Result<()> {

@@ -24,7 +24,7 @@ pub(super) fn check_can_write(
 }
 
 /// Locks a collection in IX and finds it.
-pub(super) async fn lock_for_write(
+pub(crate) async fn lock_for_write(
     data: &Data,
     operation: &mut Operation,
     namespace: &Namespace,
@@ -40,7 +40,7 @@ pub(super) async fn lock_for_write(
 }
 
 /// Documents come into a capped collection, and leave it, one operation at a time.
-pub(super) async fn lock_if_capped(operation: &mut Operation, collection: &Collection) -> Result<()> {
+pub(crate) async fn lock_if_capped(operation: &mut Operation, collection: &Collection) -> Result<()> {
     let Some(mutex) = capped_lock_resource(collection) else { return Ok(()) };
     operation.locker.lock(LockRequest::new(mutex, Mode::X), &Wait::of(&operation.context)).await
 }

@@ -29,8 +29,8 @@ mod views;
 
 use crate::CommandRow;
 
-pub(crate) use collections::check_uuid;
 pub use collections::collection_for_insert;
+pub(crate) use collections::{check_uuid, lock_for_write, lock_if_capped};
 pub(crate) use map_reduce::Output as MapReduceOutput;
 pub use tailing::{InsertNews, Listener};
 

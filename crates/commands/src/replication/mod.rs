@@ -4,6 +4,7 @@
 //! is allowed.
 
 mod append_oplog_note;
+mod apply_ops;
 mod repl_set_abort_primary_catch_up;
 mod repl_set_freeze;
 mod repl_set_get_config;
@@ -21,6 +22,7 @@ mod repl_set_sync_from;
 mod repl_set_test;
 mod view;
 
+pub(crate) use apply_ops::{UuidUse, uuid_use};
 pub use view::{
     NotInitiated, OneMember, ReplicationView, StandAlone, TopologyVersion, append_cluster_time, check_as_secondary,
 };
@@ -31,6 +33,7 @@ use pando_base::{Error, Result};
 /// The commands of this area.
 pub static ROWS: &[CommandRow] = &[
     append_oplog_note::ROW,
+    apply_ops::ROW,
     repl_set_abort_primary_catch_up::ROW,
     repl_set_freeze::ROW,
     repl_set_get_config::ROW,

@@ -1,5 +1,6 @@
 //! A whole node on the simulated network, asked over the wire.
 
+mod apply_ops;
 mod catalog;
 mod commands;
 mod concurrency;
