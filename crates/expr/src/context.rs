@@ -2,6 +2,7 @@
 //! operators are allowed where the expression stands.
 
 use crate::expression::{Expression, SharedRandom, check_user_variable};
+use crate::metadata::MetaNeeds;
 use bstr::{BStr, BString};
 use pando_base::{Error, Result, Timestamp};
 pub use pando_doc::SharedCollator;
@@ -72,6 +73,8 @@ pub struct ParseContext {
     pub script: Option<SharedScript>,
     /// It is a mapReduce that is read as a pipeline.
     pub is_map_reduce: bool,
+    /// What `$meta` has asked for.
+    pub metadata: MetaNeeds,
     /// What is allowed here.
     pub features: Features,
 }
@@ -89,6 +92,7 @@ impl ParseContext {
             random: None,
             script: None,
             is_map_reduce: false,
+            metadata: MetaNeeds::default(),
             features: Features::ALL,
         }
     }

@@ -17,6 +17,7 @@ pub mod accumulator;
 mod context;
 pub mod expression;
 pub mod matcher;
+pub mod metadata;
 pub mod projection;
 mod regex;
 pub mod update;

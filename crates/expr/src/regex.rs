@@ -29,7 +29,8 @@ impl Regex {
             return refused(ErrorCode::BadValue, "Regular expression cannot contain an embedded null byte".to_owned());
         }
         if pattern.len() > PATTERN_SIZE_BYTES_MAX {
-            return refused(ErrorCode::BadValue, "Regular expression is too long".to_owned());
+            let reason = "Regular expression is invalid: regular expression is too large";
+            return refused(ErrorCode::location(51091), reason.to_owned());
         }
         let Ok(text) = std::str::from_utf8(pattern) else {
             return refused(ErrorCode::location(51091), "Regular expression is invalid: UTF-8 error".to_owned());

@@ -19,4 +19,7 @@ pub use access::{
     Constraints, DocumentFilter, Duplicates, IndexAccess, IndexHooks, IndexInterceptor, Indexing, KeyCounts,
     KeyScratch, SideWrite, duplicate_cluster_key_error, duplicate_key_error,
 };
-pub use keys::{HASH_SEED, Key, KeyGenerator, KeySet, Purpose, SharedCollator, hash_element, hash_null, values_along};
+pub use keys::{
+    HASH_SEED, Key, KeyGenerator, KeySet, Purpose, SharedCollator, WILDCARD_PATH_FIELD, WildcardFields, hash_element,
+    hash_null, values_along, wildcard_key_pattern,
+};

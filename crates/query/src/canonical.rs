@@ -3,10 +3,11 @@
 //! The filter is in its smallest form with its children in canonical order, so that queries of one shape plan alike.
 
 use crate::planner::NearOutput;
-use crate::request::{FindRequest, Hint, SortPattern};
+use crate::request::{FindRequest, Hint, ResumePoint, SortPattern};
 use pando_base::{Error, Namespace, Result};
-use pando_doc::{Doc, DocRef, OwnedValue, Value};
+use pando_doc::{Doc, DocBuilder, DocRef, OwnedValue, Value};
 use pando_expr::matcher::{ComparisonOperator, Node, Predicate};
+use pando_expr::metadata::{Meta, MetaSet};
 use pando_expr::{MatchExpression, ParseContext, Projection, ProjectionPolicies, SharedCollator};
 use pando_script::SharedScript;
 use pando_storage::Direction;
@@ -19,6 +20,8 @@ pub struct CanonicalQuery {
     pub namespace: Namespace,
     /// Which documents.
     pub filter: Arc<MatchExpression>,
+    /// The same as it was written, where that is known.
+    pub filter_document: Option<Doc>,
     /// In which order.
     pub sort: Option<SortPattern>,
     /// In the order of the records, this way.
@@ -47,12 +50,18 @@ pub struct CanonicalQuery {
     pub show_record_id: bool,
     /// Stays open at the end.
     pub tailable: bool,
+    /// Where a scan of the records goes on.
+    pub resume: Option<ResumePoint>,
+    /// Each batch says where it could be gone on with.
+    pub wants_resume_token: bool,
     /// Only how many there are matters: documents need not be read.
     pub is_count: bool,
     /// What the client said about the disk.
     pub allow_disk_use: Option<bool>,
     /// Where its JavaScript runs, if it has any.
     pub script: Option<SharedScript>,
+    /// What is asked for that is not in documents.
+    pub metadata: MetaSet,
     /// The collation, if it is not the plain order of bytes.
     pub collator: Option<SharedCollator>,
 }
@@ -67,16 +76,22 @@ impl CanonicalQuery {
             None => SortPattern::parse(request.sort.view())?,
         };
         let mut query = CanonicalQuery::of_filter(&request.namespace, request.filter.view(), context)?;
+        query.filter_document = Some(request.filter.clone());
         query.sort = sort;
         query.natural = natural;
         query.projection = parse_projection(&request.projection, context)?;
         query.projection_document = request.projection.clone();
+        query.metadata = context.metadata.get();
+        if query.metadata.contains(Meta::SortKey) && query.sort.is_none() {
+            return Err(Error::bad_value("cannot use sortKey $meta projection without a sort"));
+        }
         query.skip = request.skip.map_or(0, |skip| skip.unsigned_abs());
         query.limit = request.limit.filter(|limit| *limit != 0).map(i64::unsigned_abs);
         query.hint = request.hint.clone();
         (query.min, query.max) = (request.min.clone(), request.max.clone());
         (query.return_key, query.show_record_id) = (request.return_key, request.show_record_id);
         query.tailable = request.tailable;
+        (query.resume, query.wants_resume_token) = (request.resume.clone(), request.wants_resume_token);
         query.check_near_alone()?;
         query.allow_disk_use = request.allow_disk_use;
         Ok(query)
@@ -98,6 +113,7 @@ impl CanonicalQuery {
             namespace: namespace.clone(),
             collator: filter.collator().cloned(),
             filter,
+            filter_document: None,
             sort: None,
             natural: None,
             projection: None,
@@ -112,9 +128,12 @@ impl CanonicalQuery {
             return_key: false,
             show_record_id: false,
             tailable: false,
+            resume: None,
+            wants_resume_token: false,
             is_count: false,
             allow_disk_use: None,
             script: None,
+            metadata: MetaSet::default(),
         }
     }
 
@@ -143,6 +162,19 @@ impl CanonicalQuery {
             && self.max.is_empty()
             && !self.return_key
             && !self.tailable
+    }
+
+    /// What it asks for, as people are shown it: `query`, `sort`, `projection`, and `collation` if there is one.
+    pub fn shown(&self) -> Doc {
+        let mut shown = DocBuilder::new();
+        match &self.filter_document {
+            Some(written) => shown.append("query", written),
+            None => shown.append("query", self.filter.to_document()),
+        }
+        shown.append("sort", self.sort.as_ref().map_or_else(Doc::new, SortPattern::to_doc));
+        shown.append("projection", &self.projection_document);
+        shown.append_some("collation", self.collation());
+        shown.finish()
     }
 
     /// The collation's specification, as it is compared with those of indexes.

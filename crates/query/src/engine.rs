@@ -2,12 +2,15 @@
 
 use crate::canonical::{id_of, id_of_root};
 use crate::executor::{Collections, Executor, StoredFunctions, TRIAL_WORKS_MAX, YieldPolicy, script_limits};
-use crate::plan_cache::{PlanCache, indexes_of};
+use crate::explain::plan_documents;
+use crate::plan_cache::{IndexFilter, PlanCache, PlanStory, cache_key, indexes_of};
 use crate::planner::{PlanNode, ProjectionKind, index_required, plans};
 use crate::request::FindRequest;
-use crate::shape::{plan_signature, shape};
+use crate::shape::{indexes_of_plans, plan_signature, shape};
 use crate::spill::{SpillCounters, Spilling};
-use crate::stage::{BuildContext, Candidate, EofStage, Examined, MultiPlanStage, StageNode, build, find_by_id};
+use crate::stage::{
+    BuildContext, Candidate, EofStage, Examined, MultiPlanStage, Outcome, StageNode, build, find_by_id,
+};
 use crate::write::ObjectIds;
 use crate::{CanonicalQuery, QueryCounters};
 use pando_base::{Error, ErrorCode, Namespace, ParameterSet, Result};
@@ -17,6 +20,7 @@ use pando_collection::WritePath;
 use pando_doc::{Doc, Value};
 use pando_env::Env;
 use pando_expr::matcher::Node;
+use pando_expr::metadata::MetaSet;
 use pando_expr::{MatchExpression, ParseContext, Projection, ProjectionPolicies, SharedCollator, SharedRandom};
 use pando_operation::{Operation, storage_error};
 use pando_script::{Script, SharedScript};
@@ -42,6 +46,8 @@ pub struct QueryEngine {
     pub object_ids: Arc<ObjectIds>,
     /// The numbers of `$rand`.
     pub(crate) random: SharedRandom,
+    /// The clock on the wall, in milliseconds.
+    pub(crate) wall_ms: Arc<dyn Fn() -> i64 + Send + Sync>,
     /// Is there JavaScript?
     pub(crate) is_scripting: bool,
     /// How often the present was asked for as a timestamp, so that each time is another.
@@ -52,6 +58,8 @@ pub struct QueryEngine {
     pub(crate) spilling: Arc<Spilling>,
     /// When executors yield, if not as the parameters say.
     pub(crate) yield_override: Option<YieldPolicy>,
+    /// Plans are looked at, not run for their results: the cache is neither asked nor told.
+    pub(crate) is_explaining: bool,
 }
 
 /// What a find turned out to be.
@@ -66,6 +74,11 @@ pub enum FindPlan {
 fn random(env: &Env) -> SharedRandom {
     let env = env.clone();
     SharedRandom::new(move || (env.random().next_u64() >> 11) as f64 / (1_u64 << 53) as f64)
+}
+
+fn wall_ms(env: &Env) -> Arc<dyn Fn() -> i64 + Send + Sync> {
+    let env = env.clone();
+    Arc::new(move || i64::try_from(env.clock().wall_ms()).unwrap_or(i64::MAX))
 }
 
 impl QueryEngine {
@@ -84,11 +97,13 @@ impl QueryEngine {
             parameters,
             object_ids: Arc::new(ObjectIds::new(env)),
             random: random(env),
+            wall_ms: wall_ms(env),
             is_scripting: true,
             timestamps_given: Arc::default(),
             counters: Arc::default(),
             spilling,
             yield_override: None,
+            is_explaining: false,
         }
     }
 
@@ -109,6 +124,12 @@ impl QueryEngine {
     pub fn with_scripting(mut self, is_wanted: bool) -> QueryEngine {
         self.is_scripting = is_wanted;
         self
+    }
+
+    /// The same for requests that are explained: what is shown does not depend on what ran before, and leaves no traces.
+    #[must_use]
+    pub fn explaining(&self) -> QueryEngine {
+        QueryEngine { is_explaining: true, ..self.clone() }
     }
 
     /// Where the JavaScript of one request runs.
@@ -198,6 +219,9 @@ impl QueryEngine {
             let executor = self.executor(build(&plan, &context)?, &request.namespace, Some(collection), &plan)?;
             return Ok(executor.showing_record_ids(request.show_record_id));
         }
+        if let (Some(point), Some(collection)) = (&request.resume, &collection) {
+            point.check(collection.is_clustered())?;
+        }
         let context = self.parse_context(operation, &request.collation, &request.variables, collection.as_deref())?;
         let query = CanonicalQuery::of_find(request, &context)?;
         self.run(&Arc::new(query), collection.as_ref(), |root, _| Ok(root))
@@ -284,6 +308,8 @@ impl QueryEngine {
             collator,
             spilling: Arc::clone(&self.spilling),
             allow_disk_use: None,
+            metadata: MetaSet::default(),
+            sort: None,
         }
     }
 
@@ -295,16 +321,20 @@ impl QueryEngine {
     ) -> Result<(StageNode, PlanNode)> {
         let mut context = self.build_context(collection, &query.filter, query.collator.clone());
         context.allow_disk_use = query.allow_disk_use;
-        let mut candidates = self.plans(query, collection)?;
+        (context.metadata, context.sort) = (query.metadata, query.sort.clone());
+        let filter = self.index_filter(query, collection);
+        let mut candidates = self.plans(query, collection, filter.as_deref())?;
         if candidates.len() == 1 {
             let plan = candidates.swap_remove(0);
             return Ok((build(&plan, &context)?, plan));
         }
-        let shape = shape(query);
+        let usable = indexes_of_plans(&candidates);
+        let key = cache_key(&shape(query), &usable);
         let works_max = self.trial_works_max(collection);
         let signatures: Vec<String> = candidates.iter().map(plan_signature).collect();
-        let cached = self.plan_cache.get(collection, &shape);
-        let on_chosen = self.remember(collection, shape, &signatures);
+        let cached = self.plan_cache.get(collection, &key).filter(|_| !self.is_explaining);
+        let on_chosen =
+            (!self.is_explaining).then(|| self.remember(query, collection, key, &signatures, filter.is_some()));
         let known = cached.and_then(|cached| {
             let place = signatures.iter().position(|signature| *signature == cached.signature)?;
             Some((place, cached.works))
@@ -312,7 +342,7 @@ impl QueryEngine {
         let stage = match known {
             None => {
                 let roots = candidates.iter().map(|plan| build(plan, &context).map(Candidate::new));
-                MultiPlanStage::trial(roots.collect::<Result<_>>()?, works_max, Some(on_chosen))
+                MultiPlanStage::trial(roots.collect::<Result<_>>()?, works_max, on_chosen)
             }
             Some((place, works)) => {
                 candidates.swap(0, place);
@@ -320,15 +350,20 @@ impl QueryEngine {
                 let candidate = first.ok_or_else(|| Error::internal("a cached plan is among the candidates"))??;
                 let (all, again) = (candidates.clone(), context.clone());
                 let replan = Box::new(move || all.iter().map(|plan| build(plan, &again).map(Candidate::new)).collect());
-                MultiPlanStage::cached(candidate, works, works_max, replan, Some(on_chosen))
+                MultiPlanStage::cached(candidate, works, works_max, replan, on_chosen)
             }
         };
         let plan = candidates.swap_remove(0);
-        Ok((StageNode::new(stage), plan))
+        Ok((StageNode::new(stage.choosing_from(usable)), plan))
     }
 
     /// Plans of a query; a look-up by `_id` if that is all it asks for.
-    pub(crate) fn plans(&self, query: &CanonicalQuery, collection: &Collection) -> Result<Vec<PlanNode>> {
+    pub(crate) fn plans(
+        &self,
+        query: &CanonicalQuery,
+        collection: &Collection,
+        filter: Option<&IndexFilter>,
+    ) -> Result<Vec<PlanNode>> {
         let has_index = collection.is_clustered() || collection.id_index().is_some();
         let wants_whole = query.projection.is_none() || query.is_projection_advice;
         let is_plain = query.is_plain() && query.skip == 0 && !query.is_count && wants_whole;
@@ -336,7 +371,49 @@ impl QueryEngine {
         if let Some(id) = id_of_root(query.filter.root()).filter(|_| is_id_only) {
             return Ok(vec![PlanNode::IdHack { id: id.clone() }]);
         }
-        plans(query, collection)
+        plans(query, collection, filter)
+    }
+
+    /// The indexes that the query may use, if not all.
+    pub(crate) fn index_filter(&self, query: &CanonicalQuery, collection: &Collection) -> Option<Arc<IndexFilter>> {
+        self.plan_cache.filter(&collection.uuid, || shape(query))
+    }
+
+    /// Says which indexes queries of the request's shape may use.
+    pub fn set_index_filter(
+        &self,
+        operation: &mut Operation,
+        request: &FindRequest,
+        patterns: Vec<Doc>,
+        names: Vec<String>,
+    ) -> Result<()> {
+        let collection = self.collections.open(operation, &request.namespace)?;
+        let collection = collection.ok_or_else(|| Error::bad_value("no such collection"))?;
+        let query = self.shaped(operation, request, &collection)?;
+        let filter = IndexFilter { query: query.shown(), patterns, names };
+        self.plan_cache.set_filter(collection.uuid, &shape(&query), filter);
+        Ok(())
+    }
+
+    /// Takes back what was said of the request's shape, or of all.
+    pub fn clear_index_filters(
+        &self,
+        operation: &mut Operation,
+        request: &FindRequest,
+        only_its_shape: bool,
+    ) -> Result<()> {
+        let Some(collection) = self.collections.open(operation, &request.namespace)? else { return Ok(()) };
+        let shape = match only_its_shape {
+            true => Some(shape(&self.shaped(operation, request, &collection)?)),
+            false => None,
+        };
+        self.plan_cache.clear_filters(&collection.uuid, shape.as_deref());
+        Ok(())
+    }
+
+    fn shaped(&self, operation: &Operation, request: &FindRequest, collection: &Collection) -> Result<CanonicalQuery> {
+        let context = self.parse_context(operation, &request.collation, &request.variables, Some(collection))?;
+        CanonicalQuery::of_find(request, &context)
     }
 
     /// Forgets the plans of a collection that have won: that of the request's shape, or all.
@@ -346,8 +423,7 @@ impl QueryEngine {
             self.plan_cache.clear(&collection.uuid);
             return Ok(());
         }
-        let context = self.parse_context(operation, &request.collation, &request.variables, Some(&collection))?;
-        let query = CanonicalQuery::of_find(request, &context)?;
+        let query = self.shaped(operation, request, &collection)?;
         self.plan_cache.remove(&collection.uuid, &shape(&query));
         Ok(())
     }
@@ -360,16 +436,26 @@ impl QueryEngine {
 
     fn remember(
         &self,
+        query: &Arc<CanonicalQuery>,
         collection: &Collection,
-        shape: String,
+        key: String,
         signatures: &[String],
-    ) -> Box<dyn FnMut(usize, u64) + Send> {
+        has_index_filter: bool,
+    ) -> Box<dyn FnMut(Outcome<'_>) + Send> {
         let (cache, uuid, indexes) = (self.plan_cache.clone(), collection.uuid, indexes_of(collection));
-        let signatures = signatures.to_vec();
-        Box::new(move |chosen, works| {
-            if let Some(signature) = signatures.get(chosen) {
-                cache.put(uuid, indexes, &shape, signature.clone(), works);
-            }
+        let (signatures, query, wall_ms) = (signatures.to_vec(), Arc::clone(query), Arc::clone(&self.wall_ms));
+        Box::new(move |outcome| {
+            let Some(signature) = signatures.get(outcome.chosen) else { return };
+            let (plan, trials) = plan_documents(outcome.ranked.iter().map(|(root, _)| *root));
+            let story = PlanStory {
+                created_from: query.shown(),
+                created_ms: wall_ms(),
+                plan,
+                trials,
+                scores: outcome.ranked.iter().map(|(_, score)| *score).collect(),
+                has_index_filter,
+            };
+            cache.put(uuid, indexes, &key, signature.clone(), outcome.works, story);
         })
     }
 }

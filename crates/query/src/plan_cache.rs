@@ -1,24 +1,43 @@
-//! Plans that won, by the shape of their queries.
+//! Plans that won, by the shape of their queries; and which indexes queries of a shape may use, where somebody has said so.
 //!
 //! A collection's cache is as good as its indexes are the same: it is thrown away when they are not. A plan is remembered as its
 //! signature, not as a tree: a new query of the same shape is planned with its own constants, and the plan with that signature is
 //! run without a trial. An entry becomes active when a second query has found the same plan no worse.
 //!
-//! Lock order: the one mutex here is a leaf.
+//! Index filters stay until they are taken back or the node ends. While no collection has any, asking for one costs a look
+//! at a number.
+//!
+//! Lock order: the two mutexes here are leaves; nobody holds both.
 
 use pando_base::Uuid;
-use pando_catalog::Collection;
+use pando_catalog::{Collection, Index};
+use pando_doc::{Doc, compare_docs};
 use parking_lot::Mutex;
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Shapes that a collection's cache remembers.
 const ENTRY_COUNT_MAX: usize = 5000;
 /// An entry that took more work than expected is believed to need this much more.
 const GROWTH: u64 = 2;
 
+/// What separates a shape from the indexes that a query of it can choose from.
+const BESIDE_SHAPE: char = '\u{1}';
+
+/// What a plan is remembered under. Which indexes can serve a query depends on its constants, too: partial and sparse
+/// indexes, those of other collations, wildcards.
+pub fn cache_key(shape: &str, indexes: &str) -> String {
+    format!("{shape}{BESIDE_SHAPE}{indexes}")
+}
+
+/// The shape in a key.
+pub fn shape_of(key: &str) -> &str {
+    key.split_once(BESIDE_SHAPE).map_or(key, |(shape, _)| shape)
+}
+
 /// What is remembered of a shape.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct CachedPlan {
     /// The plan that won.
     pub signature: String,
@@ -26,6 +45,44 @@ pub struct CachedPlan {
     pub works: u64,
     /// It is used without a trial.
     pub is_active: bool,
+    /// How it came about, for people.
+    pub story: Arc<PlanStory>,
+}
+
+/// How an entry came about: what `$planCacheStats` shows.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct PlanStory {
+    /// The query: `query`, `sort`, `projection`, and `collation` if there is one.
+    pub created_from: Doc,
+    /// When, on the wall's clock.
+    pub created_ms: i64,
+    /// The plan that won.
+    pub plan: Doc,
+    /// What each candidate had done at the end of the trial, the best first.
+    pub trials: Vec<Doc>,
+    /// How good each was found, the best first.
+    pub scores: Vec<f64>,
+    /// Only some indexes were allowed.
+    pub has_index_filter: bool,
+}
+
+/// Indexes that queries of one shape may use.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct IndexFilter {
+    /// The query that the shape was given by: `query`, `sort`, `projection`, and `collation` if there is one.
+    pub query: Doc,
+    /// By their key patterns.
+    pub patterns: Vec<Doc>,
+    /// By their names.
+    pub names: Vec<String>,
+}
+
+impl IndexFilter {
+    /// May this index be used?
+    pub fn allows(&self, index: &Index) -> bool {
+        let has_pattern = |pattern: &Doc| compare_docs(pattern.view(), index.descriptor.key_pattern.view()).is_eq();
+        self.names.iter().any(|name| name == index.name()) || self.patterns.iter().any(has_pattern)
+    }
 }
 
 #[derive(Default)]
@@ -35,10 +92,16 @@ struct CollectionCache {
     entries: HashMap<String, CachedPlan>,
 }
 
-/// The caches of all collections.
+/// The index filters of a collection, by shape.
+type Filters = BTreeMap<String, Arc<IndexFilter>>;
+
+/// The caches and index filters of all collections.
 #[derive(Clone, Default)]
 pub struct PlanCache {
     collections: Arc<Mutex<HashMap<Uuid, CollectionCache>>>,
+    filters: Arc<Mutex<HashMap<Uuid, Filters>>>,
+    /// How many filters there are.
+    filter_count: Arc<AtomicUsize>,
 }
 
 /// Which indexes a collection has, as a number.
@@ -65,23 +128,22 @@ impl PlanCache {
     }
 
     /// Remembers which plan won.
-    pub fn put(&self, uuid: Uuid, indexes: u64, shape: &str, signature: String, works: u64) {
+    pub fn put(&self, uuid: Uuid, indexes: u64, shape: &str, signature: String, works: u64, story: PlanStory) {
         let mut caches = self.collections.lock();
         let cache = caches.entry(uuid).or_default();
         if cache.indexes != indexes {
             *cache = CollectionCache { indexes, entries: HashMap::new() };
         }
-        let entry = match cache.entries.get(shape) {
-            Some(known) if !known.is_active && works <= known.works => CachedPlan { signature, works, is_active: true },
-            Some(known) if !known.is_active => {
-                CachedPlan { signature, works: known.works.saturating_mul(GROWTH).max(1), is_active: false }
-            }
+        let (works, is_active) = match cache.entries.get(shape) {
+            Some(known) if !known.is_active && works <= known.works => (works, true),
+            Some(known) if !known.is_active => (known.works.saturating_mul(GROWTH).max(1), false),
             // An active plan that lost its probation starts over.
-            _ => CachedPlan { signature, works, is_active: false },
+            _ => (works, false),
         };
         if cache.entries.len() >= ENTRY_COUNT_MAX && !cache.entries.contains_key(shape) {
             cache.entries.clear();
         }
+        let entry = CachedPlan { signature, works, is_active, story: Arc::new(story) };
         cache.entries.insert(shape.to_owned(), entry);
     }
 
@@ -90,17 +152,63 @@ impl PlanCache {
         self.collections.lock().remove(uuid);
     }
 
-    /// Forgets the plan of a shape.
+    /// Forgets the plans of a shape, whatever indexes they could choose from.
     pub fn remove(&self, uuid: &Uuid, shape: &str) {
         if let Some(cache) = self.collections.lock().get_mut(uuid) {
-            cache.entries.remove(shape);
+            cache.entries.retain(|key, _| !key.starts_with(shape) || !key[shape.len()..].starts_with(BESIDE_SHAPE));
         }
     }
 
-    /// What is remembered of a collection.
-    pub fn entries(&self, uuid: &Uuid) -> Vec<(String, CachedPlan)> {
+    /// What is remembered of a collection, as long as its indexes are those that it was remembered with.
+    pub fn entries(&self, collection: &Collection) -> Vec<(String, CachedPlan)> {
         let caches = self.collections.lock();
-        let entries = caches.get(uuid).map(|cache| cache.entries.iter());
+        let cache = caches.get(&collection.uuid).filter(|cache| cache.indexes == indexes_of(collection));
+        let entries = cache.map(|cache| cache.entries.iter());
         entries.into_iter().flatten().map(|(shape, entry)| (shape.clone(), entry.clone())).collect()
+    }
+
+    // ---- Index filters.
+
+    /// The indexes that queries of a shape may use; none if all may be.
+    pub fn filter(&self, uuid: &Uuid, shape: impl FnOnce() -> String) -> Option<Arc<IndexFilter>> {
+        if self.filter_count.load(Ordering::Acquire) == 0 {
+            return None;
+        }
+        let shape = shape();
+        self.filters.lock().get(uuid).and_then(|filters| filters.get(&shape)).cloned()
+    }
+
+    /// Says which indexes queries of a shape may use, and forgets the plan that was chosen among others.
+    pub fn set_filter(&self, uuid: Uuid, shape: &str, filter: IndexFilter) {
+        let mut filters = self.filters.lock();
+        filters.entry(uuid).or_default().insert(shape.to_owned(), Arc::new(filter));
+        self.count_filters(&filters);
+        drop(filters);
+        self.remove(&uuid, shape);
+    }
+
+    /// Takes back what was said of one shape, or of all.
+    pub fn clear_filters(&self, uuid: &Uuid, shape: Option<&str>) {
+        let mut filters = self.filters.lock();
+        let mut cleared: Vec<String> = Vec::new();
+        cleared.extend(shape.map(str::to_owned));
+        if let Some(of_collection) = filters.get_mut(uuid) {
+            match shape {
+                Some(shape) => drop(of_collection.remove(shape)),
+                None => cleared.extend(std::mem::take(of_collection).into_keys()),
+            }
+        }
+        self.count_filters(&filters);
+        drop(filters);
+        cleared.iter().for_each(|shape| self.remove(uuid, shape));
+    }
+
+    /// What was said of a collection's indexes.
+    pub fn filters(&self, uuid: &Uuid) -> Vec<Arc<IndexFilter>> {
+        self.filters.lock().get(uuid).map(|filters| filters.values().cloned().collect()).unwrap_or_default()
+    }
+
+    fn count_filters(&self, filters: &HashMap<Uuid, Filters>) {
+        self.filter_count.store(filters.values().map(BTreeMap::len).sum(), Ordering::Release);
     }
 }

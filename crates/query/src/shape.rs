@@ -27,9 +27,9 @@ pub fn query_hash(shape: &str) -> String {
     hash_text(shape.as_bytes())
 }
 
-/// The hash of a shape together with the indexes that it could use.
-pub fn plan_cache_key(shape: &str, indexes: u64) -> String {
-    hash_text(format!("{shape}@{indexes:x}").as_bytes())
+/// The hash of what a plan is remembered under, together with the collection's indexes.
+pub fn plan_cache_key(cache_key: &str, indexes: u64) -> String {
+    hash_text(format!("{cache_key}@{indexes:x}").as_bytes())
 }
 
 fn hash_text(bytes: &[u8]) -> String {
@@ -100,6 +100,15 @@ fn write_predicate(predicate: &Predicate, out: &mut String) {
     }
 }
 
+/// The indexes that plans use, each once.
+pub fn indexes_of_plans(plans: &[PlanNode]) -> String {
+    let scans = plans.iter().flat_map(PlanNode::index_scans);
+    let mut names: Vec<&str> = scans.map(|scan| scan.info.name()).collect();
+    names.sort_unstable();
+    names.dedup();
+    names.join(",")
+}
+
 /// A plan without its constants: which stages on which indexes, which fields of them bounded.
 pub fn plan_signature(plan: &PlanNode) -> String {
     let mut out = String::new();
@@ -129,6 +138,9 @@ fn write_plan(plan: &PlanNode, out: &mut String) {
     out.push_str(name);
     if let PlanNode::IndexScan(scan) = plan {
         let _ = write!(out, " {} {:?} ", scan.info.name(), scan.direction);
+        if let Some(path) = scan.info.wildcard.as_ref().and_then(|wildcard| scan.info.fields.get(wildcard.place)) {
+            let _ = write!(out, "{} ", path.path);
+        }
         for field in &scan.bounds.fields {
             out.push(if field.intervals.is_everything() { '*' } else { 'b' });
         }

@@ -31,6 +31,12 @@ impl Catalog {
     ) -> Result<()> {
         require_unit(operation)?;
         ensure!(
+            !view.namespace.is_system_views(),
+            ErrorCode::InvalidNamespace,
+            "Cannot create a view called '{}': this is a reserved system namespace",
+            view.namespace.collection()
+        );
+        ensure!(
             !view.namespace.is_system() && Namespace::is_valid_collection_name(view.namespace.collection()),
             ErrorCode::InvalidNamespace,
             "invalid namespace name for a view: {}",

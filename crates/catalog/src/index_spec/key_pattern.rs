@@ -128,14 +128,14 @@ fn validate_path(element: Element<'_>, kind: IndexKind) -> Result<()> {
 /// One wildcard in a pattern, and no field beside it that it could take in too.
 fn validate_wildcard(key: DocRef<'_>) -> Result<()> {
     let wildcards: Vec<_> = key.elements().filter(|element| is_wildcard_path(element.name)).collect();
-    ensure!(wildcards.len() == 1, CODE, "wildcard indexes do not allow more than one wildcard field");
+    ensure!(wildcards.len() == 1, ErrorCode::location(7246201), "Index Key can contain only one wildcard index field");
     let Some(root) = wildcards.first().and_then(|wildcard| wildcard.name.strip_suffix(b".$**")) else { return Ok(()) };
     for element in key.elements().filter(|element| !is_wildcard_path(element.name)) {
         let path: &[u8] = element.name;
         ensure!(
-            !is_prefix(root, path) && !is_prefix(path, root),
-            CODE,
-            "wildcard and regular fields in a compound wildcard index cannot overlap: '{}'",
+            !is_prefix(root, path),
+            ErrorCode::location(7246204),
+            "A wildcard index field should not overlap with and index key fields if wildcard projection is empty, however '{}' is overlapping with the wildcard index field.",
             element.name
         );
     }
@@ -143,6 +143,6 @@ fn validate_wildcard(key: DocRef<'_>) -> Result<()> {
 }
 
 /// True if the path is the other or above it.
-fn is_prefix(path: &[u8], other: &[u8]) -> bool {
+pub(super) fn is_prefix(path: &[u8], other: &[u8]) -> bool {
     other.strip_prefix(path).is_some_and(|rest| rest.is_empty() || rest.first() == Some(&b'.'))
 }

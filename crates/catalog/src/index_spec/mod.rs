@@ -12,6 +12,7 @@ mod key_pattern;
 #[cfg(test)]
 mod tests;
 mod validate;
+mod wildcard_projection;
 
 pub use complete::{complete_index_spec, default_id_index_spec};
 pub use conflict::{INDEXES_MAX, SpecFit, compare_with_existing};

@@ -187,7 +187,7 @@ fn validate_projection(specification: DocRef<'_>, element: Element<'_>) -> Resul
         ErrorCode::FailedToParse,
         "The 'wildcardProjection' field can't be an empty object"
     );
-    Ok(())
+    super::wildcard_projection::validate(key, projection)
 }
 
 fn key_of(specification: DocRef<'_>) -> DocRef<'_> {

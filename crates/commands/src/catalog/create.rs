@@ -70,15 +70,15 @@ async fn run(invocation: &Invocation, reply: &mut DocBuilder) -> Result<()> {
     }
 }
 
-/// Creates a collection as an operation of the oplog says, under the id that it has there.
-pub(crate) async fn create_with_uuid(
+/// Creates a collection as an operation of the oplog says, under the id that it has there, if it has one.
+pub(crate) async fn create_from_oplog(
     invocation: &Invocation,
     namespace: &Namespace,
     object: DocRef<'_>,
-    uuid: Uuid,
+    uuid: Option<Uuid>,
 ) -> Result<()> {
     namespace.validate_for_create()?;
-    let options = CollectionOptions { uuid: Some(uuid), ..options_of(object)? };
+    let options = CollectionOptions { uuid, ..options_of(object)? };
     create(invocation, invocation.data()?, namespace, options).await
 }
 

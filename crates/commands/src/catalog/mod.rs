@@ -50,7 +50,7 @@ mod view_pipeline;
 use crate::CommandRow;
 
 pub(crate) use copy::temporary_name;
-pub(crate) use create::create_with_uuid;
+pub(crate) use create::create_from_oplog;
 pub use index_build::INDEX_BUILD_SPILLS;
 pub(crate) use storage_stats::append_storage_stats;
 

@@ -20,6 +20,7 @@ use crate::{
 use pando_base::{Error, ErrorCode, Namespace, OperationKind, ParameterValue, Result, bail, ensure};
 use pando_doc::{Doc, DocBuilder, DocRef, Value};
 use pando_operation::Operation;
+use pando_query::QueryEngine;
 use pando_query::explain::Verbosity;
 use pando_query::request::{DeleteRequest, FindAndModifyChange, FindAndModifyRequest, UpdateRequest};
 
@@ -105,7 +106,7 @@ async fn inner_command(
     inner: DocRef<'_>,
     verbosity: Verbosity,
 ) -> Result<Doc> {
-    let query = &data.query;
+    let query = &data.query.explaining();
     let name = inner.first().map(|first| first.name.to_string()).unwrap_or_default();
     let namespace = || namespace(invocation, inner);
     match name.as_str() {
@@ -153,7 +154,13 @@ async fn inner_command(
         }
         "findAndModify" | "findandmodify" => {
             let request = FindAndModifyArguments::parse_document(inner)?.request(invocation, namespace()?)?;
-            explain_find_and_modify(data, operation, request, verbosity).await
+            let database = request.namespace.database_name();
+            ensure!(
+                data.catalog.latest().has_database(&database),
+                ErrorCode::NamespaceNotFound,
+                "database {database} does not exist"
+            );
+            explain_find_and_modify(query, operation, request, verbosity).await
         }
         other => {
             let is_known = invocation.node.table.find(other.as_bytes()).is_some();
@@ -169,7 +176,7 @@ fn one_statement() -> Error {
 
 /// What the update or the removal of a findAndModify would cost.
 async fn explain_find_and_modify(
-    data: &Data,
+    query: &QueryEngine,
     operation: &mut Operation,
     request: FindAndModifyRequest,
     verbosity: Verbosity,
@@ -183,7 +190,7 @@ async fn explain_find_and_modify(
                 sort: request.sort,
                 ..DeleteRequest::new(request.namespace, request.filter, false)
             };
-            data.query.explain_delete(operation, &delete, verbosity).await
+            query.explain_delete(operation, &delete, verbosity).await
         }
         FindAndModifyChange::Update { update, upsert, array_filters, .. } => {
             let update = UpdateRequest {
@@ -195,7 +202,7 @@ async fn explain_find_and_modify(
                 sort: request.sort,
                 ..UpdateRequest::new(request.namespace, request.filter, update)
             };
-            data.query.explain_update(operation, &update, verbosity).await
+            query.explain_update(operation, &update, verbosity).await
         }
     }
 }

@@ -7,11 +7,11 @@ use super::reading::{
 use crate::arguments::{SafeBool, SafeLong};
 use crate::table::run_boxed;
 use crate::{Access, Admission, Class, CommandRow, Data, Invocation, NamespaceOf, OpCounter, SecondaryOk, arguments};
-use pando_base::{Error, ErrorCode, Namespace, OperationKind, Result, Uuid, ensure};
+use pando_base::{Error, ErrorCode, Namespace, OperationKind, Result, Uuid, bail, ensure};
 use pando_doc::{DocBuilder, DocRef, Value};
 use pando_query::FindPlan;
 use pando_query::executor::BatchLimits;
-use pando_query::request::FindRequest;
+use pando_query::request::{FindRequest, ResumePoint};
 use pando_storage::Direction;
 
 pub(super) const ROW: CommandRow = CommandRow {
@@ -60,6 +60,7 @@ arguments! {
         allow_speculative_majority_read: Option<SafeBool> = "allowSpeculativeMajorityRead",
         term: Option<i64> = "term",
         resume_after: Option<DocRef<'a>> = "$_resumeAfter",
+        start_at: Option<DocRef<'a>> = "$_startAt",
         request_resume_token: Option<SafeBool> = "$_requestResumeToken",
         collection_uuid: Option<Uuid> = "collectionUUID",
     }
@@ -68,8 +69,17 @@ arguments! {
 impl FindArguments<'_> {
     /// What is asked of the query engine.
     pub(super) fn request(&self, invocation: &Invocation, namespace: Namespace) -> Result<FindRequest> {
-        let refused = self.resume_after.is_some() || self.request_resume_token.is_some_and(|wanted| wanted.0);
-        ensure!(!refused, ErrorCode::NotImplemented, "resume tokens of find are not built yet");
+        let point = |field: &str, token: Option<DocRef<'_>>, may_be_gone: bool| {
+            let token = token.filter(|token| !token.is_empty());
+            token.map(|token| ResumePoint::parse(field, token, may_be_gone)).transpose()
+        };
+        let after = point("$_resumeAfter", self.resume_after, false)?;
+        let at = point("$_startAt", self.start_at, true)?;
+        ensure!(
+            after.is_none() || at.is_none(),
+            ErrorCode::BadValue,
+            "Cannot set both '$_resumeAfter' and '$_startAt'"
+        );
         Ok(FindRequest {
             filter: shared_or_empty(invocation, self.filter),
             projection: shared_or_empty(invocation, self.projection),
@@ -90,6 +100,8 @@ impl FindArguments<'_> {
             allow_disk_use: self.allow_disk_use.map(|allowed| allowed.0),
             collation: shared_or_empty(invocation, self.collation),
             variables: shared_or_empty(invocation, self.variables),
+            resume: after.or(at),
+            wants_resume_token: self.request_resume_token.is_some_and(|wanted| wanted.0),
             ..FindRequest::new(namespace)
         })
     }
@@ -143,6 +155,9 @@ async fn run(invocation: &Invocation, reply: &mut DocBuilder) -> Result<()> {
     }
     let source = match data.query.find(&mut operation, &request)? {
         FindPlan::Executor(executor) => executor,
+        FindPlan::View(_) if arguments.read_once.is_some_and(|once| once.0) => {
+            bail!(ErrorCode::InvalidPipelineOperator, "Option readOnce not supported in aggregation.")
+        }
         FindPlan::View(_) => return super::views::find(invocation, data, &mut operation, &request, reply).await,
     };
     let mut options = cursor_options(invocation, &request.namespace);

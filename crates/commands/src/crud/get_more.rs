@@ -102,6 +102,7 @@ async fn run(invocation: &Invocation, reply: &mut DocBuilder) -> Result<()> {
     invocation.context.statistics().documents_returned.add(u64::from(count));
     cursor.returned += u64::from(count);
     cursor.batches += 1;
+    let resume_token = cursor.source.resume_token();
     let left = match is_over {
         true => {
             cursor.close();
@@ -115,6 +116,7 @@ async fn run(invocation: &Invocation, reply: &mut DocBuilder) -> Result<()> {
     note_cursor(invocation, Some(id), is_over);
     reply.append("id", left);
     reply.append("ns", namespace.as_str());
+    reply.append_some("postBatchResumeToken", resume_token);
     append_snapshot_time(&operation, reply);
     reply.end(document);
     if left != 0 && invocation.is_exhaust() {

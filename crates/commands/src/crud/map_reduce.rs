@@ -218,6 +218,8 @@ async fn run(invocation: &Invocation, reply: &mut DocBuilder) -> Result<()> {
     let namespace = invocation.collection()?;
     let arguments = MapReduceArguments::parse(&invocation.request)?;
     let output = Output::parse(arguments.out)?;
+    let waits = invocation.generic.write_concern.as_ref().is_some_and(|concern| !concern.is_empty());
+    ensure!(!waits || output != Output::Inline, ErrorCode::InvalidOptions, "Command does not support writeConcern");
     let request = arguments.request(invocation, namespace, &output)?;
     let reason = "mapReduce on a view is not supported";
     ensure!(!super::views::is_view(data, &request.namespace)?, ErrorCode::CommandNotSupportedOnView, "{reason}");

@@ -15,6 +15,7 @@ mod explain;
 mod find;
 mod find_and_modify;
 mod get_more;
+mod index_filters;
 mod insert;
 mod kill_cursors;
 mod map_reduce;
@@ -47,6 +48,9 @@ pub static ROWS: &[CommandRow] = &[
     insert::ROW,
     kill_cursors::ROW,
     map_reduce::ROW,
+    index_filters::CLEAR_ROW,
+    index_filters::LIST_ROW,
+    index_filters::SET_ROW,
     plan_cache_clear::ROW,
     update::ROW,
 ];

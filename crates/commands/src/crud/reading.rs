@@ -114,6 +114,7 @@ pub(super) async fn reply_with_first_batch(
     let is_exhausted = drive(&mut *source, operation, data.collections(), &mut sink).await?;
     let count = sink.end();
     invocation.context.statistics().documents_returned.add(u64::from(count));
+    let resume_token = source.resume_token();
     let is_tailable = first.options.tailable;
     let is_over =
         (is_exhausted && !is_tailable) || first.is_single || first.limit.is_some_and(|limit| u64::from(count) >= limit);
@@ -134,6 +135,7 @@ pub(super) async fn reply_with_first_batch(
     note_cursor(invocation, (id != 0).then_some(id), id == 0);
     reply.append("id", id);
     reply.append("ns", namespace.as_str());
+    reply.append_some("postBatchResumeToken", resume_token);
     append_snapshot_time(operation, reply);
     reply.end(cursor);
     Ok(())

@@ -8,6 +8,7 @@ mod coll_stats;
 mod current_op;
 mod index_stats;
 mod list_catalog;
+mod plan_cache_stats;
 
 use crate::{Data, Invocation, Node};
 use pando_base::{Client, ClientUser, Error, ErrorCode, Namespace, Result};
@@ -61,6 +62,7 @@ impl StageProvider for NodeStages {
             b"$currentOp" => ("$currentOp", current_op::parse(stage.value, namespace)),
             b"$indexStats" => ("$indexStats", index_stats::parse(stage.value, namespace)),
             b"$listCatalog" => ("$listCatalog", list_catalog::parse(stage.value, namespace)),
+            b"$planCacheStats" => ("$planCacheStats", plan_cache_stats::parse(stage.value, namespace)),
             _ => return None,
         };
         let written = || {

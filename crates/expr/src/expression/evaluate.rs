@@ -4,7 +4,7 @@ use super::tree::{Node, Variable};
 use super::{Expression, Operand, javascript, path, random, scoped};
 use crate::context::{SharedCollator, strings};
 use pando_base::{Error, Result};
-use pando_doc::{CompareOptions, DocBuilder, DocRef, StringComparator, Value, compare_with};
+use pando_doc::{CompareOptions, DocBuilder, DocRef, OwnedValue, StringComparator, Value, compare_with};
 use std::cmp::Ordering;
 
 /// What functions know beside their operands.
@@ -74,7 +74,10 @@ pub(super) fn evaluate<'a>(node: &'a Node, scope: &mut Scope<'a>) -> Result<Oper
         Node::Script(call) => javascript::evaluate(call, scope),
         Node::Path { variable: Variable::Root, path } => Ok(match path {
             Some(path) => path::in_document(scope.root, path, 0),
-            None => Operand::Borrowed(Value::Document(scope.root)),
+            None => match crate::metadata::without_metadata(scope.root) {
+                Some(own) => Operand::from(OwnedValue::Document(own)),
+                None => Operand::Borrowed(Value::Document(scope.root)),
+            },
         }),
         Node::Path { variable: Variable::Slot(slot), path } => Ok(match path {
             Some(path) => path::in_operand(&scope.get(*slot), path),

@@ -20,6 +20,7 @@ mod date;
 mod evaluate;
 mod function;
 mod javascript;
+mod meta;
 mod misc;
 mod object;
 mod operand;

@@ -4,8 +4,8 @@ use super::conditional as special;
 use super::function::{Argument, Arity, Evaluate, EvaluateNamed, Function, NamedFunction};
 use super::parse::ParseSpecial;
 use super::{
-    arithmetic, array, array_make, bitwise, boolean, comparison, date, javascript, misc, object, random, regex, set,
-    string, string_search, timestamp, trigonometry,
+    arithmetic, array, array_make, bitwise, boolean, comparison, date, javascript, meta, misc, object, random, regex,
+    set, string, string_search, timestamp, trigonometry,
 };
 use crate::accumulator;
 
@@ -132,6 +132,7 @@ pub(super) fn find(name: &str) -> Option<Entry> {
         "$switch" => Entry::Special(special::parse_switch),
         "$let" => Entry::Special(special::parse_let),
         "$rand" => Entry::Special(random::parse),
+        "$meta" => Entry::Special(meta::parse),
         "$function" => Entry::Special(javascript::parse_function),
         "$_internalJsEmit" => Entry::Special(javascript::parse_emit),
         "$literal" | "$const" => Entry::Special(special::parse_literal),

@@ -9,6 +9,12 @@ pub(super) fn to_value(node: &Node) -> OwnedValue {
     match node {
         Node::Constant(None) => OwnedValue::from("$$REMOVE"),
         Node::Constant(Some(value)) => OwnedValue::Document(doc! { "$const": value.view() }),
+        Node::Path { variable: Variable::Root, path: Some(path) }
+            if crate::metadata::name_of(path.text()).is_some() =>
+        {
+            let name = crate::metadata::name_of(path.text()).unwrap_or_default();
+            operator("$meta", OwnedValue::from(name))
+        }
         Node::Path { variable, path } => OwnedValue::from(path_text(*variable, path.as_ref())),
         Node::Script(call) => operator(call.name(), OwnedValue::Document(call.to_doc(to_value(&call.input)))),
         Node::Random(_) => operator("$rand", OwnedValue::Document(Doc::new())),

@@ -3,6 +3,7 @@
 use super::ProjectionKind;
 use super::array_operators::elem_match;
 use super::tree::{Branch, Child};
+use crate::metadata::is_metadata;
 use pando_base::Result;
 use pando_doc::{ArrayBuilder, ArrayRef, Doc, DocBuilder, DocRef, OwnedValue, RawElement, Value, ValueType};
 
@@ -26,7 +27,7 @@ impl Walk<'_> {
         let in_place = self.kind != ProjectionKind::Inclusion;
         for element in doc.raw_elements() {
             match branch.get(element.name) {
-                None if in_place => builder.append_raw(element),
+                None if in_place || is_metadata(element.name) => builder.append_raw(element),
                 None | Some(Child::Exclude) => {}
                 Some(Child::Include) => builder.append_raw(element),
                 Some(Child::Nested(nested)) => self.nested(nested, element, builder)?,

@@ -65,7 +65,6 @@ pub struct Projection {
     root: Branch,
     /// The array of the positional operator.
     positional: Option<FieldPath>,
-    text_scores: Vec<FieldPath>,
 }
 
 impl Projection {
@@ -85,7 +84,7 @@ impl Projection {
         for path in paths {
             root.insert(path, 0, Child::Exclude)?;
         }
-        Ok(Projection { kind: ProjectionKind::Exclusion, root, positional: None, text_scores: Vec::new() })
+        Ok(Projection { kind: ProjectionKind::Exclusion, root, positional: None })
     }
 
     /// What it does with fields that are not named.
@@ -96,11 +95,6 @@ impl Projection {
     /// The names and what becomes of them.
     pub fn root(&self) -> &Branch {
         &self.root
-    }
-
-    /// The fields that get what the query knows of a document: its text score.
-    pub fn text_scores(&self) -> &[FieldPath] {
-        &self.text_scores
     }
 
     /// True if it needs to know which array element matched.
@@ -120,10 +114,7 @@ impl Projection {
 
     /// True if it only keeps whole fields at plain paths: what an index can cover.
     pub fn is_simple_inclusion(&self) -> bool {
-        self.kind == ProjectionKind::Inclusion
-            && self.positional.is_none()
-            && self.text_scores.is_empty()
-            && self.root.is_simple()
+        self.kind == ProjectionKind::Inclusion && self.positional.is_none() && self.root.is_simple()
     }
 
     /// The document as projected.

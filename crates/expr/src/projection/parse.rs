@@ -15,7 +15,6 @@ struct Parser<'c> {
     kind: Option<ProjectionKind>,
     id: Option<bool>,
     positional: Option<FieldPath>,
-    text_scores: Vec<FieldPath>,
     has_elem_match: bool,
     /// True if something is computed that only an inclusion may have.
     has_computed: bool,
@@ -32,7 +31,6 @@ pub(super) fn parse(spec: DocRef<'_>, policies: ProjectionPolicies, context: &Pa
         kind: None,
         id: None,
         positional: None,
-        text_scores: Vec::new(),
         has_elem_match: false,
         has_computed: false,
     };
@@ -47,7 +45,7 @@ pub(super) fn parse_add_fields(spec: DocRef<'_>, context: &ParseContext) -> Resu
     for element in spec.elements() {
         add_field(&mut root, None, element, context)?;
     }
-    Ok(Projection { kind: ProjectionKind::AddFields, root, positional: None, text_scores: Vec::new() })
+    Ok(Projection { kind: ProjectionKind::AddFields, root, positional: None })
 }
 
 fn joined(prefix: Option<&FieldPath>, name: &BStr) -> Result<FieldPath> {
@@ -141,21 +139,18 @@ impl Parser<'_> {
                 None => self.computed(path, Value::Document(doc)),
             },
             Some((name, value)) if self.policies.find_operators && name == "$elemMatch" => self.elem_match(path, value),
-            Some((name, value)) if name == "$meta" => self.meta(path, value),
+            Some((name, _)) if name == "$meta" => self.meta(path, doc),
             _ => self.computed(path, Value::Document(doc)),
         }
     }
 
-    /// What the query knows of a document. Pipelines do not pass it on yet.
-    fn meta(&mut self, path: FieldPath, kind: Value<'_>) -> Result<()> {
-        let Value::String(kind) = kind else {
-            return Err(Error::location(17307, "$meta only supports string arguments"));
-        };
-        if kind == "textScore" && self.policies.find_operators && path.part_count() == 1 {
-            self.text_scores.push(path);
-            return Ok(());
+    /// What the query knows of a document. In a find it is added to whatever the projection keeps.
+    fn meta(&mut self, path: FieldPath, operator: DocRef<'_>) -> Result<()> {
+        if !self.policies.find_operators {
+            return self.computed(path, Value::Document(operator));
         }
-        Err(Error::new(ErrorCode::NotImplemented, format!("$meta: \"{kind}\" is not supported yet")))
+        let expression = Expression::parse(Value::Document(operator), self.context)?;
+        self.root.insert(&path, 0, Child::Computed(expression))
     }
 
     fn elem_match(&mut self, path: FieldPath, condition: Value<'_>) -> Result<()> {
@@ -225,7 +220,7 @@ impl Parser<'_> {
             (_, Some(false)) => self.root.insert(&id, 0, Child::Exclude)?,
             _ => {}
         }
-        Ok(Projection { kind, root: self.root, positional: self.positional, text_scores: self.text_scores })
+        Ok(Projection { kind, root: self.root, positional: self.positional })
     }
 }
 

@@ -26,18 +26,22 @@ impl IndexAccess {
         let collator = descriptor.collation.as_ref().map(|collation| hooks.collator(collation.view())).transpose()?;
         let filter = descriptor.partial_filter.as_ref();
         let filter = filter.map(|filter| hooks.filter(descriptor, filter.view(), collator.as_ref())).transpose()?;
-        let is_text = descriptor.kind == IndexKind::Text;
+        let looks_everywhere = matches!(descriptor.kind, IndexKind::Text | IndexKind::Wildcard);
         let specification = descriptor.specification.view();
         let generator = match descriptor.kind {
             IndexKind::Text => KeyGenerator::text(pattern, specification)?,
             IndexKind::TwoD => KeyGenerator::two_d(pattern, specification)?,
             IndexKind::TwoDSphere => KeyGenerator::two_d_sphere(pattern, specification, collator.clone())?,
+            IndexKind::Wildcard => {
+                let projection = descriptor.wildcard_projection.as_ref().map(|projection| projection.view());
+                KeyGenerator::wildcard(pattern, projection, collator.clone())?
+            }
             _ => KeyGenerator::new(pattern, descriptor.sparse, collator.clone())?,
         };
         let root = |path: &[u8]| BString::from(path.split_once_str(".").map_or(path, |(root, _)| root));
         let roots = pattern.elements().map(|field| root(field.name)).collect();
-        // Which fields a text index looks at is not in its pattern.
-        Ok(IndexAccess { generator, filter, collator, roots, looks_everywhere: is_text })
+        // Which fields such an index looks at is not in its pattern.
+        Ok(IndexAccess { generator, filter, collator, roots, looks_everywhere })
     }
 
     /// Makes keys, whatever the filter says.

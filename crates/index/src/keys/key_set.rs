@@ -16,6 +16,8 @@ pub struct KeySet {
     places: Vec<Place>,
     builder: StackBuilder,
     multikey_paths: MultikeyPaths,
+    /// Where several keys do not mean an array: whether there was one.
+    arrays_aside: Option<bool>,
 }
 
 /// Where a key lies in the buffer.
@@ -56,6 +58,7 @@ impl KeySet {
             places: Vec::new(),
             builder: StackBuilder::new(Version::V1, KeyOrdering::ASCENDING),
             multikey_paths: MultikeyPaths::default(),
+            arrays_aside: None,
         }
     }
 
@@ -64,6 +67,7 @@ impl KeySet {
         self.buffer.clear();
         self.places.clear();
         self.multikey_paths.clear();
+        self.arrays_aside = None;
     }
 
     /// How many keys there are.
@@ -88,6 +92,9 @@ impl KeySet {
 
     /// True if these keys make their index multikey: there is more than one, or an array was on the way.
     pub fn is_multikey(&self) -> bool {
+        if let Some(has_array) = self.arrays_aside {
+            return has_array;
+        }
         self.len() > 1 || self.multikey_paths.iter().any(|components| !components.is_empty())
     }
 
@@ -120,6 +127,16 @@ impl KeySet {
         if let Some(components) = self.multikey_paths.get_mut(field) {
             components.insert(part);
         }
+    }
+
+    /// Says that a document has several keys without arrays too.
+    pub(super) fn keep_multikey_aside(&mut self) {
+        self.arrays_aside = Some(false);
+    }
+
+    /// Says that there was an array, where several keys do not mean one.
+    pub(super) fn note_array(&mut self) {
+        self.arrays_aside = Some(true);
     }
 
     /// Begins a key.

@@ -17,6 +17,7 @@ mod tests;
 mod text;
 mod two_d;
 mod two_d_sphere;
+mod wildcard;
 
 pub use along_path::values_along;
 pub use hash::{HASH_SEED, hash_element, hash_null};
@@ -32,6 +33,8 @@ use pando_keystring::KeyOrdering;
 use text::TextKeys;
 use two_d::TwoDKeys;
 use two_d_sphere::TwoDSphereKeys;
+use wildcard::WildcardKeys;
+pub use wildcard::{WILDCARD_PATH_FIELD, WildcardFields, wildcard_key_pattern};
 
 /// Why keys are made. Removing is more lenient, so that what should never have been indexed can go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -57,6 +60,7 @@ enum Kind {
     Text(TextKeys),
     TwoD(TwoDKeys),
     TwoDSphere(TwoDSphereKeys),
+    Wildcard(WildcardKeys),
 }
 
 impl KeyGenerator {
@@ -65,20 +69,19 @@ impl KeyGenerator {
         let kind = match IndexKind::of_key_pattern(pattern) {
             Some(IndexKind::Btree) => Kind::Btree(BtreeKeys::new(pattern, sparse, collator)?),
             Some(IndexKind::Hashed) => Kind::Hashed(HashedKeys::new(pattern, sparse, collator)?),
-            Some(
-                kind @ (IndexKind::Text
-                | IndexKind::TwoD
-                | IndexKind::TwoDSphere
-                | IndexKind::TwoDSphereBucket
-                | IndexKind::Wildcard),
-            ) => bail!(
-                ErrorCode::CannotCreateIndex,
-                "Index type '{}' is not built yet, in the key pattern {pattern}",
-                kind.plugin_name()
-            ),
+            Some(IndexKind::Wildcard) => Kind::Wildcard(WildcardKeys::new(pattern, None, collator)?),
+            Some(kind @ (IndexKind::Text | IndexKind::TwoD | IndexKind::TwoDSphere | IndexKind::TwoDSphereBucket)) => {
+                bail!(
+                    ErrorCode::CannotCreateIndex,
+                    "Index type '{}' is not built yet, in the key pattern {pattern}",
+                    kind.plugin_name()
+                )
+            }
             None => bail!(ErrorCode::CannotCreateIndex, "Unknown index plugin in the key pattern {pattern}"),
         };
-        Ok(KeyGenerator { kind, field_count: pattern.field_count() })
+        // The path of a wildcard is a component too.
+        let field_count = pattern.field_count() + usize::from(matches!(kind, Kind::Wildcard(_)));
+        Ok(KeyGenerator { kind, field_count })
     }
 
     /// The generator of a text index, which is made from the whole specification.
@@ -103,6 +106,16 @@ impl KeyGenerator {
         Ok(KeyGenerator { kind, field_count: pattern.field_count() })
     }
 
+    /// The generator of a wildcard index, which may have a projection.
+    pub fn wildcard(
+        pattern: DocRef<'_>,
+        projection: Option<DocRef<'_>>,
+        collator: Option<SharedCollator>,
+    ) -> Result<KeyGenerator> {
+        let kind = Kind::Wildcard(WildcardKeys::new(pattern, projection, collator)?);
+        Ok(KeyGenerator { kind, field_count: pattern.field_count() + 1 })
+    }
+
     /// Puts the document's keys into the set, whatever it held before. On an error the set is empty.
     pub fn keys(&self, doc: DocRef<'_>, keys: &mut KeySet) -> Result<()> {
         self.keys_for(doc, Purpose::Adding, keys)
@@ -117,6 +130,7 @@ impl KeyGenerator {
             Kind::Text(generator) => generator.keys(doc, keys),
             Kind::TwoD(generator) => generator.keys(doc, keys),
             Kind::TwoDSphere(generator) => generator.keys(doc, purpose, keys),
+            Kind::Wildcard(generator) => generator.keys(doc, keys),
         };
         if outcome.is_err() {
             keys.clear();
@@ -132,6 +146,7 @@ impl KeyGenerator {
             Kind::Text(generator) => generator.ordering,
             Kind::TwoD(generator) => generator.ordering,
             Kind::TwoDSphere(generator) => generator.ordering,
+            Kind::Wildcard(generator) => generator.ordering,
         }
     }
 

@@ -23,9 +23,11 @@ pub use scripting::{SCRIPT_PARAMETERS, StoredFunctions};
 pub(crate) use yielding::TRIAL_WORKS_MAX;
 pub use yielding::{PARAMETERS, YieldCause, YieldPolicy};
 
-use crate::stage::{Examined, Member, StageNode, Step, plan_killed};
+use crate::stage::{
+    CollectionScanStage, Examined, Member, MultiPlanStage, StageNode, Step, plan_killed, record_id_value,
+};
 use crate::{CanonicalQuery, QueryCounters};
-use pando_base::{Namespace, OperationContext, Result, Uuid};
+use pando_base::{Namespace, OperationContext, RecordId, Result, Uuid};
 use pando_catalog::Collection;
 use pando_doc::{Doc, DocBuilder};
 use pando_operation::Operation;
@@ -73,6 +75,11 @@ pub trait BatchSource: Send {
         false
     }
 
+    /// Where the query could be gone on with behind what it has given, if it was asked for that.
+    fn resume_token(&self) -> Option<Doc> {
+        None
+    }
+
     /// Tells an operation that wants details what plan it has run, and how.
     fn tell(&self, context: &OperationContext) {
         context.describe(|description| description.plan_summary = self.plan_summary().to_owned().into());
@@ -100,6 +107,10 @@ impl BatchSource for Executor {
         self.query.as_ref().and_then(|query| query.script.as_ref()).is_some_and(|script| script.is_used())
     }
 
+    fn resume_token(&self) -> Option<Doc> {
+        self.resume_token.clone()
+    }
+
     fn tell(&self, context: &OperationContext) {
         self.tell_plan(context, false, false);
     }
@@ -116,6 +127,8 @@ pub struct Executor {
     /// A result that did not fit into the last batch.
     stashed: Option<Doc>,
     show_record_id: bool,
+    /// Where it could be gone on with, where that is asked for.
+    resume_token: Option<Doc>,
     clock: YieldClock,
     /// The last result came when it was time to yield: that is done before the next.
     is_due: bool,
@@ -143,6 +156,7 @@ impl Executor {
             query: None,
             stashed: None,
             show_record_id: false,
+            resume_token: None,
             clock: YieldClock::new(policy),
             is_due: false,
             reported: Examined::default(),
@@ -171,7 +185,41 @@ impl Executor {
     #[must_use]
     pub(crate) fn for_query(mut self, query: &Arc<CanonicalQuery>) -> Executor {
         self.query = Some(Arc::clone(query));
+        if query.wants_resume_token {
+            let given = query.resume.as_ref().and_then(|point| point.record_id.as_ref());
+            self.resume_token = Some(token(given));
+        }
         self
+    }
+
+    /// The indexes that its query could choose from.
+    pub(crate) fn usable_indexes(&self) -> String {
+        fn collect(node: &StageNode, names: &mut Vec<String>) {
+            let mut described = DocBuilder::new();
+            node.stage().describe(&mut described);
+            let name = described.finish();
+            names.extend(name.get("indexName").and_then(|name| name.as_str()).map(str::to_owned));
+            node.children().iter().for_each(|child| collect(child, names));
+        }
+        if let Some(trial) = self.root.find::<MultiPlanStage>() {
+            return trial.usable().to_owned();
+        }
+        let mut names = Vec::new();
+        collect(&self.root, &mut names);
+        names.sort_unstable();
+        names.dedup();
+        names.join(",")
+    }
+
+    /// Notes that everything up to where the scan stands was given.
+    fn note_place(&mut self) {
+        if self.resume_token.is_none() {
+            return;
+        }
+        let place = self.root.find::<CollectionScanStage>().and_then(CollectionScanStage::place);
+        if let Some(place) = place {
+            self.resume_token = Some(token(place));
+        }
     }
 
     /// What was asked for, where it was planned for that.
@@ -255,10 +303,14 @@ impl Executor {
             self.stashed = Some(document);
             return Ok(BatchOutcome::Full);
         }
+        self.note_place();
         while !sink.is_full() {
             let member = match self.next(operation)? {
                 Next::Result(member) => member,
-                Next::Exhausted => return Ok(BatchOutcome::Exhausted),
+                Next::Exhausted => {
+                    self.note_place();
+                    return Ok(BatchOutcome::Exhausted);
+                }
                 Next::Yield(cause) => return Ok(BatchOutcome::Yield(cause)),
             };
             let document = self.finished_document(member);
@@ -267,6 +319,7 @@ impl Executor {
                 self.stashed = Some(document);
                 return Ok(BatchOutcome::Full);
             }
+            self.note_place();
         }
         Ok(BatchOutcome::Full)
     }
@@ -278,13 +331,7 @@ impl Executor {
         }
         let mut builder = DocBuilder::with_capacity(document.size_bytes() + 24);
         builder.append_all(document.view());
-        match &member.record_id {
-            Some(pando_base::RecordId::Long(number)) => builder.append("$recordId", *number),
-            Some(pando_base::RecordId::Bytes(bytes)) => {
-                builder.append("$recordId", pando_doc::Value::Binary { subtype: 0, bytes });
-            }
-            None => {}
-        }
+        builder.append_some("$recordId", member.record_id.as_ref().map(record_id_value));
         builder.finish()
     }
 
@@ -329,4 +376,14 @@ impl Executor {
         self.collection = Some((uuid, found));
         Ok(())
     }
+}
+
+/// A token that says where a scan stands.
+fn token(place: Option<&RecordId>) -> Doc {
+    let mut token = DocBuilder::new();
+    match place {
+        Some(record_id) => token.append("$recordId", record_id_value(record_id)),
+        None => token.append("$recordId", pando_doc::Value::Null),
+    }
+    token.finish()
 }

@@ -2,7 +2,7 @@
 
 use super::render::stage_document;
 use crate::executor::Executor;
-use crate::plan_cache::indexes_of;
+use crate::plan_cache::{cache_key, indexes_of};
 use crate::planner::key_text;
 use crate::shape::{plan_cache_key, query_hash, shape};
 use crate::stage::{MultiPlanStage, StageNode};
@@ -28,7 +28,10 @@ impl Executor {
         if let (Some(query), false) = (self.query(), root.has("IDHACK")) {
             let shape = shape(query);
             let indexes = self.collection().map_or(0, |collection| indexes_of(collection));
-            (facts.query_hash, facts.plan_cache_key) = (query_hash(&shape), plan_cache_key(&shape, indexes));
+            (facts.query_hash, facts.plan_cache_key) = {
+                let key = cache_key(&shape, &self.usable_indexes());
+                (query_hash(&shape), plan_cache_key(&key, indexes))
+            };
         }
         // Of several plans the one that won is what was run.
         let summary = if trial.is_some() { summary_of(root) } else { self.plan_summary().to_owned() };

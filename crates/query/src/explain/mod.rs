@@ -7,6 +7,7 @@ mod facts;
 mod render;
 mod request;
 
+pub(crate) use render::plan_documents;
 pub use render::{execution_stats, query_planner};
 
 use pando_base::{Error, Result};

@@ -13,6 +13,8 @@ pub(super) struct Shown<'s> {
     pub(super) collation: Option<Doc>,
     pub(super) query_hash: String,
     pub(super) plan_cache_key: String,
+    /// Only some indexes are allowed.
+    pub(super) has_index_filter: bool,
     /// A whole pipeline became this query.
     pub(super) is_whole_pipeline: bool,
     /// A stage that is told on top of the plan.
@@ -41,6 +43,7 @@ pub fn query_planner(executor: &Executor, namespace: &Namespace, parsed_query: D
         collation: None,
         query_hash: String::new(),
         plan_cache_key: String::new(),
+        has_index_filter: false,
         is_whole_pipeline: false,
         on_top: None,
     };
@@ -50,7 +53,7 @@ pub fn query_planner(executor: &Executor, namespace: &Namespace, parsed_query: D
 pub(super) fn planner_section(executor: &Executor, shown: &Shown<'_>) -> Doc {
     let mut out = DocBuilder::new();
     out.append("namespace", shown.namespace.as_str());
-    out.append("indexFilterSet", false);
+    out.append("indexFilterSet", shown.has_index_filter);
     out.append("parsedQuery", &shown.parsed_query);
     out.append_some("collation", shown.collation.as_ref());
     if !shown.query_hash.is_empty() {
@@ -76,7 +79,11 @@ pub(super) fn planner_section(executor: &Executor, shown: &Shown<'_>) -> Doc {
     }
     out.array("rejectedPlans", |rejected| {
         for root in trials(executor).into_iter().skip(1) {
-            rejected.push(stage_document(root, false));
+            let plan = stage_document(root, false);
+            match &shown.on_top {
+                Some(OnTop::Count { .. }) => rejected.push(doc! { "stage": "COUNT", "inputStage": plan }),
+                _ => rejected.push(plan),
+            }
         }
     });
     out.finish()
@@ -150,6 +157,26 @@ pub fn execution_stats(executor: &Executor, duration_ms: u64, verbosity: Verbosi
         });
     }
     out.finish()
+}
+
+/// The first of several plans that were tried, and what each has done.
+pub(crate) fn plan_documents<'t>(ranked: impl Iterator<Item = &'t StageNode>) -> (Doc, Vec<Doc>) {
+    let mut plan = Doc::new();
+    let mut trials = Vec::new();
+    for (place, root) in ranked.enumerate() {
+        if place == 0 {
+            plan = stage_document(root, false);
+        }
+        let examined = root.examined();
+        let mut trial = DocBuilder::new();
+        trial.append("nReturned", int(root.counts().advanced));
+        trial.append("executionTimeMillisEstimate", 0_i32);
+        trial.append("totalKeysExamined", int(examined.keys));
+        trial.append("totalDocsExamined", int(examined.documents));
+        trial.append("executionStages", stage_document(root, true));
+        trials.push(trial.finish());
+    }
+    (plan, trials)
 }
 
 /// The plans that were tried, the chosen one first.

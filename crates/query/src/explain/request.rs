@@ -4,8 +4,7 @@ use super::Verbosity;
 use super::render::{OnTop, Shown, count_stage, execution_section, execution_stats, planner_section};
 use crate::executor::{CountingSink, Executor, drive};
 use crate::pipeline::{PipelineExecutor, StageFacts, StageProvider, StageRun};
-use crate::plan_cache::indexes_of;
-use crate::read::distinct_plan;
+use crate::plan_cache::{cache_key, indexes_of};
 use crate::request::{AggregateRequest, CountRequest, DeleteRequest, DistinctRequest, FindRequest, UpdateRequest};
 use crate::shape::{plan_cache_key, query_hash, shape};
 use crate::stage::{Counts, MultiPlanStage, ReturnedImage, Step, build};
@@ -41,7 +40,7 @@ impl QueryEngine {
         let collection = executor.collection().cloned();
         let context = self.parse_context(operation, &request.collation, &request.variables, collection.as_deref())?;
         let query = CanonicalQuery::of_find(request, &context)?;
-        let shown = shown(&request.namespace, &query, collection.as_deref(), None);
+        let shown = self.shown(&request.namespace, &query, collection.as_deref(), &executor.usable_indexes(), None);
         self.explain(operation, &mut executor, &shown, verbosity).await
     }
 
@@ -73,9 +72,10 @@ impl QueryEngine {
     ) -> Result<Doc> {
         request.validate()?;
         let collection = self.collections.open(operation, &request.namespace)?;
-        let plan = match collection.as_deref().filter(|_| request.collation.is_empty()) {
-            Some(collection) if collection.options.collation.is_none() => distinct_plan(request, collection)?,
-            _ => None,
+        let context = self.parse_context(operation, &request.collation, &Doc::new(), collection.as_deref())?;
+        let plan = match collection.as_deref().filter(|_| context.collator.is_none()) {
+            Some(collection) => self.distinct_plan(request, collection, &context)?,
+            None => None,
         };
         let (Some(collection), Some(plan)) = (&collection, plan) else {
             let mut find = FindRequest::new(request.namespace.clone()).with_filter(request.filter.clone());
@@ -138,7 +138,7 @@ impl QueryEngine {
             aggregation.executor.choose_plan(operation)?;
         }
         let duration_ms = (operation.env.clock().monotonic_ns() - started_ns) / 1_000_000;
-        Ok(pipeline_document(&aggregation.executor, duration_ms, verbosity))
+        Ok(self.pipeline_document(&aggregation.executor, duration_ms, verbosity))
     }
 
     async fn explain_filter(
@@ -153,8 +153,77 @@ impl QueryEngine {
         let collection = executor.collection().cloned();
         let context = self.parse_context(operation, collation, &Doc::new(), collection.as_deref())?;
         let query = CanonicalQuery::of_filter(namespace, filter.view(), &context)?;
-        let shown = shown(namespace, &query, collection.as_deref(), on_top);
+        let shown = self.shown(namespace, &query, collection.as_deref(), &executor.usable_indexes(), on_top);
         self.explain(operation, executor, &shown, verbosity).await
+    }
+
+    fn pipeline_document(&self, pipeline: &PipelineExecutor, duration_ms: u64, verbosity: Verbosity) -> Doc {
+        let mut out = DocBuilder::new();
+        out.append("explainVersion", "1");
+        let is_whole = pipeline.stages().is_empty();
+        let cursor = pipeline.executor().map(|executor| {
+            let mut cursor = DocBuilder::new();
+            cursor.append("queryPlanner", self.cursor_planner(executor, is_whole));
+            if verbosity >= Verbosity::ExecutionStats {
+                cursor.append("executionStats", execution_stats(executor, duration_ms, verbosity));
+            }
+            cursor.finish()
+        });
+        match (cursor, pipeline.stages()) {
+            (Some(cursor), []) => out.append_all(cursor.view()),
+            (cursor, stages) => {
+                let mut shown = ArrayBuilder::new();
+                if let Some(cursor) = cursor {
+                    let returned = pipeline.executor().map_or(0, |executor| executor.root().counts().advanced);
+                    let run = StageRun { returned, facts: StageFacts::default() };
+                    let run = (verbosity >= Verbosity::ExecutionStats).then_some(&run);
+                    shown.push(with_run(&doc! { "$cursor": cursor }, run));
+                }
+                let runs = pipeline.runs();
+                for (place, stage) in stages.iter().enumerate() {
+                    let run = runs.get(place).filter(|_| verbosity >= Verbosity::ExecutionStats);
+                    shown.push(with_run(&stage.to_doc(), run));
+                }
+                out.append("stages", shown.finish());
+            }
+        }
+        out.finish()
+    }
+
+    /// The plans of the query that a pipeline begins with; `is_whole` if it does all of it.
+    fn cursor_planner(&self, executor: &Executor, is_whole: bool) -> Doc {
+        let namespace = executor.namespace();
+        let Some(query) = executor.query() else { return super::query_planner(executor, namespace, Doc::new()) };
+        let mut shown = self.shown(
+            namespace,
+            query,
+            executor.collection().map(|collection| &**collection),
+            &executor.usable_indexes(),
+            None,
+        );
+        shown.is_whole_pipeline = is_whole;
+        planner_section(executor, &shown)
+    }
+
+    fn shown<'s>(
+        &self,
+        namespace: &'s Namespace,
+        query: &CanonicalQuery,
+        collection: Option<&Collection>,
+        usable: &str,
+        on_top: Option<OnTop>,
+    ) -> Shown<'s> {
+        let shape = shape(query);
+        Shown {
+            namespace,
+            parsed_query: query.filter.to_document(),
+            collation: query.collation().cloned(),
+            query_hash: query_hash(&shape),
+            plan_cache_key: plan_cache_key(&cache_key(&shape, usable), collection.map_or(0, indexes_of)),
+            has_index_filter: collection.is_some_and(|collection| self.index_filter(query, collection).is_some()),
+            on_top,
+            is_whole_pipeline: false,
+        }
     }
 
     async fn explain(
@@ -198,24 +267,6 @@ impl Executor {
     }
 }
 
-fn shown<'s>(
-    namespace: &'s Namespace,
-    query: &CanonicalQuery,
-    collection: Option<&Collection>,
-    on_top: Option<OnTop>,
-) -> Shown<'s> {
-    let shape = shape(query);
-    Shown {
-        namespace,
-        parsed_query: query.filter.to_document(),
-        collation: query.collation().cloned(),
-        query_hash: query_hash(&shape),
-        plan_cache_key: plan_cache_key(&shape, collection.map_or(0, indexes_of)),
-        on_top,
-        is_whole_pipeline: false,
-    }
-}
-
 /// How many documents a count leaves out.
 fn skipped(request: &CountRequest) -> u64 {
     request.skip.map_or(0, i64::unsigned_abs)
@@ -250,39 +301,6 @@ fn fast_count(namespace: &Namespace, count: u64, skipped: u64, verbosity: Verbos
     out.finish()
 }
 
-fn pipeline_document(pipeline: &PipelineExecutor, duration_ms: u64, verbosity: Verbosity) -> Doc {
-    let mut out = DocBuilder::new();
-    out.append("explainVersion", "1");
-    let is_whole = pipeline.stages().is_empty();
-    let cursor = pipeline.executor().map(|executor| {
-        let mut cursor = DocBuilder::new();
-        cursor.append("queryPlanner", cursor_planner(executor, is_whole));
-        if verbosity >= Verbosity::ExecutionStats {
-            cursor.append("executionStats", execution_stats(executor, duration_ms, verbosity));
-        }
-        cursor.finish()
-    });
-    match (cursor, pipeline.stages()) {
-        (Some(cursor), []) => out.append_all(cursor.view()),
-        (cursor, stages) => {
-            let mut shown = ArrayBuilder::new();
-            if let Some(cursor) = cursor {
-                let returned = pipeline.executor().map_or(0, |executor| executor.root().counts().advanced);
-                let run = StageRun { returned, facts: StageFacts::default() };
-                let run = (verbosity >= Verbosity::ExecutionStats).then_some(&run);
-                shown.push(with_run(&doc! { "$cursor": cursor }, run));
-            }
-            let runs = pipeline.runs();
-            for (place, stage) in stages.iter().enumerate() {
-                let run = runs.get(place).filter(|_| verbosity >= Verbosity::ExecutionStats);
-                shown.push(with_run(&stage.to_doc(), run));
-            }
-            out.append("stages", shown.finish());
-        }
-    }
-    out.finish()
-}
-
 /// A stage with what it did.
 fn with_run(stage: &Doc, run: Option<&StageRun>) -> Doc {
     let mut out = DocBuilder::new();
@@ -293,13 +311,4 @@ fn with_run(stage: &Doc, run: Option<&StageRun>) -> Doc {
         out.append("executionTimeMillisEstimate", 0_i64);
     }
     out.finish()
-}
-
-/// The plans of the query that a pipeline begins with; `is_whole` if it does all of it.
-fn cursor_planner(executor: &Executor, is_whole: bool) -> Doc {
-    let namespace = executor.namespace();
-    let Some(query) = executor.query() else { return super::query_planner(executor, namespace, Doc::new()) };
-    let mut shown = shown(namespace, query, executor.collection().map(|collection| &**collection), None);
-    shown.is_whole_pipeline = is_whole;
-    planner_section(executor, &shown)
 }

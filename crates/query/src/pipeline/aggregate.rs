@@ -14,6 +14,7 @@ use pando_base::{Namespace, OperationContext, Result};
 use pando_catalog::Collection;
 use pando_doc::Doc;
 use pando_expr::matcher::Node;
+use pando_expr::metadata::{is_metadata, without_metadata};
 use pando_expr::projection::ProjectionKind;
 use pando_expr::{MatchExpression, ParseContext, Projection, ProjectionPolicies, SharedCollator};
 use pando_operation::Operation;
@@ -99,6 +100,7 @@ impl BatchSource for PipelineExecutor {
         while !sink.is_full() {
             match self.source.next(&mut context)? {
                 Pulled::Document(document) => {
+                    let document = without_metadata(document.view()).unwrap_or(document);
                     if !sink.offer(&document) {
                         self.stashed = Some(document);
                         return Ok(BatchOutcome::Full);
@@ -167,6 +169,7 @@ impl QueryEngine {
         planned.query.natural = request.hint.natural();
         planned.query.allow_disk_use = request.allow_disk_use;
         planned.query.collator = parser.context.collator.clone();
+        planned.query.metadata = parser.context.metadata.get();
         let pushed = planned.pushed;
         let (source, summary) = self.start_pipeline(&stages, planned, collection.as_ref())?;
         let (engine, clock) = (self.clone(), YieldClock::new(self.yield_policy()));
@@ -327,7 +330,12 @@ pub(super) fn plan_pipeline(namespace: &Namespace, stages: &[SharedStage]) -> Pl
 fn push_projection(query: &mut CanonicalQuery, stages: &[SharedStage]) -> usize {
     // An expression must not see documents that a limit leaves out.
     let takes_all = query.sort.is_none() && query.limit.is_none() && query.skip == 0;
-    let needed = dependencies::of_stages(stages);
+    let mut needed = dependencies::of_stages(stages);
+    let has_metadata = needed.as_ref().is_some_and(|paths| paths.iter().any(|path| is_metadata(path.text())));
+    if has_metadata {
+        // What is not in the document does not help to choose a plan.
+        needed = None;
+    }
     if needed.as_ref().is_some_and(Vec::is_empty) {
         query.is_count = true;
         return 0;

@@ -2,8 +2,10 @@
 
 use crate::QueryEngine;
 use crate::executor::{Collections, Executor, Next, YieldCause};
+use crate::stage::{Member, SortKeyGenerator};
 use pando_base::Result;
 use pando_doc::Doc;
+use pando_expr::metadata::Meta;
 use pando_operation::Operation;
 use std::collections::VecDeque;
 
@@ -141,13 +143,23 @@ impl DocumentSource for CountedSource {
     }
 }
 
-/// What a query finds.
+/// What a query finds; with what it knows of it, if stages ask for that.
 pub struct ExecutorSource(pub Box<Executor>);
+
+impl ExecutorSource {
+    fn document(&self, member: Member) -> Result<Doc> {
+        let query = self.0.query().filter(|query| !query.metadata.is_empty());
+        let Some(query) = query else { return Ok(member.document.unwrap_or_default()) };
+        let pattern = query.sort.as_ref().filter(|_| query.metadata.contains(Meta::SortKey));
+        let sort = pattern.map(|pattern| SortKeyGenerator::new(pattern, query.collator.clone()));
+        member.with_metadata(query.metadata, sort.transpose()?.as_mut())
+    }
+}
 
 impl DocumentSource for ExecutorSource {
     fn next(&mut self, context: &mut PipelineContext<'_>) -> Result<Pulled> {
         Ok(match self.0.next(context.operation)? {
-            Next::Result(member) => Pulled::Document(member.document.unwrap_or_default()),
+            Next::Result(member) => Pulled::Document(self.document(member)?),
             Next::Exhausted => {
                 self.0.report(context.operation);
                 Pulled::Exhausted

@@ -8,7 +8,7 @@
 use super::condition::Condition;
 use super::places;
 use super::predicate_bounds::{self, Target, Tightness};
-use super::{FieldBounds, IndexBounds, IndexInfo, IntervalList};
+use super::{FieldBounds, IndexBounds, IndexInfo, IntervalList, wildcard};
 use pando_catalog::IndexKind;
 use pando_doc::Collator;
 
@@ -21,6 +21,8 @@ pub struct Access {
     pub exact_conjuncts: Vec<usize>,
     /// How many fields are bounded.
     pub bounded_fields: usize,
+    /// Fields that some condition is about, by their places.
+    pub used_fields: Vec<usize>,
 }
 
 /// What the query's strings are compared by, in relation to an index.
@@ -63,7 +65,7 @@ impl AccessPlanner<'_> {
     fn target(&self, field: usize) -> Target<'_> {
         Target {
             is_hashed: self.info.fields.get(field).is_some_and(|field| field.is_hashed),
-            is_sparse: self.info.index.descriptor.sparse,
+            is_sparse: self.info.is_sparse,
             is_single_field: self.info.fields.len() == 1,
             is_multikey: self.info.is_field_multikey(field),
             collator: self.collation.collator,
@@ -77,7 +79,7 @@ impl AccessPlanner<'_> {
 
     fn intervals(&self, field: usize, condition: usize) -> Option<(IntervalList, Tightness)> {
         let (info, condition) = (self.info.fields.get(field)?, self.conditions.get(condition)?);
-        if info.path != condition.path {
+        if info.path != condition.path || self.lies_behind_all_paths(field) {
             return None;
         }
         if info.place.is_some() || self.info.index.descriptor.kind == IndexKind::TwoD {
@@ -86,10 +88,25 @@ impl AccessPlanner<'_> {
         if !self.collation.is_same && predicate_bounds::compares_strings(condition.predicate) {
             return None;
         }
-        if self.info.index.descriptor.sparse && self.is_lost_by_sparse(condition, field) {
+        if self.info.is_sparse && self.is_lost_by_sparse(condition, field) {
             return None;
         }
-        predicate_bounds::intervals(condition.predicate, condition.negated, self.target(field))
+        let found = predicate_bounds::intervals(condition.predicate, condition.negated, self.target(field));
+        match self.info.wildcard.as_ref().filter(|wildcard| wildcard.place == field) {
+            None => found,
+            Some(_) if !wildcard::is_answerable(condition.predicate) => None,
+            Some(wildcard) => found.map(|(list, tightness)| {
+                let (list, is_widened) = wildcard::without_documents(list);
+                let is_vague = is_widened || wildcard.needs_fetch();
+                (list, if is_vague { Tightness::NeedsFetch } else { tightness })
+            }),
+        }
+    }
+
+    /// True for fields that cannot be bounded, since a wildcard before them stands for every path.
+    fn lies_behind_all_paths(&self, field: usize) -> bool {
+        let wildcard = self.info.wildcard.as_ref();
+        wildcard.is_some_and(|wildcard| wildcard.is_for_all_paths && field >= wildcard.place)
     }
 
     /// True if documents without keys may fulfil the condition.
@@ -117,7 +134,8 @@ impl AccessPlanner<'_> {
             fields.push(FieldBounds { name: info.path.text().to_owned(), intervals: list });
         }
         let bounded_fields = fields.iter().filter(|field| !field.intervals.is_everything()).count();
-        Access { bounds: IndexBounds { fields }, exact_conjuncts: self.exact(&tightness), bounded_fields }
+        let used_fields = used.iter().map(|(field, _)| *field).collect();
+        Access { bounds: IndexBounds { fields }, exact_conjuncts: self.exact(&tightness), bounded_fields, used_fields }
     }
 
     /// True if the condition may bound the field beside those that bound something already.

@@ -20,6 +20,30 @@ pub struct IndexBounds {
     pub fields: Vec<FieldBounds>,
 }
 
+/// One end of a range of keys.
+#[derive(Clone, Debug, PartialEq)]
+pub struct End {
+    /// The key.
+    pub key: Doc,
+    /// It is wanted itself.
+    pub is_inclusive: bool,
+}
+
+impl End {
+    fn new() -> End {
+        End { key: Doc::new(), is_inclusive: true }
+    }
+}
+
+/// Both ends of a range of keys, in the order of the index.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Ends {
+    /// Where it begins.
+    pub first: End,
+    /// Where it ends.
+    pub last: End,
+}
+
 impl IndexBounds {
     /// True if some field has no interval: nothing can be found.
     pub fn is_nothing(&self) -> bool {
@@ -39,10 +63,36 @@ impl IndexBounds {
         }
     }
 
+    /// The first key and the last, where all between are wanted.
+    pub fn ends(&self, descending: impl Fn(usize) -> bool) -> Ends {
+        let mut ends = Ends { first: End::new(), last: End::new() };
+        let (mut first, mut last) = (DocBuilder::new(), DocBuilder::new());
+        for (index, field) in self.fields.iter().enumerate() {
+            let (Some(low), Some(high)) = (field.intervals.intervals().first(), field.intervals.intervals().last())
+            else {
+                continue;
+            };
+            let low = (&low.start, low.start_inclusive);
+            let high = (&high.end, high.end_inclusive);
+            let (from, to) = if descending(index) { (high, low) } else { (low, high) };
+            first.append(&field.name, from.0);
+            last.append(&field.name, to.0);
+            ends.first.is_inclusive &= from.1;
+            ends.last.is_inclusive &= to.1;
+        }
+        (ends.first.key, ends.last.key) = (first.finish(), last.finish());
+        ends
+    }
+
     /// As `explain` shows it, in the direction of the scan.
     pub fn to_doc(&self, descending: impl Fn(usize) -> bool) -> Doc {
         let mut builder = DocBuilder::new();
         for (index, field) in self.fields.iter().enumerate() {
+            // Of a wildcard that stands for all paths, the path's bounds say everything.
+            let is_repeated = self.fields.iter().take(index).any(|before| before.name == field.name);
+            if is_repeated {
+                continue;
+            }
             builder.array(&field.name, |array| {
                 let intervals = field.intervals.intervals();
                 if descending(index) {

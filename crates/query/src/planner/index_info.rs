@@ -4,9 +4,10 @@
 //! document that the snapshot sees.
 
 use super::PlaceField;
+use super::wildcard::Wildcard;
 use pando_base::Result;
 use pando_catalog::{Index, IndexDescriptor, IndexKind, MultikeyPaths};
-use pando_doc::{DocRef, FieldPath};
+use pando_doc::{Doc, DocRef, FieldPath};
 use pando_expr::{Features, MatchExpression, ParseContext};
 use pando_keystring::{KeyOrdering, Version};
 use std::sync::Arc;
@@ -41,15 +42,30 @@ pub struct IndexInfo {
     pub is_multikey: bool,
     /// Through which components of which fields; empty if not known.
     pub multikey_paths: MultikeyPaths,
+    /// Documents without its fields have no keys.
+    pub is_sparse: bool,
+    /// A scan may find a record several times, arrays or not.
+    pub repeats: bool,
+    /// The key pattern as it is shown, where it is not the index's own.
+    pub shown_pattern: Option<Doc>,
+    /// What a wildcard index is beside that.
+    pub wildcard: Option<Wildcard>,
 }
 
 impl IndexInfo {
     /// Reads an index; none if it is of a kind that plain conditions cannot use.
     pub fn of(index: &Arc<Index>) -> Result<Option<IndexInfo>> {
         let descriptor = &index.descriptor;
-        if !matches!(descriptor.kind, IndexKind::Btree | IndexKind::Hashed | IndexKind::TwoD | IndexKind::TwoDSphere) {
+        let is_known = matches!(
+            descriptor.kind,
+            IndexKind::Btree | IndexKind::Hashed | IndexKind::TwoD | IndexKind::TwoDSphere | IndexKind::Wildcard
+        );
+        if !is_known {
             return Ok(None);
         }
+        let is_wildcard = descriptor.kind == IndexKind::Wildcard;
+        let wildcard =
+            is_wildcard.then(|| Wildcard::of(&descriptor.key_pattern, descriptor.wildcard_projection.as_ref()));
         let pattern = descriptor.key_pattern.view();
         let Some(fields) = fields_of(pattern, descriptor)? else { return Ok(None) };
         let context = ParseContext::default().with_features(Features::NONE);
@@ -67,6 +83,10 @@ impl IndexInfo {
             partial_filter,
             is_multikey,
             multikey_paths: if is_multikey { index.multikey.paths() } else { MultikeyPaths::new() },
+            is_sparse: descriptor.sparse || is_wildcard,
+            repeats: false,
+            shown_pattern: None,
+            wildcard: wildcard.transpose()?,
         }))
     }
 
@@ -78,6 +98,11 @@ impl IndexInfo {
     /// Its name.
     pub fn name(&self) -> &str {
         self.index.name()
+    }
+
+    /// The key pattern, for people.
+    pub fn key_pattern(&self) -> &Doc {
+        self.shown_pattern.as_ref().unwrap_or(&self.index.descriptor.key_pattern)
     }
 
     /// True if this component of this field's path may be an array.

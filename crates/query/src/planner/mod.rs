@@ -24,6 +24,7 @@ mod solution;
 mod sort_order;
 mod text;
 mod type_range;
+mod wildcard;
 
 pub use access::{Access, CollationMatch, accesses};
 pub use bounds::{FieldBounds, IndexBounds};

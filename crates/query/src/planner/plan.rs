@@ -9,15 +9,17 @@ use super::places;
 use super::predicate_bounds::{collated_value, may_hold_strings};
 use super::sort_order::has_strings;
 use super::{
-    CollationMatch, CollectionScanPlan, FieldBounds, IndexBounds, IndexInfo, IndexScanPlan, IntervalList, KeyRange,
-    PlanNode, ProjectionKind, SharedFilter, accesses, implies, in_order,
+    Access, CollationMatch, CollectionScanPlan, FieldBounds, IndexBounds, IndexInfo, IndexScanPlan, IntervalList,
+    KeyRange, PlanNode, ProjectionKind, SharedFilter, accesses, implies, in_order, wildcard,
 };
-use crate::CanonicalQuery;
 use crate::request::Hint;
+use crate::stage::text_score_missing;
+use crate::{CanonicalQuery, IndexFilter};
 use pando_base::{Error, ErrorCode, Result};
 use pando_catalog::Collection;
 use pando_doc::{Collator, Doc, DocBuilder, DocRef, FieldPath};
 use pando_expr::matcher::Node;
+use pando_expr::metadata::Meta;
 use pando_expr::{MatchExpression, Projection};
 use pando_keystring::{KeyOrdering, Version};
 use pando_storage::Direction;
@@ -29,8 +31,8 @@ const PLAN_COUNT_MAX: usize = 64;
 const OR_PLAN_COUNT_MAX: usize = 10;
 
 /// Every plan worth trying; at least one.
-pub fn plans(query: &CanonicalQuery, collection: &Collection) -> Result<Vec<PlanNode>> {
-    let planner = Planner::new(query, collection)?;
+pub fn plans(query: &CanonicalQuery, collection: &Collection, filter: Option<&IndexFilter>) -> Result<Vec<PlanNode>> {
+    let planner = Planner::new(query, collection, filter)?;
     let found = planner.plans()?;
     debug_assert!(!found.is_empty(), "there is always a plan");
     Ok(found)
@@ -43,16 +45,21 @@ pub(super) struct Planner<'p> {
     indexes: Vec<IndexInfo>,
     /// Those of places.
     pub(super) places: Vec<IndexInfo>,
+    /// Those that stand for an index on each path.
+    wildcards: Vec<IndexInfo>,
     pub(super) is_hinted: bool,
 }
 
 impl<'p> Planner<'p> {
-    fn new(query: &'p CanonicalQuery, collection: &'p Collection) -> Result<Planner<'p>> {
+    fn new(query: &'p CanonicalQuery, collection: &'p Collection, filter: Option<&IndexFilter>) -> Result<Planner<'p>> {
         let mut indexes = Vec::with_capacity(collection.indexes.len());
         for index in collection.ready_indexes().filter(|index| index.descriptor.is_visible()) {
-            indexes.extend(IndexInfo::of(index)?);
+            if filter.is_none_or(|filter| filter.allows(index)) {
+                indexes.extend(IndexInfo::of(index)?);
+            }
         }
-        let is_hinted = matches!(query.hint, Hint::Name(_) | Hint::KeyPattern(_));
+        // Where it was said which indexes may be used, a hint says nothing more.
+        let is_hinted = filter.is_none() && matches!(query.hint, Hint::Name(_) | Hint::KeyPattern(_));
         if is_hinted {
             indexes.retain(|info| is_named(info, &query.hint));
             if indexes.is_empty() && !is_clustered_hint(collection, &query.hint) {
@@ -62,8 +69,10 @@ impl<'p> Planner<'p> {
                 return Err(ambiguous_hint(query, one, two));
             }
         }
+        let (wildcards, indexes): (Vec<IndexInfo>, Vec<IndexInfo>) =
+            indexes.into_iter().partition(|info| info.wildcard.is_some());
         let (places, indexes) = indexes.into_iter().partition(IndexInfo::is_for_places);
-        Ok(Planner { query, collection, indexes, places, is_hinted })
+        Ok(Planner { query, collection, indexes, places, wildcards, is_hinted })
     }
 
     fn plans(&self) -> Result<Vec<PlanNode>> {
@@ -80,10 +89,10 @@ impl<'p> Planner<'p> {
         if let Some(near) = self.near_plans()? {
             return Ok(near);
         }
-        let shows_score = query.projection.as_ref().is_some_and(|projection| !projection.text_scores().is_empty());
-        if shows_score || query.sort.as_ref().is_some_and(|pattern| pattern.needs_metadata()) {
-            let reason = "query requires text score metadata, but it is not available";
-            return Err(Error::location(40218, reason));
+        let sorts_by_score =
+            query.sort.as_ref().is_some_and(|pattern| pattern.metadata().any(|kind| kind == Meta::TextScore));
+        if sorts_by_score || query.metadata.contains(Meta::TextScore) {
+            return Err(text_score_missing());
         }
         if query.natural.is_some() || query.tailable {
             return Ok(vec![self.finished(self.collection_scan())]);
@@ -98,6 +107,10 @@ impl<'p> Planner<'p> {
         found.truncate(PLAN_COUNT_MAX);
         let mut finished: Vec<PlanNode> = found.into_iter().map(|node| self.finished(node)).collect();
         self.add_sorted_scans(&mut finished);
+        if finished.is_empty() && self.is_hinted && !self.wildcards.is_empty() {
+            let reason = "$hint: refusing to build whole-index solution, because it's a wildcard index";
+            return Err(self.query.refused(reason).with_code(ErrorCode::NoQueryExecutionPlans));
+        }
         if finished.is_empty() && self.is_hinted {
             let named = self.indexes.iter().chain(&self.places);
             finished.extend(named.map(|info| self.finished(self.whole_index(info))));
@@ -125,7 +138,8 @@ impl<'p> Planner<'p> {
             min,
             max,
             tailable: self.query.tailable,
-            resume_after: None,
+            resume: self.query.resume.clone().filter(|point| point.record_id.is_some()),
+            keeps_place: self.query.wants_resume_token,
         })
     }
 
@@ -139,10 +153,14 @@ impl<'p> Planner<'p> {
         let mut found = Vec::new();
         for info in self.indexes.iter().filter(|info| self.may_serve(info, root)) {
             for access in accesses(info, &conditions, self.collation(info)) {
-                let rest = parts.iter().enumerate().filter(|(part, _)| !access.exact_conjuncts.contains(part));
-                let rest = rest.map(|(_, node)| *node).filter(|node| !self.is_promised(info, node));
-                let rest: Vec<&Node> = rest.collect();
-                found.push(self.filtered(self.scan(info, access.bounds), &rest));
+                found.push(self.accessed(info, access, &parts));
+            }
+        }
+        for info in self.wildcards.iter().filter(|info| self.may_serve(info, root)) {
+            for info in wildcard::expansions(info, &conditions) {
+                let accesses = accesses(&info, &conditions, self.collation(&info));
+                let finished = accesses.into_iter().filter_map(|access| wildcard::finished(&info, access));
+                found.extend(finished.map(|(info, access)| self.accessed(&info, access, &parts)));
             }
         }
         for info in self.places.iter().filter(|info| self.may_serve(info, root)) {
@@ -159,6 +177,14 @@ impl<'p> Planner<'p> {
             }
         }
         found
+    }
+
+    /// A scan of an index, behind which the rest of the filter is looked at.
+    fn accessed(&self, info: &IndexInfo, access: Access, parts: &[&Node]) -> PlanNode {
+        let rest = parts.iter().enumerate().filter(|(part, _)| !access.exact_conjuncts.contains(part));
+        let rest = rest.map(|(_, node)| *node).filter(|node| !self.is_promised(info, node));
+        let rest: Vec<&Node> = rest.collect();
+        self.filtered(self.scan(info, access.bounds), &rest)
     }
 
     /// Alternatives beside other conjuncts: served by themselves, or each together with the others.
@@ -293,6 +319,10 @@ impl<'p> Planner<'p> {
     fn has_in_keys(&self, node: &PlanNode, paths: &[FieldPath]) -> bool {
         let PlanNode::IndexScan(scan) = node else { return false };
         let info = &scan.info;
+        // Such a scan finds values that lie below the path, too.
+        if info.repeats {
+            return false;
+        }
         // A collated key does not tell which string it was made of.
         let is_readable = |place: usize| match (&info.index.descriptor.collation, scan.bounds.fields.get(place)) {
             (None, _) => true,
@@ -367,12 +397,14 @@ impl<'p> Planner<'p> {
     // ---- Keys given by the client.
 
     fn key_range_scan(&self) -> Result<PlanNode> {
+        if !self.wildcards.is_empty() {
+            return Err(incompatible_range());
+        }
         let info = self.indexes.first().ok_or_else(|| self.query.refused("min and max need an index"))?;
         let (min, max) = (&self.query.min, &self.query.max);
         for keys in [min, max].into_iter().filter(|keys| !keys.is_empty()) {
             if !has_names_of(keys.view(), info) || !self.may_compare(keys.view(), info) {
-                let reason = "The index chosen is not compatible with min/max";
-                return Err(Error::new(ErrorCode::location(51174), reason));
+                return Err(incompatible_range());
             }
         }
         let given = |keys: &Doc| (!keys.is_empty()).then(|| self.collated_keys(keys.view(), info));
@@ -410,10 +442,15 @@ impl Planner<'_> {
     }
 }
 
+/// True if the keys between the first and the last are all wanted.
+fn is_one_range(scan: &IndexScanPlan) -> bool {
+    scan.key_range.is_none() && scan.bounds.is_contiguous()
+}
+
 /// A scan that says everything need not be more than counted.
 fn counted(node: PlanNode) -> PlanNode {
     match node {
-        PlanNode::IndexScan(scan) => PlanNode::CountScan(scan),
+        PlanNode::IndexScan(scan) if !scan.info.repeats && is_one_range(&scan) => PlanNode::CountScan(scan),
         other => other,
     }
 }
@@ -478,6 +515,10 @@ fn is_clustered_hint(collection: &Collection, hint: &Hint) -> bool {
 fn has_names_of(keys: DocRef<'_>, info: &IndexInfo) -> bool {
     let pattern = info.index.descriptor.key_pattern.view();
     keys.raw_elements().map(|element| element.name).eq(pattern.raw_elements().map(|element| element.name))
+}
+
+fn incompatible_range() -> Error {
+    Error::new(ErrorCode::location(51174), "The index chosen is not compatible with min/max")
 }
 
 fn check_range_order(min: DocRef<'_>, max: DocRef<'_>, info: &IndexInfo) -> Result<()> {

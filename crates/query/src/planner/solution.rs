@@ -4,7 +4,7 @@
 //! times.
 
 use super::{IndexBounds, IndexInfo, NearPlan, TextPlan};
-use crate::request::SortPattern;
+use crate::request::{ResumePoint, SortPattern};
 use pando_base::RecordId;
 use pando_doc::{Doc, Element, OwnedValue};
 use pando_expr::{MatchExpression, Projection};
@@ -28,7 +28,9 @@ pub struct CollectionScanPlan {
     /// It goes on when new records come.
     pub tailable: bool,
     /// It begins behind this record.
-    pub resume_after: Option<RecordId>,
+    pub resume: Option<ResumePoint>,
+    /// It keeps where it is, to be told.
+    pub keeps_place: bool,
 }
 
 /// A scan of an index.
@@ -233,10 +235,10 @@ impl PlanNode {
             PlanNode::Near(plan) => {
                 format!("{} {}", plan.stage_name(), key_text(&plan.info.index.descriptor.key_pattern))
             }
-            PlanNode::IndexScan(scan) => format!("IXSCAN {}", key_text(&scan.info.index.descriptor.key_pattern)),
-            PlanNode::CountScan(scan) => format!("COUNT_SCAN {}", key_text(&scan.info.index.descriptor.key_pattern)),
+            PlanNode::IndexScan(scan) => format!("IXSCAN {}", key_text(scan.info.key_pattern())),
+            PlanNode::CountScan(scan) => format!("COUNT_SCAN {}", key_text(scan.info.key_pattern())),
             PlanNode::DistinctScan { scan, .. } => {
-                format!("DISTINCT_SCAN {}", key_text(&scan.info.index.descriptor.key_pattern))
+                format!("DISTINCT_SCAN {}", key_text(scan.info.key_pattern()))
             }
             other => {
                 let parts: Vec<String> = other.children().iter().map(PlanNode::summary).collect();

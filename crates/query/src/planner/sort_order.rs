@@ -126,7 +126,7 @@ fn is_sorted_by(info: &IndexInfo, lists: &[IntervalList], field: usize) -> bool 
         return true;
     }
     // A sparse index leaves out the null of an element without the field.
-    if info.index.descriptor.sparse || !lists.get(field).is_some_and(IntervalList::is_everything) {
+    if info.is_sparse || !lists.get(field).is_some_and(IntervalList::is_everything) {
         return false;
     }
     let is_bounded = |other: &usize| !lists.get(*other).is_some_and(IntervalList::is_everything);

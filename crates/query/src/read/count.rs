@@ -35,7 +35,8 @@ impl QueryEngine {
         request: &CountRequest,
         collection: Option<&Collection>,
     ) -> Result<Option<u64>> {
-        let is_plain = request.filter.is_empty() && request.hint.is_none();
+        let has_filter = request.filter.elements().any(|element| element.name != "$comment");
+        let is_plain = !has_filter && request.hint.is_none();
         // A filter is read in any case: it may be wrong.
         let Some(collection) = collection else { return Ok(request.filter.is_empty().then_some(0)) };
         // What a transaction sees may differ from what is committed.

@@ -4,7 +4,7 @@
 //! skipping from one to the next; but it does not tell null from what is missing, which is then looked up.
 
 use crate::executor::{DocumentSink, Executor, Next, drive};
-use crate::planner::{IndexInfo, IndexScanPlan, PlanNode, everything};
+use crate::planner::{IndexField, IndexInfo, IndexScanPlan, PlanNode, everything};
 use crate::request::{DistinctRequest, FindRequest};
 use crate::stage::build;
 use crate::{CanonicalQuery, QueryEngine, engine};
@@ -14,7 +14,7 @@ use pando_doc::{
     Array, ArrayBuilder, CompareOptions, Doc, FieldPath, LeafArrays, OwnedValue, PathOptions, StringComparator, Value,
     compare_with, doc, visit_path,
 };
-use pando_expr::SharedCollator;
+use pando_expr::{ParseContext, SharedCollator};
 use pando_operation::Operation;
 use pando_storage::Direction;
 use std::cmp::Ordering;
@@ -35,7 +35,7 @@ impl QueryEngine {
         let mut values = Distinct::new(path, context.collator.clone());
         if let Some(collection) = &collection
             && context.collator.is_none()
-            && let Some(plan) = distinct_plan(request, collection)?
+            && let Some(plan) = self.distinct_plan(request, collection, &context)?
         {
             return self.distinct_by_index(operation, request, collection, plan, values).await;
         }
@@ -59,7 +59,8 @@ impl QueryEngine {
         let (root, policy) = (build(&plan, &context)?, self.yield_policy());
         let namespace = request.namespace.clone();
         let mut executor = Executor::new(root, namespace, Some(Arc::clone(collection)), policy, plan.summary());
-        let mut keys = KeySink { values: Vec::new() };
+        let field = if let PlanNode::DistinctScan { field, .. } = &plan { *field } else { 0 };
+        let mut keys = KeySink { field, values: Vec::new() };
         loop {
             match executor.next(operation)? {
                 Next::Result(member) => keys.take(&member)?,
@@ -88,7 +89,11 @@ impl QueryEngine {
     /// True if some document has null there, not nothing.
     async fn has_null(&self, operation: &mut Operation, request: &DistinctRequest) -> Result<bool> {
         let mut find = FindRequest::new(request.namespace.clone());
-        find.filter = doc! { (request.key.as_str()): { "$type": 10 } };
+        let is_null = doc! { (request.key.as_str()): { "$type": 10 } };
+        find.filter = match request.filter.is_empty() {
+            true => is_null,
+            false => doc! { "$and": [(&request.filter), is_null] },
+        };
         find.limit = Some(1);
         let collection = self.collections.open(operation, &request.namespace)?;
         let mut executor = self.find_in(operation, &find, collection)?;
@@ -98,17 +103,50 @@ impl QueryEngine {
     }
 }
 
-/// A skip scan, if an index has all the values.
-pub(crate) fn distinct_plan(request: &DistinctRequest, collection: &Collection) -> Result<Option<PlanNode>> {
-    if !request.filter.is_empty() || !request.hint.is_none() {
-        return Ok(None);
+impl QueryEngine {
+    /// A skip scan, if the keys of an index have all the values and say everything about the filter.
+    pub(crate) fn distinct_plan(
+        &self,
+        request: &DistinctRequest,
+        collection: &Collection,
+        context: &ParseContext,
+    ) -> Result<Option<PlanNode>> {
+        if !request.hint.is_none() {
+            return Ok(None);
+        }
+        if request.filter.is_empty() {
+            return whole_index_plan(request, collection);
+        }
+        let mut query = CanonicalQuery::of_filter(&request.namespace, request.filter.view(), context)?;
+        query.is_count = true;
+        if query.filter.has_text() || self.index_filter(&query, collection).is_some() {
+            return Ok(None);
+        }
+        let skips = self.plans(&query, collection, None)?.into_iter().filter_map(|plan| skipping(plan, request));
+        // The fewer fields are skipped over, the fewer keys there are to look at.
+        Ok(skips.min_by_key(|plan| if let PlanNode::DistinctScan { field, .. } = plan { *field } else { usize::MAX }))
     }
+}
+
+/// The plan as a skip scan, if it is a scan of keys that have the values.
+fn skipping(plan: PlanNode, request: &DistinctRequest) -> Option<PlanNode> {
+    let (PlanNode::CountScan(scan) | PlanNode::IndexScan(scan)) = plan else { return None };
+    let info = &scan.info;
+    let is_plain = info.wildcard.is_none() && info.index.descriptor.collation.is_none() && scan.is_same_collation;
+    let has_value = |field: &IndexField| *field.path.text() == *request.key.as_bytes() && !field.is_hashed;
+    let field = info.fields.iter().position(has_value).filter(|_| is_plain)?;
+    (!info.is_multikey).then(|| PlanNode::DistinctScan { scan, field })
+}
+
+/// A skip scan of all of an index.
+fn whole_index_plan(request: &DistinctRequest, collection: &Collection) -> Result<Option<PlanNode>> {
     for index in collection.ready_indexes().filter(|index| index.descriptor.is_visible()) {
         let descriptor = &index.descriptor;
         if descriptor.sparse || descriptor.partial_filter.is_some() || descriptor.collation.is_some() {
             continue;
         }
-        let Some(info) = IndexInfo::of(index)?.filter(|info| !info.is_for_places()) else { continue };
+        let is_plain = |info: &IndexInfo| info.wildcard.is_none() && !info.is_for_places();
+        let Some(info) = IndexInfo::of(index)?.filter(is_plain) else { continue };
         let first = info.fields.first();
         let is_first = first.is_some_and(|field| *field.path.text() == *request.key.as_bytes() && !field.is_hashed);
         if is_first && !info.is_field_multikey(0) {
@@ -126,15 +164,17 @@ pub(crate) fn distinct_plan(request: &DistinctRequest, collection: &Collection) 
     Ok(None)
 }
 
-/// The first value of each key.
+/// One value of each key.
 struct KeySink {
+    /// Which value of the key.
+    field: usize,
     values: Vec<OwnedValue>,
 }
 
 impl KeySink {
     fn take(&mut self, member: &crate::stage::Member) -> Result<()> {
         let key = member.key.as_ref().ok_or_else(|| Error::internal("a skip scan has keys"))?;
-        self.values.extend(key.values()?.into_iter().next());
+        self.values.extend(key.values()?.into_iter().nth(self.field));
         Ok(())
     }
 }

@@ -2,5 +2,3 @@
 
 mod count;
 mod distinct;
-
-pub(crate) use distinct::distinct_plan;

@@ -10,7 +10,6 @@ mod write;
 
 pub use hint::Hint;
 pub(crate) use hint::{direction_number, natural_direction};
-pub use read::{AggregateRequest, CountRequest, DistinctRequest, FindRequest};
-pub(crate) use sort_pattern::TEXT_SCORE_NAME;
+pub use read::{AggregateRequest, CountRequest, DistinctRequest, FindRequest, ResumePoint};
 pub use sort_pattern::{SortKey, SortPart, SortPattern};
 pub use write::{DeleteRequest, FindAndModifyChange, FindAndModifyRequest, UpdateRequest};

@@ -1,8 +1,8 @@
 //! What the reading commands ask for.
 
 use super::Hint;
-use pando_base::{Error, ErrorCode, Namespace, Result};
-use pando_doc::{Doc, DocRef};
+use pando_base::{Error, ErrorCode, Namespace, RecordId, Result};
+use pando_doc::{Doc, DocRef, Value};
 use pando_storage::Direction;
 
 /// `find`.
@@ -48,6 +48,58 @@ pub struct FindRequest {
     pub collation: Doc,
     /// Variables for expressions.
     pub variables: Doc,
+    /// Where a scan of the records goes on.
+    pub resume: Option<ResumePoint>,
+    /// Each batch says where it could be gone on with.
+    pub wants_resume_token: bool,
+}
+
+/// Where a scan of the records goes on.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ResumePoint {
+    /// Behind this record; none for the start.
+    pub record_id: Option<RecordId>,
+    /// The record may have gone: then the next one is the first.
+    pub may_be_gone: bool,
+}
+
+impl ResumePoint {
+    /// Reads a token, which the field of this name has.
+    pub fn parse(field: &str, token: DocRef<'_>, may_be_gone: bool) -> Result<ResumePoint> {
+        let record_id = match token.get("$recordId") {
+            Some(Value::Int64(number)) => Some(RecordId::Long(number)),
+            Some(Value::Binary { bytes, .. }) => Some(RecordId::Bytes(bytes.into())),
+            Some(Value::Null) if token.field_count() == 1 => None,
+            _ => return Err(malformed(field)),
+        };
+        if token.field_count() != 1 {
+            return Err(malformed(field));
+        }
+        Ok(ResumePoint { record_id, may_be_gone })
+    }
+
+    /// Records of clustered collections have other ids than those of others.
+    pub(crate) fn check(&self, is_clustered: bool) -> Result<()> {
+        let fits = match &self.record_id {
+            None => true,
+            Some(RecordId::Long(_)) => !is_clustered,
+            Some(RecordId::Bytes(_)) => is_clustered,
+        };
+        if fits {
+            return Ok(());
+        }
+        let field = if self.may_be_gone { "$_startAt" } else { "$_resumeAfter" };
+        let reason = format!(
+            "The '{field}' parameter must match collection type. Clustered collections only have BinData recordIds, and all other collectionshave Long recordId."
+        );
+        Err(Error::location(7738600, reason))
+    }
+}
+
+fn malformed(field: &str) -> Error {
+    Error::bad_value(format!(
+        "Malformed resume token: the '{field}' object must contain exactly one field named '$recordId', of type NumberLong, BinData or jstNULL."
+    ))
 }
 
 impl FindRequest {
@@ -82,6 +134,8 @@ impl FindRequest {
             allow_disk_use: None,
             collation: Doc::new(),
             variables: Doc::new(),
+            resume: None,
+            wants_resume_token: false,
         }
     }
 
@@ -92,7 +146,7 @@ impl FindRequest {
             && self.skip.unwrap_or(0) == 0
             && self.min.is_empty()
             && self.max.is_empty()
-            && !(self.return_key || self.tailable)
+            && !(self.return_key || self.tailable || self.wants_resume_token)
             && self.collation.is_empty()
     }
 
@@ -120,7 +174,29 @@ impl FindRequest {
         check_not_negative("batchSize", self.batch_size)?;
         self.validate_min_max()?;
         self.validate_natural()?;
+        self.validate_resume()?;
         self.validate_tailable()
+    }
+
+    fn validate_resume(&self) -> Result<()> {
+        if !self.wants_resume_token {
+            return match &self.resume {
+                None => Ok(()),
+                Some(point) => {
+                    let field = if point.may_be_gone { "startAt" } else { "resumeAfter" };
+                    Err(Error::bad_value(format!("'requestResumeToken' must be true if '{field}' is specified")))
+                }
+            };
+        }
+        if self.hint != Hint::Natural(Direction::Forward) {
+            return Err(Error::bad_value("hint must be {$natural:1} if 'requestResumeToken' is enabled"));
+        }
+        let is_forward = self.sort.get("$natural").is_some_and(|direction| direction.to_double() == Some(1.0));
+        if !self.sort.is_empty() && !is_forward {
+            let reason = "sort must be unset or {$natural:1} if 'requestResumeToken' is enabled";
+            return Err(Error::bad_value(reason));
+        }
+        Ok(())
     }
 
     fn validate_min_max(&self) -> Result<()> {

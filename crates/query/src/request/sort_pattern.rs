@@ -5,9 +5,7 @@
 
 use pando_base::{Error, ErrorCode, Result};
 use pando_doc::{Doc, DocBuilder, DocRef, FieldPath, Value};
-
-/// What a document's text score is called while it is sorted by.
-pub(crate) const TEXT_SCORE_NAME: &str = "$textScore";
+use pando_expr::metadata::Meta;
 
 /// As many parts as an index has.
 const PART_COUNT_MAX: usize = 32;
@@ -81,14 +79,22 @@ impl SortPattern {
         })
     }
 
-    /// As a pattern of keys. What is not in the document has a name that no field may have at the top.
+    /// What it asks for that is not in the document.
+    pub fn metadata(&self) -> impl Iterator<Item = Meta> {
+        self.parts.iter().filter_map(|part| match &part.key {
+            SortKey::Path(_) => None,
+            SortKey::Meta(name) => Meta::from_name(name.as_bytes()),
+        })
+    }
+
+    /// As a pattern of keys. What is not in the document has the name of the hidden field that carries it.
     pub fn to_key_pattern(&self) -> Doc {
         let mut builder = DocBuilder::new();
         for part in &self.parts {
             let direction = if part.descending { -1 } else { 1 };
             match &part.key {
                 SortKey::Path(path) => builder.append(path.text(), direction),
-                SortKey::Meta(_) => builder.append(TEXT_SCORE_NAME, direction),
+                SortKey::Meta(name) => builder.append(meta_field(name), direction),
             }
         }
         builder.finish()
@@ -105,6 +111,10 @@ impl SortPattern {
         }
         builder.finish()
     }
+}
+
+fn meta_field(name: &str) -> &'static str {
+    Meta::from_name(name.as_bytes()).map_or("", Meta::field)
 }
 
 fn parse_part(name: &bstr::BStr, value: Value<'_>) -> Result<SortPart> {
@@ -126,7 +136,11 @@ fn parse_meta(doc: DocRef<'_>) -> Result<SortPart> {
         return Err(Error::location(17312, "$meta is the only expression supported by $sort right now"));
     };
     match meta.value.as_str() {
-        Some(name @ ("textScore" | "randVal" | "searchScore" | "searchHighlights" | "geoNearDistance")) => {
+        Some("searchScore") => Err(Error::location(31218, "$meta sort by 'searchScore' metadata is not supported")),
+        Some("searchHighlights") => {
+            Err(Error::location(31219, "$meta sort by 'searchHighlights' metadata is not supported"))
+        }
+        Some(name @ ("textScore" | "randVal" | "geoNearDistance")) => {
             Ok(SortPart { key: SortKey::Meta(name.to_owned()), descending: name == "textScore" })
         }
         _ => Err(Error::new(ErrorCode::location(31138), format!("Illegal $meta sort: {meta}"))),

@@ -15,10 +15,12 @@ use super::sort_merge::SortMergeStage;
 use super::text::TextStage;
 use super::{EofStage, IdHackStage, IndexScanStage, SortKeyGenerator, StageNode};
 use crate::planner::{PlanNode, SharedFilter};
+use crate::request::SortPattern;
 use crate::spill::Spilling;
 use pando_base::Result;
 use pando_catalog::Collection;
 use pando_expr::SharedCollator;
+use pando_expr::metadata::{Meta, MetaSet};
 use std::sync::Arc;
 
 /// What all stages of a tree share.
@@ -34,11 +36,15 @@ pub struct BuildContext {
     pub spilling: Arc<Spilling>,
     /// What the client said about the disk.
     pub allow_disk_use: Option<bool>,
+    /// What is asked for that is not in documents.
+    pub metadata: MetaSet,
+    /// The order of the query.
+    pub sort: Option<SortPattern>,
 }
 
 /// The stages of a plan.
 pub fn build(plan: &PlanNode, context: &BuildContext) -> Result<StageNode> {
-    Builder { context }.node(plan, false)
+    Builder { context }.node(plan, context.metadata.contains(Meta::IndexKey))
 }
 
 struct Builder<'b> {
@@ -85,7 +91,10 @@ impl Builder<'_> {
                 let filter = Arc::clone(&self.context.filter);
                 let projection = Arc::clone(projection);
                 let stage = ProjectionStage::new(child, projection, *kind, specification.clone(), filter);
-                StageNode::new(stage.with_advice(*is_advice))
+                let metadata = self.context.metadata;
+                let pattern = self.context.sort.as_ref().filter(|_| metadata.contains(Meta::SortKey));
+                let sort = pattern.map(|pattern| SortKeyGenerator::new(pattern, self.context.collator.clone()));
+                StageNode::new(stage.with_advice(*is_advice).with_metadata(metadata, sort.transpose()?))
             }
             PlanNode::Text(plan) => StageNode::new(TextStage::new((**plan).clone(), collection)?),
             PlanNode::Near(plan) => StageNode::new(NearStage::new((**plan).clone(), collection, &self.context.filter)?),

@@ -33,7 +33,7 @@ impl CollectionScanStage {
         let cursor = collection.records.cursor(plan.direction);
         CollectionScanStage {
             collection: Arc::clone(collection),
-            last: plan.resume_after.clone(),
+            last: plan.resume.as_ref().and_then(|point| point.record_id.clone()),
             plan,
             cursor,
             needs_place: true,
@@ -52,10 +52,13 @@ impl CollectionScanStage {
         let record = match (&self.last, start) {
             (None, Some(start)) if self.needs_place => self.cursor.seek(unit, start)?,
             (Some(last), _) if self.needs_place => {
-                if self.cursor.seek_exact(unit, last)?.is_none() {
-                    return Err(position_lost(last));
+                let is_there = self.cursor.seek_exact(unit, last)?.is_some();
+                match &self.plan.resume {
+                    _ if is_there => self.cursor.next(unit)?,
+                    Some(point) if self.documents_examined == 0 && point.may_be_gone => self.cursor.seek(unit, last)?,
+                    Some(_) if self.documents_examined == 0 => return Err(resume_point_lost(last)),
+                    _ => return Err(position_lost(last)),
                 }
-                self.cursor.next(unit)?
             }
             _ => self.cursor.next(unit)?,
         };
@@ -65,6 +68,11 @@ impl CollectionScanStage {
             None => true,
         };
         Ok(Some((record.id, matches)))
+    }
+
+    /// Where it stands, if it was asked to keep that; none inside before the first record.
+    pub fn place(&self) -> Option<Option<&RecordId>> {
+        self.plan.keeps_place.then_some(self.last.as_ref())
     }
 
     /// A cursor past the end does not come back by itself.
@@ -95,6 +103,13 @@ fn position_lost(id: &RecordId) -> Error {
     Error::new(ErrorCode::CappedPositionLost, reason)
 }
 
+fn resume_point_lost(id: &RecordId) -> Error {
+    let reason = format!(
+        "Failed to resume collection scan: the recordId from which we are attempting to resume no longer exists in the collection. recordId: {id:?}"
+    );
+    Error::new(ErrorCode::KeyNotFound, reason)
+}
+
 impl Stage for CollectionScanStage {
     fn work(&mut self, operation: &mut Operation) -> Result<Step> {
         if self.is_finished {
@@ -110,7 +125,7 @@ impl Stage for CollectionScanStage {
         }
         self.documents_examined += 1;
         self.needs_place = false;
-        if self.minds_its_place() {
+        if self.minds_its_place() || self.plan.keeps_place {
             self.last = Some(id.clone());
         }
         if !matches {

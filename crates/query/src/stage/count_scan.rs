@@ -1,6 +1,6 @@
 //! How many records an index has keys of inside the bounds, without a look at any document.
 
-use super::index_scan::describe_scan;
+use super::index_scan::describe_index;
 use super::{Examined, IndexScanStage, Stage, Step};
 use pando_base::Result;
 use pando_catalog::Collection;
@@ -38,7 +38,15 @@ impl Stage for CountScanStage {
     }
 
     fn describe(&self, out: &mut DocBuilder) {
-        describe_scan(self.scan.plan(), out);
+        let plan = self.scan.plan();
+        describe_index(plan, out);
+        out.document("indexBounds", |bounds| {
+            let ends = plan.bounds.ends(|field| plan.info.ordering.is_descending(field));
+            for (name, end) in [("start", ends.first), ("end", ends.last)] {
+                bounds.append(format!("{name}Key"), end.key);
+                bounds.append(format!("{name}KeyInclusive"), end.is_inclusive);
+            }
+        });
     }
 
     fn describe_run(&self, out: &mut DocBuilder) {

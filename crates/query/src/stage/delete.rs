@@ -94,7 +94,9 @@ impl Stage for DeleteStage {
     }
 
     fn name(&self) -> &'static str {
-        "DELETE"
+        // Documents that nobody asks back are deleted in groups.
+        let is_batched = self.parameters.multi && !self.parameters.returns_deleted;
+        if is_batched { "BATCHED_DELETE" } else { "DELETE" }
     }
 
     one_child!();

@@ -47,7 +47,7 @@ impl IndexScanStage {
         plan.info.index.usage.increment();
         Ok(IndexScanStage {
             layout: wants_keys.then(|| layout_of(&plan)),
-            found: plan.info.is_multikey.then(HashSet::new),
+            found: (plan.info.is_multikey || plan.info.repeats).then(HashSet::new),
             plan,
             bounds,
             cursor,
@@ -85,8 +85,14 @@ pub(super) fn check_index(plan: &IndexScanPlan, collection: &Collection) -> Resu
 
 /// Appends what `explain` tells of a scan of an index.
 pub(super) fn describe_scan(plan: &IndexScanPlan, out: &mut DocBuilder) {
+    describe_index(plan, out);
+    describe_bounds(plan, out);
+}
+
+/// Appends what `explain` tells of the index that is scanned.
+pub(super) fn describe_index(plan: &IndexScanPlan, out: &mut DocBuilder) {
     let descriptor = &plan.info.index.descriptor;
-    out.append("keyPattern", &descriptor.key_pattern);
+    out.append("keyPattern", plan.info.key_pattern());
     out.append("indexName", &*descriptor.name);
     if let Some(collation) = &descriptor.collation {
         out.append("collation", collation);
@@ -111,9 +117,13 @@ pub(super) fn describe_scan(plan: &IndexScanPlan, out: &mut DocBuilder) {
         });
     }
     out.append("isUnique", descriptor.unique || descriptor.is_id_index());
-    out.append("isSparse", descriptor.sparse);
+    out.append("isSparse", plan.info.is_sparse);
     out.append("isPartial", descriptor.partial_filter.is_some());
     out.append("indexVersion", descriptor.version);
+}
+
+/// Appends the direction of a scan and its bounds.
+fn describe_bounds(plan: &IndexScanPlan, out: &mut DocBuilder) {
     let is_backward = plan.direction == Direction::Reverse;
     out.append("direction", if is_backward { "backward" } else { "forward" });
     let bounds = plan.bounds.to_doc(|field| plan.info.ordering.is_descending(field) != is_backward);

@@ -1,7 +1,9 @@
 //! What stages hand to each other: a found record, with as much of it as is known.
 
-use pando_base::{RecordId, Result};
-use pando_doc::{Doc, DocBuilder, FieldPath, OwnedValue};
+use super::SortKeyGenerator;
+use pando_base::{Error, RecordId, Result};
+use pando_doc::{Doc, DocBuilder, FieldPath, OwnedValue, Value};
+use pando_expr::metadata::{Meta, MetaSet, with_metadata};
 use pando_keystring::{Decoder, KeyOrdering, TypeBitsReader, Version};
 use pando_storage::SnapshotId;
 use std::sync::Arc;
@@ -101,9 +103,54 @@ impl Member {
         Member { document: Some(document), ..Member::default() }
     }
 
+    /// The document with what is asked for beside its fields. What is not known of it is left out.
+    pub(crate) fn with_metadata(&self, wanted: MetaSet, sort: Option<&mut SortKeyGenerator>) -> Result<Doc> {
+        let empty = Doc::new();
+        let document = self.document.as_ref().unwrap_or(&empty);
+        let mut known: Vec<(Meta, OwnedValue)> = Vec::new();
+        if wanted.contains(Meta::TextScore) {
+            let score = self.metadata.text_score.ok_or_else(text_score_missing)?;
+            known.push((Meta::TextScore, OwnedValue::Double(score)));
+        }
+        if wanted.contains(Meta::RecordId)
+            && let Some(record_id) = &self.record_id
+        {
+            known.push((Meta::RecordId, record_id_value(record_id)));
+        }
+        if wanted.contains(Meta::IndexKey)
+            && let Some(key) = &self.key
+        {
+            known.push((Meta::IndexKey, OwnedValue::Document(key.to_doc()?)));
+        }
+        if wanted.contains(Meta::SortKey)
+            && let Some(sort) = sort
+        {
+            let scored = match self.metadata.text_score {
+                Some(score) => with_metadata(document.view(), &[(Meta::TextScore, OwnedValue::Double(score))]),
+                None => document.clone(),
+            };
+            let values = sort.values(scored.view())?;
+            known.push((Meta::SortKey, OwnedValue::Array(values.iter().collect())));
+        }
+        Ok(with_metadata(document.view(), &known))
+    }
+
     /// About how much memory it takes.
     pub fn size_bytes(&self) -> usize {
         let document = self.document.as_ref().map_or(0, Doc::size_bytes);
         document + self.key.as_ref().map_or(0, |key| key.bytes.len()) + size_of::<Member>()
     }
+}
+
+/// A record's id as clients see it.
+pub(crate) fn record_id_value(record_id: &RecordId) -> OwnedValue {
+    match record_id {
+        RecordId::Long(number) => OwnedValue::Int64(*number),
+        RecordId::Bytes(bytes) => Value::Binary { subtype: 0, bytes }.to_owned(),
+    }
+}
+
+/// The error of a query that asks for the score of a search that it does not have.
+pub(crate) fn text_score_missing() -> Error {
+    Error::location(40218, "query requires text score metadata, but it is not available")
 }

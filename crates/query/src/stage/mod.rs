@@ -36,13 +36,15 @@ mod text;
 mod update;
 
 pub use build::{BuildContext, build};
+pub use collection_scan::CollectionScanStage;
 pub use delete::{DeleteParameters, DeleteStage};
 pub use eof::EofStage;
 pub use id_hack::IdHackStage;
 pub(crate) use id_hack::find_by_id;
 pub use index_scan::IndexScanStage;
 pub use member::{IndexKey, KeyLayout, Member, Metadata};
-pub use multi_plan::{Candidate, MultiPlanStage};
+pub(crate) use member::{record_id_value, text_score_missing};
+pub use multi_plan::{Candidate, MultiPlanStage, Outcome};
 pub use sort_key::SortKeyGenerator;
 pub use update::{ReturnedImage, UpdateParameters, UpdateStage};
 

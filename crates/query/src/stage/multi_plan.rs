@@ -71,8 +71,18 @@ impl Candidate {
     }
 }
 
-/// Is told which candidate won and how long that took.
-pub type OnChosen = Box<dyn FnMut(usize, u64) + Send>;
+/// What a trial came to.
+pub struct Outcome<'t> {
+    /// Which candidate won.
+    pub chosen: usize,
+    /// How much work that took.
+    pub works: u64,
+    /// All of them, the best first, with how good each was found.
+    pub ranked: Vec<(&'t StageNode, f64)>,
+}
+
+/// Is told what a trial came to.
+pub type OnChosen = Box<dyn FnMut(Outcome<'_>) + Send>;
 
 /// Makes all candidates, for when a cached plan fails.
 pub type Replan = Box<dyn FnOnce() -> Result<Vec<Candidate>> + Send>;
@@ -96,6 +106,8 @@ pub struct MultiPlanStage {
     is_from_cache: bool,
     /// Why a cached plan was given up.
     replan_reason: Option<String>,
+    /// The indexes that it could choose from.
+    usable: String,
 }
 
 impl MultiPlanStage {
@@ -109,6 +121,7 @@ impl MultiPlanStage {
             trial_works_max: works_max,
             is_from_cache: false,
             replan_reason: None,
+            usable: String::new(),
         }
     }
 
@@ -128,7 +141,20 @@ impl MultiPlanStage {
             trial_works_max,
             is_from_cache: true,
             replan_reason: None,
+            usable: String::new(),
         }
+    }
+
+    /// The same, saying which indexes there are to choose from.
+    #[must_use]
+    pub fn choosing_from(mut self, usable: String) -> MultiPlanStage {
+        self.usable = usable;
+        self
+    }
+
+    /// The indexes that it could choose from.
+    pub fn usable(&self) -> &str {
+        &self.usable
     }
 
     /// The candidates, the chosen one first.
@@ -219,7 +245,14 @@ impl MultiPlanStage {
         let works = winner.root.counts().works;
         self.state = State::Chosen(index);
         if let Some(on_chosen) = &mut self.on_chosen {
-            on_chosen(index, works);
+            let mut ranked: Vec<(&StageNode, f64)> =
+                self.candidates.iter().map(|candidate| (&candidate.root, candidate.score())).collect();
+            if index < ranked.len() {
+                let winner = ranked.remove(index);
+                ranked.sort_by(|(_, one), (_, two)| two.total_cmp(one));
+                ranked.insert(0, winner);
+            }
+            on_chosen(Outcome { chosen: index, works, ranked });
         }
         for (other, candidate) in self.candidates.iter_mut().enumerate() {
             if other != index {

@@ -2,11 +2,12 @@
 //!
 //! `PROJECTION_COVERED` makes the fields from the key that a result was found by; the document is never read.
 
-use super::{IndexKey, Member, Stage, StageNode, Step, one_child};
+use super::{IndexKey, Member, SortKeyGenerator, Stage, StageNode, Step, one_child};
 use crate::planner::{ProjectionKind, SharedFilter};
 use pando_base::{Error, Result};
 use pando_doc::{Doc, DocBuilder, DocRef, FieldPath, Value};
 use pando_expr::Projection;
+use pando_expr::metadata::{MetaSet, without_metadata};
 use pando_operation::Operation;
 use std::sync::Arc;
 
@@ -20,6 +21,10 @@ pub struct ProjectionStage {
     is_advice: bool,
     /// The filter of the query, which tells what the positional operator means.
     filter: SharedFilter,
+    /// What the projection asks for that is not in documents.
+    metadata: MetaSet,
+    /// Tells what documents were sorted by.
+    sort: Option<SortKeyGenerator>,
 }
 
 impl ProjectionStage {
@@ -31,13 +36,29 @@ impl ProjectionStage {
         specification: Doc,
         filter: SharedFilter,
     ) -> ProjectionStage {
-        ProjectionStage { child, projection, kind, specification, is_advice: false, filter }
+        ProjectionStage {
+            child,
+            projection,
+            kind,
+            specification,
+            is_advice: false,
+            filter,
+            metadata: MetaSet::default(),
+            sort: None,
+        }
     }
 
     /// The same; with `is_advice` documents may go through whole.
     #[must_use]
     pub fn with_advice(mut self, is_advice: bool) -> ProjectionStage {
         self.is_advice = is_advice;
+        self
+    }
+
+    /// The same, which asks for this too.
+    #[must_use]
+    pub fn with_metadata(mut self, metadata: MetaSet, sort: Option<SortKeyGenerator>) -> ProjectionStage {
+        (self.metadata, self.sort) = (metadata, sort);
         self
     }
 
@@ -57,16 +78,6 @@ pub(crate) fn project(projection: &Projection, document: DocRef<'_>, filter: &Sh
     }
     let details = filter.matches_with_details(document)?;
     projection.apply(document, details.as_ref())
-}
-
-/// The document with its score in this field, in place of what it had there.
-fn with_score(document: &Doc, name: &bstr::BStr, score: Option<f64>) -> Result<Doc> {
-    let score =
-        score.ok_or_else(|| Error::location(40218, "query requires text score metadata, but it is not available"))?;
-    let mut builder = DocBuilder::with_capacity(document.size_bytes() + name.len() + 16);
-    document.elements().filter(|field| field.name != name).for_each(|field| builder.append_element(field));
-    builder.append(name, score);
-    Ok(builder.finish())
 }
 
 /// The key's values as a document, nested as their paths are.
@@ -108,11 +119,14 @@ impl Stage for ProjectionStage {
         if self.is_advice && member.document.is_some() {
             return Ok(Step::Advanced(member));
         }
-        let mut document = self.project(&member)?;
-        for path in self.projection.text_scores() {
-            document = with_score(&document, path.text(), member.metadata.text_score)?;
+        if self.metadata.is_empty() {
+            let document = self.project(&member)?;
+            return Ok(Step::Advanced(Member { document: Some(document), key: None, ..member }));
         }
-        Ok(Step::Advanced(Member { document: Some(document), key: None, ..member }))
+        let carrying = member.with_metadata(self.metadata, self.sort.as_mut())?;
+        let document = project(&self.projection, carrying.view(), &self.filter)?;
+        let document = without_metadata(document.view()).unwrap_or(document);
+        Ok(Step::Advanced(Member { document: Some(document), ..member }))
     }
 
     fn name(&self) -> &'static str {

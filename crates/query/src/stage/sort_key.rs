@@ -4,10 +4,11 @@
 //! counts. So the keys are made by the index's own generator.
 
 use super::Member;
-use crate::request::{SortPattern, TEXT_SCORE_NAME};
+use crate::request::SortPattern;
 use pando_base::{Error, ErrorCode, Result};
-use pando_doc::{Collator, Doc, DocBuilder, DocRef};
+use pando_doc::{Collator, Doc, DocRef, OwnedValue};
 use pando_expr::SharedCollator;
+use pando_expr::metadata::MetaSet;
 use pando_index::{KeyGenerator, KeySet};
 use pando_keystring::{Discriminator, KeyOrdering, StackBuilder, Version};
 
@@ -41,10 +42,18 @@ impl SortKeyGenerator {
         Ok(first.map_or_else(Box::default, |key| Box::from(key.bytes)))
     }
 
+    /// The values that a document is sorted by.
+    pub fn values(&mut self, document: DocRef<'_>) -> Result<Vec<OwnedValue>> {
+        self.of_document(document)?;
+        let Some(key) = self.keys.iter().next() else { return Ok(Vec::new()) };
+        Ok(pando_keystring::to_values(key.bytes, self.ordering, key.type_bits, Version::V1)?)
+    }
+
     /// The key of a found record: from its document, or else from the key that it was found by.
     pub fn of_member(&mut self, member: &Member) -> Result<Box<[u8]>> {
         if self.pattern.needs_metadata() {
-            return self.of_document(with_score(member)?.view());
+            let wanted = self.pattern.metadata().fold(MetaSet::default(), MetaSet::with);
+            return self.of_document(member.with_metadata(wanted, None)?.view());
         }
         match (&member.document, &member.key) {
             (Some(document), _) => self.of_document(document.view()),
@@ -69,16 +78,4 @@ impl SortKeyGenerator {
     pub fn collator(&self) -> Option<&dyn Collator> {
         self.collator.as_deref().map(|collator| collator as &dyn Collator)
     }
-}
-
-/// The document with its text score under the name that patterns have for it.
-fn with_score(member: &Member) -> Result<Doc> {
-    let (Some(document), Some(score)) = (&member.document, member.metadata.text_score) else {
-        let reason = "query requires text score metadata, but it is not available";
-        return Err(Error::location(40218, reason));
-    };
-    let mut builder = DocBuilder::with_capacity(document.size_bytes() + 32);
-    builder.append(TEXT_SCORE_NAME, score);
-    document.elements().filter(|field| field.name != TEXT_SCORE_NAME).for_each(|field| builder.append_element(field));
-    Ok(builder.finish())
 }

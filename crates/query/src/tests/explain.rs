@@ -71,7 +71,7 @@ fn u8_plans_are_remembered_until_indexes_change() {
     for _ in 0..3 {
         fixture.find(&request).unwrap();
     }
-    let entries = fixture.engine.plan_cache.entries(&fixture.collection().uuid);
+    let entries = fixture.engine.plan_cache.entries(&fixture.collection());
     assert_eq!(entries.len(), 1);
     assert!(entries[0].1.is_active && entries[0].1.signature.contains("a_1"), "{entries:?}");
     let (found, stages) = fixture.find_with_summary(&request).unwrap();

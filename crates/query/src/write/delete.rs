@@ -2,7 +2,7 @@
 
 use crate::executor::{Executor, drive};
 use crate::planner::SharedFilter;
-use crate::request::{DeleteRequest, SortPattern};
+use crate::request::{DeleteRequest, SortPattern, natural_direction};
 use crate::stage::{DeleteParameters, DeleteStage, StageNode};
 use crate::{CanonicalQuery, QueryEngine};
 use pando_base::Result;
@@ -62,7 +62,10 @@ impl QueryEngine {
         let mut query = CanonicalQuery::of_filter(&request.namespace, request.filter.view(), &context)?;
         query.hint = request.hint.clone();
         query.natural = request.hint.natural();
-        query.sort = SortPattern::parse(request.sort.view())?;
+        match request.sort.get("$natural") {
+            Some(direction) => query.natural = Some(natural_direction(direction)?),
+            None => query.sort = SortPattern::parse(request.sort.view())?,
+        }
         query.limit = query.sort.is_some().then_some(1);
         let parameters = DeleteParameters {
             write_path: Arc::clone(&self.write_path),

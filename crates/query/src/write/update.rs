@@ -4,7 +4,7 @@ use super::DocumentChange;
 use super::insert::{InsertDocument, is_duplicate_key};
 use crate::executor::{Executor, drive};
 use crate::planner::SharedFilter;
-use crate::request::{SortPattern, UpdateRequest};
+use crate::request::{SortPattern, UpdateRequest, natural_direction};
 use crate::stage::{ReturnedImage, StageNode, UpdateParameters, UpdateStage};
 use crate::{CanonicalQuery, QueryEngine, engine};
 use pando_base::{Error, ErrorCode, Result};
@@ -93,7 +93,10 @@ impl QueryEngine {
         let mut query = CanonicalQuery::of_filter(&request.namespace, request.filter.view(), &context)?;
         query.hint = request.hint.clone();
         query.natural = request.hint.natural();
-        query.sort = SortPattern::parse(request.sort.view())?;
+        match request.sort.get("$natural") {
+            Some(direction) => query.natural = Some(natural_direction(direction)?),
+            None => query.sort = SortPattern::parse(request.sort.view())?,
+        }
         query.limit = query.sort.is_some().then_some(1);
         if !request.constants.is_empty() {
             context.variables = merged(context.variables.view(), request.constants.view());

@@ -11,6 +11,7 @@ mod handshake;
 mod life;
 mod metrics_page;
 mod node;
+mod planning;
 mod replication;
 mod scripts;
 mod security;

@@ -119,7 +119,7 @@ impl Step<'_> {
         let name = name.ok_or_else(|| Error::new(ErrorCode::InvalidNamespace, "a collection's name is a string"))?;
         let namespace = self.namespace.sibling(name)?;
         let Some(uuid) = self.what.uuid else {
-            return run_inner(self.invocation, &namespace.database_name(), self.what.object.to_doc()).await;
+            return crate::catalog::create_from_oplog(self.invocation, &namespace, self.what.object, None).await;
         };
         let (holder, has_name) = {
             let latest = self.data.catalog.latest();
@@ -134,7 +134,7 @@ impl Step<'_> {
         }
         match holder {
             Some(holder) => self.run_rename(&holder, &namespace, false, false).await,
-            None => crate::catalog::create_with_uuid(self.invocation, &namespace, self.what.object, uuid).await,
+            None => crate::catalog::create_from_oplog(self.invocation, &namespace, self.what.object, Some(uuid)).await,
         }
     }
 

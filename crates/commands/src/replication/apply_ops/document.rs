@@ -40,6 +40,9 @@ pub(super) async fn apply(
     match outcome {
         Ok(()) => Ok(Outcome::Done),
         Err(error) if error.code() == ErrorCode::UpdateOperationFailed => Ok(Outcome::Failed(error)),
+        Err(error) if error.code() == ErrorCode::DocumentValidationFailure && what.kind == OpKind::Insert => {
+            Ok(Outcome::Failed(error))
+        }
         Err(error) => Err(error),
     }
 }

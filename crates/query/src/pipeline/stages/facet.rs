@@ -9,6 +9,7 @@ use crate::pipeline::{
 };
 use pando_base::{Error, ErrorCode, Result};
 use pando_doc::{ArrayBuilder, Doc, DocBuilder, DocRef, Value, doc};
+use pando_expr::metadata::without_metadata;
 use std::sync::Arc;
 
 #[derive(Clone, Debug)]
@@ -70,7 +71,9 @@ impl FacetSource {
             let mut results = ArrayBuilder::new();
             loop {
                 match source.next(context)? {
-                    Pulled::Document(document) => results.push(document),
+                    Pulled::Document(document) => {
+                        results.push(without_metadata(document.view()).unwrap_or(document));
+                    }
                     Pulled::Exhausted => break,
                     Pulled::Yield(cause) => return Ok(Pulled::Yield(cause)),
                 }

@@ -37,6 +37,7 @@ pub(in crate::pipeline) fn parse(value: Value<'_>, parser: &PipelineParser) -> R
     };
     let pattern = SortPattern::parse(sort)?
         .ok_or_else(|| Error::location(15976, "$sort stage must have at least one sort key"))?;
+    pattern.metadata().for_each(|kind| parser.context.metadata.add(kind));
     Ok(Arc::new(SortSpec {
         pattern,
         limit: None,
@@ -102,10 +103,6 @@ impl StageSpec for SortSpec {
     }
 
     fn start(&self, source: Box<dyn DocumentSource>) -> Result<Box<dyn DocumentSource>> {
-        if self.pattern.needs_metadata() {
-            // Documents of a pipeline do not carry it.
-            return Err(Error::location(40218, "query requires text score metadata, but it is not available"));
-        }
         Ok(Box::new(SortSource {
             source,
             generator: SortKeyGenerator::new(&self.pattern, self.collator.clone())?,
