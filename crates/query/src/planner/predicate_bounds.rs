@@ -122,6 +122,10 @@ fn comparison_intervals(comparison: &Comparison, target: Target<'_>) -> Option<(
         },
         // An array is compared as a whole, but its keys are its values.
         OwnedValue::Array(_) => Some((IntervalList::everything(), Tightness::NeedsFetch)),
+        // An array lies between the ends as a whole, but only its values have keys.
+        OwnedValue::MinKey | OwnedValue::MaxKey if target.is_multikey => {
+            Some((IntervalList::everything(), Tightness::NeedsFetch))
+        }
         end @ (OwnedValue::MinKey | OwnedValue::MaxKey) => {
             let tightness = if target.collator.is_some() { Tightness::NeedsFetch } else { Tightness::Exact };
             Some((beside_end(comparison.operator, end), tightness))
@@ -270,10 +274,17 @@ fn element_intervals(predicate: &Predicate, target: Target<'_>) -> Option<Interv
                 _ => None,
             }
         }
+        Predicate::Exists => Some(IntervalList::everything()),
+        Predicate::Not(child) if is_null(child) => plain(child, target).map(|(list, _)| list.complement()),
         // So is the one that a second `$elemMatch` looks into.
-        Predicate::Not(_) | Predicate::Exists | Predicate::Type(_) | Predicate::ElemMatchValue(_) => None,
+        Predicate::Not(_) | Predicate::Type(_) | Predicate::ElemMatchValue(_) => None,
         other => plain(other, target).map(|(list, _)| list),
     }
+}
+
+fn is_null(predicate: &Predicate) -> bool {
+    matches!(predicate, Predicate::Comparison(comparison)
+        if comparison.operator == ComparisonOperator::Equal && matches!(comparison.value, OwnedValue::Null))
 }
 
 // ---- Negations.
