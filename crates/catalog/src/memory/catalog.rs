@@ -5,6 +5,7 @@ use crate::views::{ViewCatalog, ViewDefinition};
 use crate::{Collection, ResolvedView};
 use imbl::OrdMap;
 use pando_base::{DatabaseName, Namespace, RecordId, Result, TenantId, Timestamp, Uuid};
+use pando_doc::DocRef;
 use std::sync::Arc;
 
 /// What a name or an id will lead to when a change that is about to commit has done so.
@@ -113,6 +114,18 @@ impl CollectionCatalog {
         match self.databases.get(&namespace.database_name()) {
             Some(database) if !database.views.is_empty() => database.views.get(namespace),
             _ => Ok(None),
+        }
+    }
+
+    /// Fails if a pipeline in this database refers to a view that is as deep as views may be.
+    pub fn check_pipeline<'a>(
+        &self,
+        namespace: &Namespace,
+        pipeline: impl IntoIterator<Item = DocRef<'a>>,
+    ) -> Result<()> {
+        match self.databases.get(&namespace.database_name()) {
+            Some(database) if !database.views.is_empty() => database.views.check_pipeline(namespace, pipeline),
+            _ => Ok(()),
         }
     }
 

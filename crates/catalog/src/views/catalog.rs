@@ -1,6 +1,6 @@
 //! The views of one database.
 
-use super::{VIEW_DEPTH_MAX, VIEW_PIPELINE_BYTES_MAX, ViewDefinition, graph};
+use super::{VIEW_DEPTH_MAX, VIEW_PIPELINE_BYTES_MAX, ViewDefinition, graph, referenced_collections};
 use imbl::OrdMap;
 use pando_base::{DatabaseName, Error, ErrorCode, Namespace, Result, bail, ensure};
 use pando_doc::{Array, ArrayBuilder, Doc, DocRef};
@@ -85,6 +85,18 @@ impl ViewCatalog {
         let mut changed = self.clone();
         changed.views.remove(namespace);
         changed
+    }
+
+    /// Fails if a pipeline in this database refers to a view that is as deep as views may be.
+    pub fn check_pipeline<'a>(
+        &self,
+        namespace: &Namespace,
+        pipeline: impl IntoIterator<Item = DocRef<'a>>,
+    ) -> Result<()> {
+        let stages = Array::from_iter(pipeline);
+        let referenced = referenced_collections(stages.view());
+        let names: Vec<Namespace> = referenced.iter().filter_map(|name| namespace.sibling(name).ok()).collect();
+        if names.is_empty() { Ok(()) } else { graph::check_referenced(self, &names) }
     }
 
     /// Follows a view down to its collection; none if the name is not a view's.

@@ -40,6 +40,21 @@ pub(super) fn validate(catalog: &ViewCatalog, changed: &ViewDefinition) -> Resul
     Ok(())
 }
 
+/// Fails if one of these names, which a request refers to, is a view as deep as views may be: with the request above it,
+/// it would be too deep.
+pub(super) fn check_referenced(catalog: &ViewCatalog, names: &[Namespace]) -> Result<()> {
+    let views = catalog.iter().map(|view| (&view.namespace, (view, references(view)))).collect();
+    let graph = Graph { views };
+    let mut known = BTreeMap::new();
+    for (view, _) in names.iter().filter_map(|name| graph.views.get(name)) {
+        let below = graph.below(view, view, &mut Vec::new(), &mut known)?;
+        if below.height >= VIEW_DEPTH_MAX {
+            return Err(too_deep());
+        }
+    }
+    Ok(())
+}
+
 fn references(view: &ViewDefinition) -> Vec<Namespace> {
     let referenced = referenced_collections(view.pipeline.view());
     let siblings = referenced.iter().filter_map(|name| view.namespace.sibling(name).ok());

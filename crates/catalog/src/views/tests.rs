@@ -66,6 +66,16 @@ fn u9_a_circle_written_by_hand_ends_a_resolution() {
 }
 
 #[test]
+fn u9_pipelines_do_not_refer_to_views_that_are_too_deep() {
+    let catalog = chain(VIEW_DEPTH_MAX);
+    let names: Vec<String> = catalog.iter().map(|view| view.namespace.collection().to_owned()).collect();
+    let check = |name: &str| catalog.check_pipeline(&self::name("base"), [doc! { "$unionWith": name }.view()]);
+    let refused = names.iter().filter(|name| check(name).is_err()).count();
+    assert_eq!(refused, 1, "only the one above all others");
+    assert!(check("base").is_ok());
+}
+
+#[test]
 fn u9_collations_and_sizes_must_fit() {
     let mut french = view("fr", "v0", array![]);
     french.collation = Some(doc! { "locale": "fr" });

@@ -31,7 +31,8 @@ async fn run(invocation: &Invocation, _reply: &mut DocBuilder) -> Result<()> {
     let namespace = invocation.collection()?;
     let mut operation = invocation.operation()?;
     lock_exclusively(data, &mut operation, &[&namespace]).await?;
-    let collection = find_capped(data, &mut operation, &namespace)?;
+    // Whatever it is called, it empties any collection.
+    let collection = find_collection(data, &mut operation, &namespace)?;
     ensure!(
         !namespace.is_system() || namespace.is_system_profile(),
         ErrorCode::IllegalOperation,
@@ -45,11 +46,16 @@ async fn run(invocation: &Invocation, _reply: &mut DocBuilder) -> Result<()> {
 
 /// The capped collection of this name, which the caller has locked.
 pub(super) fn find_capped(data: &Data, operation: &mut Operation, namespace: &Namespace) -> Result<Arc<Collection>> {
-    let Some(collection) = data.catalog.collection_for_write(operation, namespace)? else {
-        let is_view = data.catalog.latest().view(namespace)?.is_some();
-        ensure!(!is_view, ErrorCode::CommandNotSupportedOnView, "emptycapped not supported on view: {namespace}");
-        bail!(ErrorCode::NamespaceNotFound, "no such collection");
-    };
+    let collection = find_collection(data, operation, namespace)?;
     ensure!(collection.is_capped(), ErrorCode::IllegalOperation, "collection must be capped");
     Ok(collection)
+}
+
+fn find_collection(data: &Data, operation: &mut Operation, namespace: &Namespace) -> Result<Arc<Collection>> {
+    if let Some(collection) = data.catalog.collection_for_write(operation, namespace)? {
+        return Ok(collection);
+    }
+    let is_view = data.catalog.latest().view(namespace)?.is_some();
+    ensure!(!is_view, ErrorCode::CommandNotSupportedOnView, "emptycapped not supported on view: {namespace}");
+    bail!(ErrorCode::NamespaceNotFound, "no such collection")
 }

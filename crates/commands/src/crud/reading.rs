@@ -116,8 +116,9 @@ pub(super) async fn reply_with_first_batch(
     invocation.context.statistics().documents_returned.add(u64::from(count));
     let resume_token = source.resume_token();
     let is_tailable = first.options.tailable;
-    let is_over =
-        (is_exhausted && !is_tailable) || first.is_single || first.limit.is_some_and(|limit| u64::from(count) >= limit);
+    let is_over = (is_exhausted && (!is_tailable || source.is_dead()))
+        || first.is_single
+        || first.limit.is_some_and(|limit| u64::from(count) >= limit);
     let namespace = first.options.namespace.clone();
     let id = match is_over {
         true => 0,

@@ -2,6 +2,7 @@
 
 use pando_base::{Namespace, Result, Uuid};
 use pando_catalog::{Catalog, Collection, ResolvedView};
+use pando_doc::Doc;
 use pando_operation::Operation;
 use std::sync::Arc;
 
@@ -16,6 +17,9 @@ pub trait Collections: Send + Sync {
 
     /// The collection of this name for a write, whose lock the operation holds. Opens the operation's snapshot.
     fn open_for_write(&self, operation: &mut Operation, namespace: &Namespace) -> Result<Option<Arc<Collection>>>;
+
+    /// Fails if a pipeline on this collection refers to views that are too deep.
+    fn check_pipeline(&self, namespace: &Namespace, pipeline: &[Doc]) -> Result<()>;
 
     /// What a view of this name stands for.
     fn view(&self, namespace: &Namespace) -> Result<Option<ResolvedView>>;
@@ -42,6 +46,10 @@ impl Collections for CatalogCollections {
         // Before the planner asks which indexes are multikey: what it learns then covers what the snapshot sees.
         operation.recovery_unit.preallocate_snapshot()?;
         self.0.collection_for_write(operation, namespace)
+    }
+
+    fn check_pipeline(&self, namespace: &Namespace, pipeline: &[Doc]) -> Result<()> {
+        self.0.latest().check_pipeline(namespace, pipeline.iter().map(Doc::view))
     }
 
     fn view(&self, namespace: &Namespace) -> Result<Option<ResolvedView>> {

@@ -75,6 +75,11 @@ pub trait BatchSource: Send {
         false
     }
 
+    /// True if it found nothing more and, tailable or not, never will.
+    fn is_dead(&self) -> bool {
+        false
+    }
+
     /// Where the query could be gone on with behind what it has given, if it was asked for that.
     fn resume_token(&self) -> Option<Doc> {
         None
@@ -105,6 +110,10 @@ impl BatchSource for Executor {
 
     fn runs_scripts(&self) -> bool {
         self.query.as_ref().and_then(|query| query.script.as_ref()).is_some_and(|script| script.is_used())
+    }
+
+    fn is_dead(&self) -> bool {
+        self.root.find::<CollectionScanStage>().is_some_and(CollectionScanStage::is_finished)
     }
 
     fn resume_token(&self) -> Option<Doc> {

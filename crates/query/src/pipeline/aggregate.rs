@@ -150,6 +150,7 @@ impl QueryEngine {
         request: &AggregateRequest,
         provider: Option<Arc<dyn StageProvider>>,
     ) -> Result<Aggregation> {
+        self.collections.check_pipeline(&request.namespace, &request.pipeline)?;
         let collection = self.collections.open(operation, &request.namespace)?;
         if collection.is_none()
             && !asks_about_namespace(&request.pipeline)

@@ -294,6 +294,7 @@ impl<'p> Planner<'p> {
         let covers = |info: &&IndexInfo| {
             !info.index.descriptor.sparse
                 && info.partial_filter.is_none()
+                && !info.fields.iter().any(|field| field.is_hashed)
                 && self.covers(&self.scan(info, everything(info)))
         };
         if self.query.sort.is_some() || !self.query.filter.root().is_trivially_true() {

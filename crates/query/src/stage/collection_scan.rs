@@ -70,6 +70,11 @@ impl CollectionScanStage {
         Ok(Some((record.id, matches)))
     }
 
+    /// True if it will not find anything more, whatever comes.
+    pub fn is_finished(&self) -> bool {
+        self.is_finished
+    }
+
     /// Where it stands, if it was asked to keep that; none inside before the first record.
     pub fn place(&self) -> Option<Option<&RecordId>> {
         self.plan.keeps_place.then_some(self.last.as_ref())
@@ -77,8 +82,10 @@ impl CollectionScanStage {
 
     /// A cursor past the end does not come back by itself.
     fn meet_end(&mut self) {
-        self.is_finished = !self.plan.tailable;
-        if self.plan.tailable {
+        // A scan that has seen no record has no place to go on from.
+        let has_place = self.last.is_some() || self.plan.min.is_some();
+        self.is_finished = !(self.plan.tailable && has_place);
+        if !self.is_finished {
             self.cursor = self.collection.records.cursor(self.plan.direction);
             self.needs_place = true;
         }
