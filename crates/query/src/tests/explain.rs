@@ -48,7 +48,7 @@ fn u8_explaining_a_write_writes_nothing() {
     let request = DeleteRequest::new(fixture.namespace.clone(), doc! { "a": 3 }, true);
     let verbosity = Verbosity::ExecutionStats;
     let explained = now(fixture.engine.explain_delete(&mut fixture.operation(), &request, verbosity)).unwrap();
-    assert_eq!(text(&explained, "queryPlanner.winningPlan.stage"), "DELETE");
+    assert_eq!(text(&explained, "queryPlanner.winningPlan.stage"), "BATCHED_DELETE");
     assert_eq!(at(&explained, "executionStats.executionStages.nWouldDelete"), Some(Value::Int32(5)));
     assert_eq!(fixture.find(&fixture.request(doc! {})).unwrap().len(), 50);
 }

@@ -67,6 +67,10 @@ fn cases(name: &str) -> Option<(Doc, Needed)> {
                 (Target::Collection("admin", "tempusers"), &[Find]),
             ],
         ),
+        "applyOps" => {
+            let operation = doc! { "op": "u", "ns": "d.c", "o2": { "_id": 1 }, "o": { "_id": 1 } };
+            (doc! { "applyOps": [operation] }, &[(Target::Cluster, &[ApplyOps]), (ON_C, &[Update, Insert])])
+        }
         "updateUser" => (doc! { "updateUser": "u", "pwd": "p" }, &[(ON_D, &[ChangePassword])]),
         "grantRolesToUser" | "grantRolesToRole" => (doc! { (name): "u", "roles": ["read"] }, &[(ON_D, &[GrantRole])]),
         "revokeRolesFromUser" | "revokeRolesFromRole" => {
