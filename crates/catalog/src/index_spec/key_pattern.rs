@@ -128,7 +128,7 @@ fn validate_path(element: Element<'_>, kind: IndexKind) -> Result<()> {
 /// One wildcard in a pattern, and no field beside it that it could take in too.
 fn validate_wildcard(key: DocRef<'_>) -> Result<()> {
     let wildcards: Vec<_> = key.elements().filter(|element| is_wildcard_path(element.name)).collect();
-    ensure!(wildcards.len() == 1, ErrorCode::location(7246201), "Index Key can contain only one wildcard index field");
+    ensure!(wildcards.len() <= 1, ErrorCode::location(7246201), "Index Key can contain only one wildcard index field");
     let Some(root) = wildcards.first().and_then(|wildcard| wildcard.name.strip_suffix(b".$**")) else { return Ok(()) };
     for element in key.elements().filter(|element| !is_wildcard_path(element.name)) {
         let path: &[u8] = element.name;

@@ -42,6 +42,7 @@ fn key_patterns_are_checked() {
         doc! { "a": "no such" },
         doc! { "a": "geoHaystack" },
         doc! { "a": "hashed", "b": "2d" },
+        doc! { "a": "wildcard" },
         doc! { "": 1 },
         doc! { "a..b": 1 },
         doc! { "a.": 1 },

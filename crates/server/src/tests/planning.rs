@@ -43,10 +43,9 @@ fn u7_wildcard_indexes_serve_every_path_below_them() {
         let there = doc! { "find": "c", "filter": { "c": { "$exists": true } } };
         let plan = winning(&mut node, there.clone()).await;
         let bounds = part(&part(&plan, "inputStage"), "indexBounds");
-        assert_eq!(
-            bounds.get("$_path").unwrap().to_string(),
-            "[ \"[\\\"c\\\", \\\"c\\\"]\", \"[\\\"c.\\\", \\\"c/\\\")\" ]"
-        );
+        let paths = bounds.get("$_path").and_then(|paths| paths.as_array()).unwrap();
+        let paths: Vec<&str> = paths.values().filter_map(|path| path.as_str()).collect();
+        assert_eq!(paths, ["[\"c\", \"c\"]", "[\"c.\", \"c/\")"]);
         assert_eq!(node.find(there).await.len(), 20, "a record with several keys below the path is found once");
         let plan = winning(&mut node, doc! { "find": "c", "filter": { "c": { "d": 1 } } }).await;
         assert_eq!(stages(&plan), ["COLLSCAN"], "whole documents have no keys");

@@ -87,6 +87,6 @@ fn u9_collections_become_capped() {
         assert!(node.documents_of("c", doc! {}).await.is_empty());
         node.valid("c").await;
         node.ok(doc! { "create": "plain" }).await;
-        assert_eq!(node.code(doc! { "emptycapped": "plain" }).await, 20);
+        node.ok(doc! { "emptycapped": "plain" }).await;
     });
 }
