@@ -143,7 +143,7 @@ fn as_stored(info: &IndexInfo, wildcard: &Wildcard, looks_below: bool) -> Option
     let (pattern, value_place) = wildcard_key_pattern(info.index.descriptor.key_pattern.view(), name.as_bstr());
     let mut stored = info.clone();
     let path = FieldPath::lenient(WILDCARD_PATH_FIELD).ok()?;
-    stored.fields.insert(place, IndexField { path, is_descending: false, is_hashed: false });
+    stored.fields.insert(place, IndexField { path, is_descending: false, is_hashed: false, place: None });
     stored.ordering = KeyOrdering::from_pattern(pattern.view()).ok()?;
     if !stored.multikey_paths.is_empty() {
         stored.multikey_paths.insert(place, MultikeyComponents::NONE);
