@@ -1,7 +1,7 @@
 //! The command line.
 
 use crate::peers::System;
-use crate::server::{ScaleOptions, ServerOptions};
+use crate::server::{ScaleOptions, ServerOptions, WatchOptions};
 use clap::{Args, Parser, Subcommand};
 use std::path::PathBuf;
 
@@ -25,6 +25,8 @@ pub enum Command {
     Server(ServerOptions),
     /// Many connections and many collections on our server.
     Scale(ScaleOptions),
+    /// What it costs our server to be watched.
+    Watch(WatchOptions),
     /// One system's part of a benchmark; started by the others.
     #[command(hide = true)]
     Child(ChildOptions),

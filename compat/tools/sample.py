@@ -1,6 +1,6 @@
 """A database with a bit of everything: types of values, options of collections, kinds of indexes, users and roles.
 
-Not in it: time-series collections, which are not there yet, nor indexes of the kinds wildcard, 2d and 2dsphere.
+Not in it: time-series collections, which are not there yet.
 """
 import datetime
 import uuid
@@ -70,7 +70,11 @@ def fill(client):
 
 
 def item(number):
-    return {"_id": number, "a": number % 7, "b": str(number), "text": f"the quick fox {number}", "size": number / 4}
+    place = {"type": "Point", "coordinates": [number % 180, number % 80]}
+    return {
+        "_id": number, "a": number % 7, "b": str(number), "text": f"the quick fox {number}", "size": number / 4,
+        "flat": [number % 90, number % 80], "round": place, "more": {"x": number, "y": [number % 3]},
+    }
 
 
 def privilege(collection, *actions):
@@ -87,4 +91,8 @@ def make_indexes(items):
     items.create_index([("text", "text")], default_language="french", weights={"text": 3})
     items.create_index("b", name="folded b", collation={"locale": "en", "strength": 2})
     items.create_index("hidden", hidden=True)
+    items.create_index([("flat", "2d")], bits=20, min=-200, max=200)
+    items.create_index([("round", "2dsphere"), ("a", 1)])
+    items.create_index([("more.$**", 1)])
+    items.create_index([("$**", 1)], wildcardProjection={"text": 0, "round": 0, "flat": 0}, name="all but text")
     items.create_index("size", storageEngine={"wiredTiger": {"configString": ""}})

@@ -98,10 +98,26 @@ pub static SCALE_METRICS: &[Metric] = &[
     metric("stop", "stop", "s"),
 ];
 
+/// The rows of `./bench watch`.
+pub static WATCH_METRICS: &[Metric] = &[
+    metric("ycsb_c_unwatched", "reads, unwatched", "operations/s"),
+    metric("ycsb_c_watched", "  watched", "operations/s"),
+    metric("ycsb_c_cost", "  what watching takes", "ratio"),
+    metric("ycsb_a_unwatched", "half updates, unwatched", "operations/s"),
+    metric("ycsb_a_watched", "  watched", "operations/s"),
+    metric("ycsb_a_cost", "  what watching takes", "ratio"),
+];
+
 /// The unit of a metric; empty for one that is in no list.
 pub fn unit(name: &str) -> &'static str {
-    let named =
-        |name: &str| METRICS.iter().chain(RECOVERY_METRICS).chain(SCALE_METRICS).find(|metric| metric.name == name);
+    let named = |name: &str| {
+        METRICS
+            .iter()
+            .chain(RECOVERY_METRICS)
+            .chain(SCALE_METRICS)
+            .chain(WATCH_METRICS)
+            .find(|metric| metric.name == name)
+    };
     let found = named(name).or_else(|| named(name.strip_suffix(LATER)?));
     found.map_or("", |metric| metric.unit)
 }

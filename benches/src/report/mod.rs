@@ -6,9 +6,9 @@ mod metrics;
 mod table;
 mod targets;
 
-pub use metrics::{METRICS, Metric, RECOVERY_METRICS, SCALE_METRICS};
+pub use metrics::{METRICS, Metric, RECOVERY_METRICS, SCALE_METRICS, WATCH_METRICS};
 pub use table::{print_table, readable};
-pub use targets::{ENGINE_TARGETS, RECOVERY_TARGETS, SCALE_TARGETS, print_targets};
+pub use targets::{ENGINE_TARGETS, RECOVERY_TARGETS, SCALE_TARGETS, WATCH_TARGETS, print_targets};
 
 use crate::Error;
 use crate::peers::System;

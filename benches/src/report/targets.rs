@@ -106,6 +106,12 @@ pub static SCALE_TARGETS: &[Target] = &[
     at_most("list_collections", Bound::Value(50.0), "listing 10,000 collections in <= 50 ms"),
 ];
 
+/// What `./bench watch` is held against.
+pub static WATCH_TARGETS: &[Target] = &[
+    at_most("ycsb_c_cost", Bound::Value(0.02), "watching reads takes < 2 % of the throughput"),
+    at_most("ycsb_a_cost", Bound::Value(0.02), "watching reads and updates takes < 2 % of the throughput"),
+];
+
 impl Bound {
     /// The value to be held against; none where a peer is missing.
     fn limit(&self, figures: &Figures, metric: &str, side: Side) -> Option<f64> {
@@ -153,7 +159,7 @@ mod tests {
 
     #[test]
     fn targets_name_known_metrics() {
-        for target in ENGINE_TARGETS.iter().chain(RECOVERY_TARGETS).chain(SCALE_TARGETS) {
+        for target in ENGINE_TARGETS.iter().chain(RECOVERY_TARGETS).chain(SCALE_TARGETS).chain(WATCH_TARGETS) {
             assert_ne!(crate::report::metrics::unit(target.metric), "", "{}", target.metric);
         }
     }

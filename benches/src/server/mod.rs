@@ -22,10 +22,12 @@ mod scale;
 mod skew;
 #[cfg(test)]
 mod tests;
+mod watch;
 mod workloads;
 
 pub use options::ServerOptions;
 pub use scale::{ScaleOptions, run as run_scale};
+pub use watch::{WatchOptions, run as run_watch};
 
 use crate::Error;
 use crate::children::remove_folder;

@@ -102,7 +102,8 @@ impl Run<'_> {
         phase::run(&self.service, workload, connections, times, latest, shared)
     }
 
-    fn load(&mut self, shared: &Shared) -> Result<(), Error> {
+    /// Fills the server.
+    pub fn load(&mut self, shared: &Shared) -> Result<(), Error> {
         for collection in [Collection::Inserts, Collection::Users, Collection::Orders] {
             self.chores(|dialect| dialect.reset(collection))?;
         }
