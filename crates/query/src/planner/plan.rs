@@ -13,7 +13,7 @@ use super::{
     KeyRange, PlanNode, ProjectionKind, SharedFilter, accesses, implies, in_order, wildcard,
 };
 use crate::request::Hint;
-use crate::stage::text_score_missing;
+use crate::stage::{distance_missing, text_score_missing};
 use crate::{CanonicalQuery, IndexFilter};
 use pando_base::{Error, ErrorCode, Result};
 use pando_catalog::Collection;
@@ -88,6 +88,10 @@ impl<'p> Planner<'p> {
         }
         if let Some(near) = self.near_plans()? {
             return Ok(near);
+        }
+        let by_distance = [Meta::GeoNearDistance, Meta::GeoNearPoint];
+        if by_distance.into_iter().any(|kind| query.metadata.contains(kind)) {
+            return Err(distance_missing());
         }
         let sorts_by_score =
             query.sort.as_ref().is_some_and(|pattern| pattern.metadata().any(|kind| kind == Meta::TextScore));

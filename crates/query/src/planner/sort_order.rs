@@ -28,6 +28,7 @@ pub fn in_order(node: PlanNode, pattern: &SortPattern) -> Result<PlanNode, PlanN
         },
         PlanNode::Or { children } => merge_in_order(children, pattern),
         PlanNode::Text(plan) if plan.is_by_score => Ok(PlanNode::Text(plan)),
+        PlanNode::Near(plan) if pattern.is_by_distance() => Ok(PlanNode::Near(plan)),
         node @ (PlanNode::IdHack { .. } | PlanNode::Eof) => Ok(node),
         other => Err(other),
     }

@@ -66,6 +66,11 @@ impl SortPattern {
         matches!(&*self.parts, [SortPart { key: SortKey::Meta(name), .. }] if name == "textScore")
     }
 
+    /// True if it is by distance and by nothing else.
+    pub fn is_by_distance(&self) -> bool {
+        matches!(&*self.parts, [SortPart { key: SortKey::Meta(name), .. }] if name == "geoNearDistance")
+    }
+
     /// True if some part is not in the document.
     pub fn needs_metadata(&self) -> bool {
         self.parts.iter().any(|part| matches!(part.key, SortKey::Meta(_)))

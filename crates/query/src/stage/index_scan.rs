@@ -41,10 +41,19 @@ pub struct IndexScanStage {
 impl IndexScanStage {
     /// A scan that stands before its first key. Keys go with the results if somebody wants them.
     pub fn new(plan: IndexScanPlan, wants_keys: bool) -> Result<IndexScanStage> {
+        plan.info.index.usage.increment();
+        IndexScanStage::of(plan, wants_keys)
+    }
+
+    /// One of several scans that are one use of the index, without keys.
+    pub(super) fn uncounted(plan: IndexScanPlan) -> Result<IndexScanStage> {
+        IndexScanStage::of(plan, false)
+    }
+
+    fn of(plan: IndexScanPlan, wants_keys: bool) -> Result<IndexScanStage> {
         let bounds = EncodedBounds::of(&plan)?;
         let cursor = plan.info.index.data.cursor(plan.direction);
         let next_move = if bounds.is_nothing() { Move::Nowhere } else { Move::Seek(bounds.start()) };
-        plan.info.index.usage.increment();
         Ok(IndexScanStage {
             layout: wants_keys.then(|| layout_of(&plan)),
             found: (plan.info.is_multikey || plan.info.repeats).then(HashSet::new),

@@ -91,10 +91,21 @@ pub struct Member {
 }
 
 /// What a query knows of a record beside its fields: what `$meta` asks for.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Metadata {
     /// How well it fits a text search.
     pub text_score: Option<f64>,
+    /// How far it is.
+    pub geo_near: Option<Arc<GeoNearMetadata>>,
+}
+
+/// What a search by distance knows of a record.
+#[derive(Clone, Debug, PartialEq)]
+pub struct GeoNearMetadata {
+    /// The distance, in the units of the query.
+    pub distance: f64,
+    /// The place that is nearest.
+    pub point: OwnedValue,
 }
 
 impl Member {
@@ -111,6 +122,12 @@ impl Member {
         if wanted.contains(Meta::TextScore) {
             let score = self.metadata.text_score.ok_or_else(text_score_missing)?;
             known.push((Meta::TextScore, OwnedValue::Double(score)));
+        }
+        let by_distance = wanted.contains(Meta::GeoNearDistance) || wanted.contains(Meta::GeoNearPoint);
+        if by_distance {
+            let near = self.metadata.geo_near.as_ref().ok_or_else(distance_missing)?;
+            known.push((Meta::GeoNearDistance, OwnedValue::Double(near.distance)));
+            known.push((Meta::GeoNearPoint, near.point.clone()));
         }
         if wanted.contains(Meta::RecordId)
             && let Some(record_id) = &self.record_id
@@ -148,6 +165,11 @@ pub(crate) fn record_id_value(record_id: &RecordId) -> OwnedValue {
         RecordId::Long(number) => OwnedValue::Int64(*number),
         RecordId::Bytes(bytes) => Value::Binary { subtype: 0, bytes }.to_owned(),
     }
+}
+
+/// The error of a query that asks for distances without a search by them.
+pub(crate) fn distance_missing() -> Error {
+    Error::location(40218, "query requires geoNear distance metadata, but it is not available")
 }
 
 /// The error of a query that asks for the score of a search that it does not have.

@@ -1,11 +1,13 @@
 //! Sorting: everything goes in before anything comes out. With a limit only so many are kept. What does not fit into memory goes to
 //! disk, if that is allowed.
 
-use super::{IndexKey, KeyLayout, Member, Metadata, SortKeyGenerator, Stage, StageNode, Step, one_child};
+use super::{
+    GeoNearMetadata, IndexKey, KeyLayout, Member, Metadata, SortKeyGenerator, Stage, StageNode, Step, one_child,
+};
 use crate::request::SortPattern;
 use crate::spill::{StageResources, read_record_id, take, write_record_id};
 use pando_base::{RecordId, Result};
-use pando_doc::{Doc, DocBuilder};
+use pando_doc::{Doc, DocBuilder, doc};
 use pando_operation::Operation;
 use pando_sorter::{Sorted, Sorter, Spilled};
 use pando_storage::SnapshotId;
@@ -32,6 +34,10 @@ impl Spilled for SortedMember {
         write_record_id(self.record_id.as_ref(), out);
         out.push(u8::from(self.metadata.text_score.is_some()));
         out.extend_from_slice(&self.metadata.text_score.unwrap_or(0.0).to_le_bytes());
+        let near = self.metadata.geo_near.as_ref();
+        let near = near.map(|near| doc! { "distance": (near.distance), "point": (near.point.view()) });
+        out.extend_from_slice(&(near.as_ref().map_or(0, Doc::size_bytes) as u32).to_le_bytes());
+        out.extend_from_slice(near.as_ref().map_or(&[], |near| near.bytes()));
         match &self.key {
             None => out.push(0),
             Some((layout, key_length, bytes)) => {
@@ -52,7 +58,10 @@ impl Spilled for SortedMember {
         let record_id = read_record_id(rest)?;
         let [has_score] = take(rest)?;
         let score = f64::from_le_bytes(take(rest)?);
-        let metadata = Metadata { text_score: (has_score == 1).then_some(score) };
+        let near_length = u32::from_le_bytes(take(rest)?) as usize;
+        let (near, behind) = rest.split_at_checked(near_length)?;
+        *rest = behind;
+        let metadata = Metadata { text_score: (has_score == 1).then_some(score), geo_near: read_near(near) };
         let [has_key] = take(rest)?;
         let key = if has_key == 1 {
             let mut number = || take(rest).map(u32::from_le_bytes);
@@ -66,6 +75,13 @@ impl Spilled for SortedMember {
         let document = (!rest.is_empty()).then(|| Doc::trusted(rest.to_vec()));
         Some(SortedMember { record_id, document, snapshot: None, key, metadata })
     }
+}
+
+/// What a search by distance knew, if it was one.
+fn read_near(bytes: &[u8]) -> Option<Arc<GeoNearMetadata>> {
+    let near = (!bytes.is_empty()).then(|| Doc::trusted(bytes.to_vec()))?;
+    let (distance, point) = (near.get("distance")?.to_double()?, near.get("point")?.to_owned());
+    Some(Arc::new(GeoNearMetadata { distance, point }))
 }
 
 /// Sorts.
@@ -173,7 +189,6 @@ impl Stage for SortStage {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use pando_doc::doc;
 
     #[test]
     fn x14_members_come_back_from_disk_as_they_were() {
@@ -183,7 +198,8 @@ mod tests {
         for (record_id, document, key) in ids.iter().flat_map(|id| {
             documents.iter().flat_map(|document| keys.clone().map(|key| (id.clone(), document.clone(), key)))
         }) {
-            let metadata = Metadata { text_score: Some(1.5) };
+            let near = GeoNearMetadata { distance: 2.5, point: pando_doc::OwnedValue::Int32(1) };
+            let metadata = Metadata { text_score: Some(1.5), geo_near: key.as_ref().map(|_| Arc::new(near)) };
             let member = SortedMember { record_id, document, snapshot: None, key, metadata };
             let mut bytes = Vec::new();
             member.write(&mut bytes);

@@ -127,7 +127,7 @@ impl TextStage {
         {
             return Ok(Step::NeedTime);
         }
-        let metadata = Metadata { text_score: Some(score) };
+        let metadata = Metadata { text_score: Some(score), ..Metadata::default() };
         Ok(Step::Advanced(Member { record_id: Some(id), document: Some(document), snapshot, key: None, metadata }))
     }
 }

@@ -195,3 +195,17 @@ fn u6_geo_near_adds_distances_and_places() {
     assert_eq!(code(doc! { "near": (near()), "distanceField": "d", "key": "other" }), 291);
     assert_eq!(code(doc! { "near": (near()), "distanceField": "d", "limit": 1 }), 50858);
 }
+
+#[test]
+fn u4_near_tells_distances_and_places_as_metadata() {
+    let fixture = Fixture::new(&[index(doc! { "loc": "2d" })]);
+    fixture.insert(&[doc! { "_id": 1, "loc": [[5, 5], [0, 2]] }, doc! { "_id": 2, "loc": [0, 1] }]);
+    let mut request = fixture.request(doc! { "loc": { "$near": [0, 0] } });
+    request.projection = doc! { "d": { "$meta": "geoNearDistance" }, "p": { "$meta": "geoNearPoint" }, "loc": 0 };
+    let found = fixture.find(&request).unwrap();
+    assert_eq!(found, [doc! { "_id": 2, "d": 1.0, "p": [0, 1] }, doc! { "_id": 1, "d": 2.0, "p": [0, 2] }]);
+    request.sort = doc! { "_id": 1 };
+    assert_eq!(ids(&fixture.find(&request).unwrap()), ["1", "2"]);
+    request.filter = doc! {};
+    assert_eq!(fixture.find(&request).unwrap_err().code().number(), 40218);
+}

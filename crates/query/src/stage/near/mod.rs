@@ -6,7 +6,7 @@
 mod rings;
 
 use super::fetch::FetchStage;
-use super::{IndexScanStage, Member, Stage, StageNode, Step, plan_killed};
+use super::{GeoNearMetadata, IndexScanStage, Member, Stage, StageNode, Step, plan_killed};
 use crate::pipeline::with_field;
 use crate::planner::{IndexScanPlan, IntervalList, NearPlan, SharedFilter};
 use pando_base::{RecordId, Result};
@@ -81,6 +81,7 @@ impl NearStage {
     /// A search that has looked at nothing yet.
     pub fn new(plan: NearPlan, collection: &Arc<Collection>, whole_filter: &SharedFilter) -> Result<NearStage> {
         let rings = Rings::new(&plan)?;
+        plan.info.index.usage.increment();
         Ok(NearStage {
             probing: Some(rings.first_probe()),
             rings,
@@ -109,7 +110,7 @@ impl NearStage {
             is_same_collation: self.plan.is_same_collation,
             key_range: None,
         };
-        IndexScanStage::new(plan, false)
+        IndexScanStage::uncounted(plan)
     }
 
     fn probe(&mut self, level: u32, operation: &mut Operation) -> Result<()> {
@@ -194,8 +195,9 @@ impl NearStage {
         }
         ring.returned += 1;
         let Waiting { distance, mut member, place, .. } = self.waiting.pop()?;
+        let shown = self.plan.near.shown_distance(distance);
         if let Some(output) = &self.plan.output {
-            let shown = self.plan.near.shown_distance(distance) * output.multiplier;
+            let shown = shown * output.multiplier;
             let document = member.document.take().unwrap_or_default();
             let mut document = with_field(document.view(), &output.distance, Some(Value::Double(shown)));
             if let Some(path) = &output.location {
@@ -203,6 +205,7 @@ impl NearStage {
             }
             member.document = Some(document);
         }
+        member.metadata.geo_near = Some(Arc::new(GeoNearMetadata { distance: shown, point: place }));
         Some(member)
     }
 }
