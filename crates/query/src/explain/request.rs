@@ -160,7 +160,9 @@ impl QueryEngine {
     fn pipeline_document(&self, pipeline: &PipelineExecutor, duration_ms: u64, verbosity: Verbosity) -> Doc {
         let mut out = DocBuilder::new();
         out.append("explainVersion", "1");
-        let is_whole = pipeline.stages().is_empty();
+        // A search by distance stays a stage, although nothing of it is left behind the query.
+        let name = if pipeline.is_search_by_distance() { "$geoNearCursor" } else { "$cursor" };
+        let is_whole = pipeline.stages().is_empty() && !pipeline.is_search_by_distance();
         let cursor = pipeline.executor().map(|executor| {
             let mut cursor = DocBuilder::new();
             cursor.append("queryPlanner", self.cursor_planner(executor, is_whole));
@@ -170,14 +172,14 @@ impl QueryEngine {
             cursor.finish()
         });
         match (cursor, pipeline.stages()) {
-            (Some(cursor), []) => out.append_all(cursor.view()),
+            (Some(cursor), []) if is_whole => out.append_all(cursor.view()),
             (cursor, stages) => {
                 let mut shown = ArrayBuilder::new();
                 if let Some(cursor) = cursor {
                     let returned = pipeline.executor().map_or(0, |executor| executor.root().counts().advanced);
                     let run = StageRun { returned, facts: StageFacts::default() };
                     let run = (verbosity >= Verbosity::ExecutionStats).then_some(&run);
-                    shown.push(with_run(&doc! { "$cursor": cursor }, run));
+                    shown.push(with_run(&doc! { (name): cursor }, run));
                 }
                 let runs = pipeline.runs();
                 for (place, stage) in stages.iter().enumerate() {

@@ -70,6 +70,11 @@ impl PipelineExecutor {
         self.stages.get(self.pushed..).unwrap_or_default()
     }
 
+    /// True if the query at its start is a `$geoNear`.
+    pub fn is_search_by_distance(&self) -> bool {
+        self.stages.first().is_some_and(|first| matches!(first.pushdown(), Pushdown::GeoNear(_)))
+    }
+
     /// The query at its start.
     pub fn executor(&self) -> Option<&crate::executor::Executor> {
         self.source.executor()
