@@ -106,3 +106,44 @@ impl TwoDKeys {
         Ok(point)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::KeyGenerator;
+    use pando_doc::{Doc, doc};
+
+    fn keys(pattern: Doc, specification: Doc, document: Doc) -> Result<usize> {
+        let mut keys = KeySet::new();
+        KeyGenerator::two_d(pattern.view(), specification.view())?.keys(document.view(), &mut keys)?;
+        Ok(keys.len())
+    }
+
+    #[test]
+    fn u7_each_legacy_point_has_a_key() {
+        let count = |document: Doc| keys(doc! { "loc": "2d", "a": 1 }, doc! {}, document);
+        assert_eq!(count(doc! { "loc": [1, 2] }).unwrap(), 1);
+        assert_eq!(count(doc! { "loc": [[1, 2], { "x": 3, "y": 4 }], "a": [1, 2] }).unwrap(), 2);
+        assert_eq!(count(doc! { "loc": 5 }).unwrap(), 0);
+        assert_eq!(count(doc! { "a": 5 }).unwrap(), 0);
+        let code = |document: Doc| count(document).unwrap_err().code().number();
+        assert_eq!(code(doc! { "loc": [1] }), 13068);
+        assert_eq!(code(doc! { "loc": [1, "x"] }), 13026);
+        assert_eq!(code(doc! { "loc": [181, 0] }), 13027);
+        assert_eq!(code(doc! { "loc": ["x", "y"] }), 16804);
+    }
+
+    #[test]
+    fn u7_specifications_of_2d_are_checked() {
+        let code = |pattern: Doc, specification: Doc| {
+            keys(pattern, specification, doc! {}).err().map(|error| error.code().number())
+        };
+        let plain = || doc! { "loc": "2d" };
+        assert_eq!(code(plain(), doc! { "bits": 32, "min": 0, "max": 10 }), None);
+        let invalid = Some(pando_base::ErrorCode::InvalidOptions.number());
+        assert_eq!(code(plain(), doc! { "bits": 33 }), invalid);
+        assert_eq!(code(plain(), doc! { "min": 5, "max": 5 }), invalid);
+        assert_eq!(code(doc! { "a": 1, "loc": "2d" }, doc! {}), Some(16801));
+        assert_eq!(code(doc! { "loc": "2d", "b": "2d" }, doc! {}), Some(16800));
+    }
+}

@@ -200,3 +200,49 @@ fn literals<'d>(values: &[Value<'d>]) -> Vec<Component<'d>> {
     }
     found
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::KeyGenerator;
+    use pando_doc::{Doc, doc};
+
+    fn generator(pattern: Doc, specification: Doc) -> Result<KeyGenerator> {
+        KeyGenerator::two_d_sphere(pattern.view(), specification.view(), None)
+    }
+
+    fn count(pattern: Doc, document: Doc) -> Result<usize> {
+        let mut keys = KeySet::new();
+        generator(pattern, doc! { "2dsphereIndexVersion": 3 })?.keys(document.view(), &mut keys)?;
+        Ok(keys.len())
+    }
+
+    #[test]
+    fn u7_shapes_have_the_keys_of_their_cells_and_documents_without_shapes_have_none() {
+        let alone = || doc! { "loc": "2dsphere" };
+        let with = || doc! { "a": 1, "loc": "2dsphere" };
+        assert_eq!(count(alone(), doc! { "loc": [1, 2] }).unwrap(), 1);
+        for nothing in [doc! {}, doc! { "loc": null }, doc! { "loc": [] }, doc! { "loc": {} }, doc! { "a": 1 }] {
+            assert_eq!(count(with(), nothing.clone()).unwrap(), 0, "{nothing}");
+        }
+        assert_eq!(count(with(), doc! { "a": [1, 2, 3], "loc": [1, 2] }).unwrap(), 3);
+        let line = doc! { "type": "LineString", "coordinates": [[0, 0], [10, 10]] };
+        assert!(count(alone(), doc! { "loc": line }).unwrap() > 1);
+        let code = |document: Doc| count(alone(), document).unwrap_err().code().number();
+        assert_eq!(code(doc! { "loc": [200, 2] }), 16755);
+        assert_eq!(code(doc! { "loc": "here" }), 16755);
+        assert_eq!(code(doc! { "loc": { "type": "Polygon", "coordinates": [[[0, 0], [1, 1]]] } }), 16755);
+    }
+
+    #[test]
+    fn u7_specifications_of_2dsphere_are_checked() {
+        let code = |specification: Doc| {
+            generator(doc! { "loc": "2dsphere" }, specification).err().map(|error| error.code().number())
+        };
+        assert_eq!(code(doc! { "2dsphereIndexVersion": 2 }), None);
+        assert_eq!(code(doc! { "2dsphereIndexVersion": 4 }), Some(ErrorCode::CannotCreateIndex.number()));
+        assert_eq!(code(doc! { "coarsestIndexedLevel": (-1) }), Some(16747));
+        assert_eq!(code(doc! { "finestIndexedLevel": 31 }), Some(16748));
+        assert_eq!(code(doc! { "finestIndexedLevel": 5, "coarsestIndexedLevel": 6 }), Some(16749));
+    }
+}
