@@ -6,10 +6,18 @@
 use super::key_pattern::is_prefix;
 use crate::index::is_wildcard_path;
 use pando_base::{ErrorCode, Result, bail, ensure};
-use pando_doc::DocRef;
+use pando_doc::{DocRef, Value};
 
 /// Refuses a projection that does not fit the key pattern.
 pub(super) fn validate(key: DocRef<'_>, projection: DocRef<'_>) -> Result<()> {
+    for element in projection.elements() {
+        let is_plain = element.value.is_number() || matches!(element.value, Value::Bool(_) | Value::Document(_));
+        ensure!(
+            is_plain,
+            ErrorCode::location(51271),
+            "Bad projection specification, cannot use computed fields when parsing a spec in kBanComputedFields mode: {projection}"
+        );
+    }
     let sorted = |wanted: bool| {
         let named = projection.elements().filter(|element| element.value.is_true() == wanted);
         let mut paths: Vec<&[u8]> = named.map(|element| -> &[u8] { element.name }).collect();

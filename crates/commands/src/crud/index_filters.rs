@@ -106,6 +106,10 @@ pub(super) fn shape_request(invocation: &Invocation) -> Result<FindRequest> {
         let wrong = |_| Error::bad_value(format!("{kind} field {name} must be an object"));
         extract::document(invocation.body(), name).map_err(wrong)
     };
+    if invocation.body().get("collation").and_then(|collation| collation.as_document()).is_some_and(|it| it.is_empty())
+    {
+        return Err(Error::bad_value("optional field collation cannot be an empty object"));
+    }
     let mut request = FindRequest::new(invocation.collection()?);
     request.filter = shared_or_empty(invocation, field("query")?);
     request.sort = shared_or_empty(invocation, field("sort")?);

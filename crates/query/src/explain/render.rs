@@ -3,7 +3,7 @@
 use super::Verbosity;
 use crate::executor::Executor;
 use crate::stage::{Counts, MultiPlanStage, StageNode};
-use pando_base::Namespace;
+use pando_base::{Error, Namespace};
 use pando_doc::{Doc, DocBuilder, doc};
 
 /// What is told of a query beside its plans.
@@ -90,8 +90,14 @@ pub(super) fn planner_section(executor: &Executor, shown: &Shown<'_>) -> Doc {
 }
 
 /// What running a plan cost, with what the command did on top of it.
-pub(super) fn execution_section(executor: &Executor, shown: &Shown<'_>, duration_ms: u64, verbosity: Verbosity) -> Doc {
-    let plain = execution_stats(executor, duration_ms, verbosity);
+pub(super) fn execution_section(
+    executor: &Executor,
+    shown: &Shown<'_>,
+    duration_ms: u64,
+    verbosity: Verbosity,
+    failure: Option<&Error>,
+) -> Doc {
+    let plain = execution_stats(executor, duration_ms, verbosity, failure);
     let root = visible(executor.root());
     let below = stage_document(root, true);
     let (stages, returned) = match &shown.on_top {
@@ -132,10 +138,14 @@ pub(super) fn count_stage(name: &str, counts: &Counts, counted: u64, skipped: u6
 }
 
 /// What running a plan cost.
-pub fn execution_stats(executor: &Executor, duration_ms: u64, verbosity: Verbosity) -> Doc {
+pub fn execution_stats(executor: &Executor, duration_ms: u64, verbosity: Verbosity, failure: Option<&Error>) -> Doc {
     let examined = executor.root().examined();
     let mut out = DocBuilder::new();
-    out.append("executionSuccess", true);
+    out.append("executionSuccess", failure.is_none());
+    if let Some(failure) = failure {
+        out.append("errorMessage", failure.reason());
+        out.append("errorCode", failure.code().number());
+    }
     out.append("nReturned", int(visible(executor.root()).counts().advanced));
     out.append("executionTimeMillis", int(duration_ms));
     out.append("totalKeysExamined", int(examined.keys));
@@ -144,9 +154,11 @@ pub fn execution_stats(executor: &Executor, duration_ms: u64, verbosity: Verbosi
     if verbosity >= Verbosity::AllPlansExecution {
         out.array("allPlansExecution", |all| {
             let roots = trials(executor);
-            for root in roots.iter().filter(|_| roots.len() > 1) {
+            let scores = executor.root().find::<MultiPlanStage>().map(MultiPlanStage::scores).unwrap_or_default();
+            for (place, root) in roots.iter().enumerate().filter(|_| roots.len() > 1) {
                 let examined = root.examined();
                 all.document(|plan| {
+                    plan.append_some("score", scores.get(place).copied());
                     plan.append("nReturned", int(root.counts().advanced));
                     plan.append("executionTimeMillisEstimate", 0_i32);
                     plan.append("totalKeysExamined", int(examined.keys));

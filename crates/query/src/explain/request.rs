@@ -9,7 +9,7 @@ use crate::request::{AggregateRequest, CountRequest, DeleteRequest, DistinctRequ
 use crate::shape::{plan_cache_key, query_hash, shape};
 use crate::stage::{Counts, MultiPlanStage, ReturnedImage, Step, build};
 use crate::{CanonicalQuery, FindPlan, QueryEngine, engine};
-use pando_base::{Namespace, Result};
+use pando_base::{Category, Namespace, Result};
 use pando_catalog::Collection;
 use pando_doc::{ArrayBuilder, Doc, DocBuilder, DocRef, doc};
 use pando_operation::Operation;
@@ -167,7 +167,7 @@ impl QueryEngine {
             let mut cursor = DocBuilder::new();
             cursor.append("queryPlanner", self.cursor_planner(executor, is_whole));
             if verbosity >= Verbosity::ExecutionStats {
-                cursor.append("executionStats", execution_stats(executor, duration_ms, verbosity));
+                cursor.append("executionStats", execution_stats(executor, duration_ms, verbosity, None));
             }
             cursor.finish()
         });
@@ -236,9 +236,14 @@ impl QueryEngine {
         verbosity: Verbosity,
     ) -> Result<Doc> {
         let started_ns = operation.env.clock().monotonic_ns();
+        let mut failure = None;
         if verbosity >= Verbosity::ExecutionStats {
             let mut sink = CountingSink::default();
-            drive(executor, operation, &*self.collections, &mut sink).await?;
+            failure = drive(executor, operation, &*self.collections, &mut sink).await.err();
+            // What stops the operation stops the explanation, too.
+            if let Some(stopped) = failure.take_if(|failure| failure.is(Category::Interruption)) {
+                return Err(stopped);
+            }
         } else {
             executor.choose_plan(operation)?;
         }
@@ -247,7 +252,7 @@ impl QueryEngine {
         out.append("explainVersion", "1");
         out.append("queryPlanner", planner_section(executor, shown));
         if verbosity >= Verbosity::ExecutionStats {
-            out.append("executionStats", execution_section(executor, shown, duration_ms, verbosity));
+            out.append("executionStats", execution_section(executor, shown, duration_ms, verbosity, failure.as_ref()));
         }
         Ok(out.finish())
     }

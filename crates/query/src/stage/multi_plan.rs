@@ -157,6 +157,14 @@ impl MultiPlanStage {
         &self.usable
     }
 
+    /// How good each of the candidates is found, in the order of [`MultiPlanStage::ranked`].
+    pub fn scores(&self) -> Vec<f64> {
+        let chosen = self.chosen();
+        let mut all: Vec<(usize, &Candidate)> = self.candidates.iter().enumerate().collect();
+        all.sort_by_key(|(index, _)| Some(*index) != chosen);
+        all.into_iter().map(|(_, candidate)| candidate.score()).collect()
+    }
+
     /// The candidates, the chosen one first.
     pub fn ranked(&self) -> Vec<&StageNode> {
         let chosen = self.chosen();

@@ -108,14 +108,7 @@ async fn apply_all(
             Ok(Outcome::Done) => results.push(true),
             Ok(Outcome::Failed(error)) => {
                 let log = &invocation.node.log;
-                log!(
-                    log,
-                    Severity::Info,
-                    Component::Command,
-                    21064,
-                    "applyOps error applying",
-                    "error" = error.reason()
-                );
+                log!(log, Severity::Info, Component::Command, 21064, "applyOps error applying", "error" = &error);
                 results.push(false);
             }
             Err(error) => {
