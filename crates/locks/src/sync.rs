@@ -24,11 +24,6 @@ mod explored {
         pub fn lock(&self) -> shuttle::sync::MutexGuard<'_, T> {
             self.0.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
         }
-
-        /// The value, when nobody else can have it.
-        pub fn get_mut(&mut self) -> &mut T {
-            self.0.get_mut().unwrap_or_else(|poisoned| poisoned.into_inner())
-        }
     }
 }
 #[cfg(feature = "shuttle")]
