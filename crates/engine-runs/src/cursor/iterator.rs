@@ -143,7 +143,7 @@ impl RunIterator {
         self.partition_position = root.data.directory.keys.lower_bound(key);
         self.partition = part.core.partition(root, Side::Data, self.partition_position)?;
         let Some(partition) = &self.partition else { return self.step_part(Direction::Forward) };
-        self.block_position = partition.directory.keys.lower_bound(key);
+        self.block_position = partition.lower_bound(key);
         self.block = part.core.block(Side::Data, partition, self.block_position)?;
         let Some(block) = &self.block else { return self.step_partition(Direction::Forward) };
         let (position, exact) = block.search(key);
@@ -331,11 +331,14 @@ impl RunIterator {
         };
         self.sequential = self.sequential.saturating_add(1);
         let following = self.following.take().filter(|(position, _)| *position == self.block_position);
-        self.block = match partition.block(self.block_position) {
-            Some((frame, place)) => match following.map(|(_, block)| block).or_else(|| place.peek().map(Block::new)) {
+        self.block = match partition.place(self.block_position) {
+            Some(place) => match following.map(|(_, block)| block).or_else(|| place.peek().map(Block::new)) {
                 Some(block) => Some(block),
                 None => {
-                    if self.sequential >= SEQUENTIAL_BLOCKS && direction == Direction::Forward {
+                    if self.sequential >= SEQUENTIAL_BLOCKS
+                        && direction == Direction::Forward
+                        && let Some(frame) = partition.frame(self.block_position)
+                    {
                         read_ahead(part, frame.offset, &mut self.prefetched_to);
                     }
                     part.core.block_in_passing(Side::Data, partition, self.block_position, self.admit)?
@@ -385,8 +388,8 @@ impl RunIterator {
             Direction::Forward => (self.block_position.wrapping_add(1), self.block_position.wrapping_add(2)),
             Direction::Backward => (self.block_position.wrapping_sub(1), self.block_position.wrapping_sub(2)),
         };
-        self.following = partition.block(next).and_then(|(_, place)| Some((next, Block::new(place.peek()?))));
-        if let Some((_, place)) = partition.block(after_next) {
+        self.following = partition.place(next).and_then(|place| Some((next, Block::new(place.peek()?))));
+        if let Some(place) = partition.place(after_next) {
             place.glance(Block::touch_front);
         }
     }

@@ -214,10 +214,10 @@ impl SectionCore {
         partition: &Arc<IndexPartition>,
         position: usize,
     ) -> Result<Option<Block>> {
-        let Some((handle, place)) = partition.block(position) else { return Ok(None) };
+        let Some(place) = partition.place(position) else { return Ok(None) };
         match &*place.get() {
             Some(block) => Ok(Some(Block::of(block))),
-            None => self.load_block(side, partition, position, handle).map(Some),
+            None => self.load_block(side, partition, position),
         }
     }
 
@@ -231,14 +231,14 @@ impl SectionCore {
         key: &[u8],
         is_worth_reading: impl FnOnce() -> Result<bool>,
     ) -> Result<Option<(Block, Entry)>> {
-        let Some((handle, place)) = partition.block(position) else { return Ok(None) };
+        let Some(place) = partition.place(position) else { return Ok(None) };
         let block = match &*place.get() {
             Some(block) => {
                 Block::touch_front(block);
                 Block::of(block)
             }
             None if !is_worth_reading()? => return Ok(None),
-            None => match self.find_packed(partition, position, handle, key)? {
+            None => match self.find_packed(partition, position, key)? {
                 Found::Missing => return Ok(None),
                 Found::In(block) => block,
             },
@@ -260,27 +260,22 @@ impl SectionCore {
         position: usize,
         admit: bool,
     ) -> Result<Option<Block>> {
-        let Some((handle, place)) = partition.block(position) else { return Ok(None) };
+        let Some(place) = partition.place(position) else { return Ok(None) };
         match place.peek() {
             Some(block) => Ok(Some(Block::new(block))),
-            None if admit => self.load_block(side, partition, position, handle).map(Some),
-            None => self.read_in_passing(side, partition, position, handle).map(Some),
+            None if admit => self.load_block(side, partition, position),
+            None => self.read_in_passing(side, partition, position),
         }
     }
 
     /// Finds a key in a block that is not open. While there is room it is opened; then only the entry is decoded, unless the
     /// block is read again and again.
     #[cold]
-    fn find_packed(
-        self: &Arc<Self>,
-        partition: &Arc<IndexPartition>,
-        position: usize,
-        handle: FrameHandle,
-        key: &[u8],
-    ) -> Result<Found> {
+    fn find_packed(self: &Arc<Self>, partition: &Arc<IndexPartition>, position: usize, key: &[u8]) -> Result<Found> {
         if self.cache.is_roomy() {
-            return self.load_block(Side::Data, partition, position, handle).map(Found::In);
+            return Ok(self.load_block(Side::Data, partition, position)?.map_or(Found::Missing, Found::In));
         }
+        let Some(handle) = partition.frame(position) else { return Ok(Found::Missing) };
         let kept = partition.packed(position).and_then(|place| place.get().clone());
         let packed = match kept {
             Some(packed) if packed.count_read() >= READS_BEFORE_OPEN => {
@@ -327,7 +322,7 @@ impl SectionCore {
     }
 
     fn admit_block(self: &Arc<Self>, partition: &Arc<IndexPartition>, position: usize, block: Block) -> Block {
-        if let Some((_, place)) = partition.block(position) {
+        if let Some(place) = partition.place(position) {
             let landlord: Weak<IndexPartition> = Arc::downgrade(partition);
             let place_number = Place { list: LIST_OPEN, index: position as u32 };
             self.cache.admit_block(place, block.shared(), landlord, place_number);
@@ -341,25 +336,20 @@ impl SectionCore {
         side: Side,
         partition: &Arc<IndexPartition>,
         position: usize,
-        handle: FrameHandle,
-    ) -> Result<Block> {
-        if let Some(packed) = partition.packed(position).and_then(Resident::peek) {
-            return self.open_block(partition, position, handle, &packed);
-        }
-        Ok(self.admit_block(partition, position, self.read_block(side, handle)?))
+    ) -> Result<Option<Block>> {
+        let Some(handle) = partition.frame(position) else { return Ok(None) };
+        Ok(Some(match partition.packed(position).and_then(Resident::peek) {
+            Some(packed) => self.open_block(partition, position, handle, &packed)?,
+            None => self.admit_block(partition, position, self.read_block(side, handle)?),
+        }))
     }
 
-    fn read_in_passing(
-        &self,
-        side: Side,
-        partition: &IndexPartition,
-        position: usize,
-        handle: FrameHandle,
-    ) -> Result<Block> {
-        match partition.packed(position).and_then(Resident::peek) {
-            Some(packed) => packed.open().ok_or_else(|| self.undecodable(handle)).map(|block| self.charged(block)),
-            None => self.read_block(side, handle),
-        }
+    fn read_in_passing(&self, side: Side, partition: &IndexPartition, position: usize) -> Result<Option<Block>> {
+        let Some(handle) = partition.frame(position) else { return Ok(None) };
+        Ok(Some(match partition.packed(position).and_then(Resident::peek) {
+            Some(packed) => self.charged(packed.open().ok_or_else(|| self.undecodable(handle))?),
+            None => self.read_block(side, handle)?,
+        }))
     }
 
     fn read_block(&self, side: Side, handle: FrameHandle) -> Result<Block> {

@@ -7,6 +7,7 @@ use crate::block::entries::SharedBlock;
 use crate::block::packed::PackedBlock;
 use crate::cache::{self, Charge, Landlord, Place, Resident};
 use crate::file::FrameHandle;
+use crate::prefetch::prefetch_at;
 use crate::section::keys::KeyTable;
 use crate::wire::{Reader, put_bytes, put_varint};
 use crate::{ReadPoint, Stamp};
@@ -124,10 +125,27 @@ impl IndexPartition {
         self.handles.len()
     }
 
-    /// The block's frame and its place in memory.
+    /// The block's frame. Only whoever reads the block needs it: a look at the handle is a wait for memory.
     #[inline]
-    pub(crate) fn block(&self, position: usize) -> Option<(FrameHandle, &Resident<SharedBlock>)> {
-        Some((self.handles.get(position)?.frame, self.blocks.get(position)?))
+    pub(crate) fn frame(&self, position: usize) -> Option<FrameHandle> {
+        self.handles.get(position).map(|handle| handle.frame)
+    }
+
+    /// The block's place in memory.
+    #[inline]
+    pub(crate) fn place(&self, position: usize) -> Option<&Resident<SharedBlock>> {
+        self.blocks.get(position)
+    }
+
+    /// The position of the first block whose last key is not below `key`. While the keys are looked at, the place of the block
+    /// that is probably the one is on its way.
+    #[inline]
+    pub(crate) fn lower_bound(&self, key: &[u8]) -> usize {
+        self.directory.keys.lower_bound_near(key, |guess| {
+            if let Some(place) = self.blocks.get(guess) {
+                prefetch_at(place);
+            }
+        })
     }
 
     /// The place of the block as it is stored.
@@ -237,7 +255,7 @@ mod tests {
         builder.push(b"d", FrameHandle { offset: 200, length: 60 }, 6, None);
         let payload = builder.finish();
         let partition = IndexPartition::decode(&payload, false).unwrap();
-        assert_eq!(partition.block(1).unwrap().0, FrameHandle { offset: 200, length: 60 });
+        assert_eq!(partition.frame(1).unwrap(), FrameHandle { offset: 200, length: 60 });
         assert_eq!((partition.entries_before(1), partition.locate_ordinal(5)), (4, (1, 1)));
         assert_eq!(partition.directory.first_for(b"c", &ReadPoint::LATEST), 1);
         for cut in 0..payload.len() {

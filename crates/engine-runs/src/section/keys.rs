@@ -79,25 +79,32 @@ impl KeyTable {
     /// The position of the first key that is not below `key`.
     #[inline]
     pub(crate) fn lower_bound(&self, key: &[u8]) -> usize {
-        self.bound(key, Ordering::Less)
+        self.bound(key, Ordering::Less, |_| ())
+    }
+
+    /// The same; `near` is told about where it will be, before memory is waited for.
+    #[inline]
+    pub(crate) fn lower_bound_near(&self, key: &[u8], near: impl FnOnce(usize)) -> usize {
+        self.bound(key, Ordering::Less, near)
     }
 
     /// The position of the first key above `key`.
     #[inline]
     pub(crate) fn upper_bound(&self, key: &[u8]) -> usize {
-        self.bound(key, Ordering::Greater)
+        self.bound(key, Ordering::Greater, |_| ())
     }
 
     /// How many heads are below `wanted`. Keys are often spread evenly (record ids, hashes): then the place is about where
     /// proportion says, and one line of memory is looked at instead of one for each halving.
     #[inline]
-    fn lower_head(&self, wanted: u64) -> usize {
+    fn lower_head(&self, wanted: u64, near: impl FnOnce(usize)) -> usize {
         let (first, span) = (self.first_head, self.head_span);
         let Some(distance) = wanted.checked_sub(first).filter(|distance| *distance <= span) else {
             return if wanted <= first { 0 } else { self.heads.len() };
         };
         let last = self.heads.len().saturating_sub(1);
         let guess = (distance as f64 * self.heads_per_span) as usize;
+        near(guess);
         let low = guess.saturating_sub(NEAR_HEADS).min(last);
         let high = (guess + NEAR_HEADS).min(last);
         let is_below = |position: usize| self.heads.get(position).is_some_and(|head| *head < wanted);
@@ -111,12 +118,12 @@ impl KeyTable {
 
     /// The number of keys that compare to `key` as less, or with `Greater` as less or equal.
     #[inline]
-    fn bound(&self, key: &[u8], tie: Ordering) -> usize {
+    fn bound(&self, key: &[u8], tie: Ordering, near: impl FnOnce(usize)) -> usize {
         let Some(suffix) = key.strip_prefix(&*self.prefix) else {
             return if key < &*self.prefix { 0 } else { self.len() };
         };
         let wanted = head(suffix);
-        let mut low = self.lower_head(wanted);
+        let mut low = self.lower_head(wanted, near);
         if self.heads.get(low) != Some(&wanted) {
             return low;
         }

@@ -134,7 +134,7 @@ impl Part {
             return Ok(None);
         }
         let found = self.core.with_partition(root, position, |partition| {
-            let block_position = partition.directory.keys.lower_bound(key);
+            let block_position = partition.lower_bound(key);
             let is_worth_reading = || Ok(!likely || !self.is_filtered_out(key, hash, position)?);
             self.core.find(partition, block_position, key, is_worth_reading)
         })?;
@@ -204,7 +204,7 @@ impl Part {
         let position = root.data.directory.keys.lower_bound(key);
         let before = root.data.entries_before(position);
         let within = self.core.with_partition(root, position, |partition| {
-            let block_position = partition.directory.keys.lower_bound(key);
+            let block_position = partition.lower_bound(key);
             let block = self.core.block(Side::Data, partition, block_position)?;
             Ok(partition.entries_before(block_position) + block.map_or(0, |block| block.search(key).0 as u64))
         })?;
