@@ -21,11 +21,6 @@ use std::io;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-/// Groups smaller than this are not waited for.
-const GROUP_MIN: u64 = 8;
-/// How often a leader lets others run first.
-const GATHER_YIELDS: u32 = 16;
-
 /// What is on disk.
 pub(crate) struct Durability {
     pub(crate) position: LogPosition,
@@ -128,7 +123,7 @@ impl Inner {
             if let Some(growing) = self.index.write().segments.last_mut() {
                 growing.wall_ms = wall_ms;
             }
-            self.group.store(commits, Ordering::Relaxed);
+            self.note_group(commits);
             self.counters.flushed_commits.fetch_add(commits, Ordering::Relaxed);
         }
         let pieces = tail.capture();
@@ -210,7 +205,6 @@ impl Inner {
     }
 
     fn lead(&self) -> Result<()> {
-        self.gather();
         self.flusher.withdraw();
         let result = self.write_out(true);
         self.durability.lock().leading = false;
@@ -220,20 +214,6 @@ impl Inner {
             self.look_ahead();
         }
         result
-    }
-
-    /// Those whom the last flush woke are about to commit again: lets them run before the next flush leaves without them.
-    fn gather(&self) {
-        let last = self.group.load(Ordering::Relaxed);
-        if last < GROUP_MIN || self.env.tasks().parallelism() == 1 {
-            return;
-        }
-        for _ in 0..GATHER_YIELDS {
-            if self.tail.lock().unmarked_commits >= last {
-                break;
-            }
-            std::thread::yield_now();
-        }
     }
 
     fn status(&self, point: DurablePoint) -> Result<Status> {

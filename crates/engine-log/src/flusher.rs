@@ -2,7 +2,7 @@
 //!
 //! A task that led a flush itself would block its worker: the runtime then hands the worker's queue to another thread and
 //! wakes it, for each group of commits. So tasks only ask, and the thread that the core lends for it writes and syncs for
-//! all of them; who asks meanwhile is served by the next flush. A lone committer, one commit in the last flush, still
+//! all of them; who asks meanwhile is served by the next flush. A lone committer, one commit in each of the last flushes, still
 //! leads itself: passing the work to another thread and back would only delay it.
 //!
 //! Invariants: a request that is made after its commit was appended is withdrawn ([`Flusher::withdraw`]) only by a leader
@@ -14,6 +14,9 @@ use crate::{Log, Result};
 use pando_env::Alarm;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
+
+/// After so many flushes with one commit at most, a committer is taken to be alone.
+const LONE_FLUSHES_MIN: u64 = 16;
 
 /// The requests to the flusher.
 #[derive(Default)]
@@ -47,9 +50,18 @@ impl Flusher {
 }
 
 impl Inner {
-    /// True if the last flush took at most one commit along.
+    /// True if a committer is probably alone. One flush with one commit does not say so: among readers writers are often alone for
+    /// a moment, and a blocked worker costs the readers more than the flusher costs the writer.
     pub(crate) fn is_quiet(&self) -> bool {
-        self.group.load(Ordering::Relaxed) <= 1
+        self.lone_flushes.load(Ordering::Relaxed) >= LONE_FLUSHES_MIN
+    }
+
+    /// Counts the flushes in a row with one commit at most.
+    pub(crate) fn note_group(&self, commits: u64) {
+        match commits {
+            0 | 1 => self.lone_flushes.fetch_add(1, Ordering::Relaxed),
+            _ => self.lone_flushes.swap(0, Ordering::Relaxed),
+        };
     }
 }
 
