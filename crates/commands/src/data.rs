@@ -69,8 +69,8 @@ impl Data {
     }
 }
 
-/// The operation of a command. When it ends, its locks are given back, and the command's invocation learns what the reply
-/// has to wait for.
+/// The operation of a command. When it ends, its locks are given back, or kept by its transaction, and the command's invocation
+/// learns what the reply has to wait for.
 pub struct CommandOperation<'a> {
     operation: Operation,
     invocation: &'a Invocation,
@@ -92,8 +92,11 @@ impl DerefMut for CommandOperation<'_> {
 
 impl Drop for CommandOperation<'_> {
     fn drop(&mut self) {
-        self.operation.locker.unlock_everything();
         self.invocation.note_written(&self.operation);
+        match self.invocation.transaction() {
+            Some(statement) => statement.put_down(&mut self.operation),
+            None => self.operation.locker.unlock_everything(),
+        }
     }
 }
 
@@ -106,7 +109,10 @@ impl Invocation {
 
     /// The operation of this command. Made anew by each call; a command needs one.
     pub fn operation(&self) -> Result<CommandOperation<'_>> {
-        let operation = self.data()?.services.operation_of(self.context.clone());
+        let mut operation = self.data()?.services.operation_of(self.context.clone());
+        if let Some(statement) = self.transaction() {
+            statement.take_up(&mut operation)?;
+        }
         Ok(CommandOperation { operation, invocation: self })
     }
 }

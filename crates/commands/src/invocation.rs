@@ -1,6 +1,7 @@
 //! What a command is given: the request, who sent it, and the node it runs on.
 
 use crate::arguments::GenericArguments;
+use crate::transaction::TransactionStatement;
 use crate::{CommandRow, ConnectionState, NamespaceOf, Node};
 use bstr::{BStr, ByteSlice};
 use pando_base::{DatabaseName, Error, ErrorCode, Namespace, OperationContext, Result};
@@ -43,6 +44,8 @@ pub struct Invocation {
     has_written: AtomicBool,
     /// Where in the log its last commit lies, if it has committed anything.
     last_commit: Mutex<Option<LogPosition>>,
+    /// The transaction that it is a statement of.
+    transaction: OnceLock<TransactionStatement>,
     /// What it took to get its locks, if somebody wants to know; none if it has used no storage.
     lock_stats: Mutex<Option<Box<LockStats>>>,
 }
@@ -83,6 +86,7 @@ impl Invocation {
             next,
             has_written: AtomicBool::new(false),
             last_commit: Mutex::new(None),
+            transaction: OnceLock::new(),
             lock_stats: Mutex::new(None),
         }
     }
@@ -183,6 +187,22 @@ impl Invocation {
     /// What the command said, once.
     pub fn take_next(&self) -> Option<NextInvocation> {
         self.next.lock().take()
+    }
+
+    /// Makes the command a statement of a transaction.
+    pub fn set_transaction(&self, statement: TransactionStatement) {
+        // There is one stage that does this, once.
+        let _ = self.transaction.set(statement);
+    }
+
+    /// The transaction that it is a statement of.
+    pub fn transaction(&self) -> Option<&TransactionStatement> {
+        self.transaction.get()
+    }
+
+    /// The reply waits for the write concern, whatever the command has locked.
+    pub(crate) fn set_has_written(&self) {
+        self.has_written.store(true, Ordering::Relaxed);
     }
 
     /// Notes what an operation of this command has done.

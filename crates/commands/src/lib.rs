@@ -42,6 +42,7 @@ pub mod status;
 mod stored;
 mod table;
 pub mod testing;
+pub mod transaction;
 mod version;
 pub mod watch;
 
@@ -82,6 +83,7 @@ pub static ROWS: &[&[CommandRow]] = &[
     administration::ROWS,
     replication::ROWS,
     session::ROWS,
+    transaction::ROWS,
     settings::ROWS,
     testing::ROWS,
     crud::ROWS,

@@ -2,6 +2,7 @@
 //!
 //! - [`Operation`]: the context (who asks, how long, stopped or not), the recovery unit, the locker, the environment.
 //! - [`UnitOfWork`]: a group of writes of an operation that commit or roll back together, with its locks.
+//! - [`Stash`]: a multi-document transaction between its statements.
 //! - [`Services`]: the handles of the whole node from which operations are made. Layers above have their own structs beside
 //!   it.
 //! - [`write_conflict_retry`]: tries a body again when storage has rolled it back for contention or for want of memory.
@@ -13,6 +14,7 @@ mod operation;
 mod parameters;
 mod retry;
 mod services;
+mod stash;
 #[cfg(test)]
 mod tests;
 mod unit_of_work;
@@ -25,4 +27,5 @@ pub use parameters::{
 };
 pub use retry::{storage_error, write_conflict_retry, write_conflict_retry_blocking};
 pub use services::Services;
+pub use stash::Stash;
 pub use unit_of_work::UnitOfWork;

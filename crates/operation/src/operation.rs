@@ -10,6 +10,7 @@ use pando_env::{BoxedFuture, Env};
 use pando_locks::{Deadline, Interruption, Locker, Wait};
 use pando_storage::{LogPosition, NoReplication, RecoveryUnit, RetryCounters, RetryPolicy};
 use std::sync::Arc;
+use std::time::Duration;
 
 /// What one operation carries.
 pub struct Operation {
@@ -28,6 +29,8 @@ pub struct Operation {
     pub retry_counters: Arc<RetryCounters>,
     /// What upper layers keep with it.
     pub extensions: Extensions,
+    /// How long it waits for a lock, if not as long as it may take at all: a transaction that waits keeps others from its own.
+    pub lock_wait_max: Option<Duration>,
     /// Where its last commit lies in the log: what a client who wants its writes on disk waits for.
     pub last_commit: Option<LogPosition>,
 }
@@ -70,6 +73,7 @@ impl Operation {
             retry_policy: RetryPolicy { multi_document: false, ..self.retry_policy },
             retry_counters: Arc::clone(&self.retry_counters),
             extensions: Extensions::default(),
+            lock_wait_max: None,
             last_commit: None,
         }
     }

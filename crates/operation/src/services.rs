@@ -69,6 +69,7 @@ impl Services {
             retry_policy: self.retry_policy(),
             retry_counters: Arc::clone(&self.retry_counters),
             extensions: Extensions::default(),
+            lock_wait_max: None,
             last_commit: None,
         }
     }

@@ -31,6 +31,18 @@ impl<'a> UnitOfWork<'a> {
         UnitOfWork { operation, outermost, finished: false }
     }
 
+    /// Leaves the outermost unit open in the operation, for a multi-document transaction: [`UnitOfWork::resume`] ends it.
+    pub fn release(mut self) {
+        debug_assert!(self.outermost, "only the outermost unit can be left open");
+        self.finished = true;
+    }
+
+    /// Takes up a unit that was released.
+    pub fn resume(operation: &'a mut Operation) -> UnitOfWork<'a> {
+        debug_assert!(operation.recovery_unit.in_unit_of_work(), "there is a unit to resume");
+        UnitOfWork { operation, outermost: true, finished: false }
+    }
+
     /// Commits the outermost unit and tells what it left behind; a nested one leaves that to the outer unit. On an error
     /// everything is rolled back.
     pub fn commit(mut self) -> Result<Option<Committed>> {

@@ -25,6 +25,9 @@ const TICK_INTERVAL: Duration = Duration::from_millis(500);
 /// How often idle cursors are looked at.
 const CURSOR_INTERVAL: Duration = Duration::from_secs(4);
 
+/// How often transactions that last too long are looked for.
+const TRANSACTION_INTERVAL: Duration = Duration::from_secs(1);
+
 /// The tasks of a node.
 pub(crate) struct Background {
     stop: watch::Sender<bool>,
@@ -41,6 +44,7 @@ impl Background {
         background.spawn(env, ReplicationNode::keep_flushing(Arc::downgrade(&data.replication)))?;
         background.spawn(env, repeat(env, data, log, REAP_INTERVAL, |data| data.catalog.reap().map(|_| ())))?;
         background.spawn(env, repeat(env, data, log, CURSOR_INTERVAL, time_out_cursors))?;
+        background.spawn(env, repeat(env, data, log, TRANSACTION_INTERVAL, abort_expired_transactions))?;
         if data.replication.is_replicated() {
             background.spawn(env, repeat(env, data, log, TICK_INTERVAL, |data| data.replication_parts.tick()))?;
             background.spawn(env, compatibility::write_when_primary(env.clone(), Arc::downgrade(data), log.clone()))?;
@@ -101,6 +105,12 @@ fn repeat(
             }
         }
     }
+}
+
+/// Aborts transactions that have lasted too long.
+fn abort_expired_transactions(data: &Data) -> Result<()> {
+    data.sessions.abort_expired(data.services.env.clock().monotonic_ns());
+    Ok(())
 }
 
 /// Writes sessions down and reaps what old ones have left, now and then. Not where the node may not write.

@@ -1,6 +1,6 @@
 //! What all crates define, written down by hand: a crate that is added adds its lists here.
 
-use crate::dispatch::{AwaitWriteConcern, ConfirmLinearizableRead, Stage, stages};
+use crate::dispatch::{AwaitWriteConcern, ConfirmLinearizableRead, Stage, Transactions, stages};
 use pando_base::{AnyFailPoint, AnyParameter};
 use pando_commands::CommandRow;
 
@@ -47,5 +47,6 @@ pub(crate) fn stages() -> Vec<Box<dyn Stage>> {
         Box::new(ConfirmLinearizableRead),
         Box::new(stages::Replication),
         Box::new(stages::Deadline),
+        Box::new(Transactions),
     ]
 }

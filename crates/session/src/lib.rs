@@ -6,6 +6,7 @@
 //!   after the other, in the order of their arrival.
 //! - [`Participant`]: the statements of a session's newest retryable write. [`History`] reads them from the oplog;
 //!   [`SessionRecord`] is the document in `config.transactions` that says where the history ends.
+//! - [`TransactionState`], [`OpenTransaction`]: a session's multi-document transaction.
 //! - [`retried_update`] and its like: the answers to statements that were carried out before. [`label_error`]: which errors
 //!   a driver may answer by sending the request again.
 //!
@@ -28,6 +29,7 @@ mod stored;
 mod table;
 #[cfg(test)]
 mod tests;
+mod transaction;
 
 pub use cache::{CachedSession, SessionCache, SessionCacheStatistics, TakenSessions};
 pub use catalog::{ActiveSession, CheckedOutSession, KillToken, SessionCatalog, SessionInfo, writing_session};
@@ -36,9 +38,10 @@ pub use id::{LogicalSessionId, NO_USER, UserDigest, user_digest};
 pub use labels::{RETRYABLE_WRITE_ERROR, label_error, label_write_concern_error};
 pub use parameters::{
     DISABLE_LOGICAL_SESSION_CACHE_REFRESH, LOCAL_LOGICAL_SESSION_TIMEOUT_MINUTES, LOGICAL_SESSION_REFRESH_MILLIS,
-    MAX_SESSIONS, PARAMETERS, TRANSACTION_RECORD_MINIMUM_LIFETIME_MINUTES,
+    MAX_SESSIONS, MAX_TRANSACTION_LOCK_REQUEST_TIMEOUT_MILLIS, PARAMETERS, TRANSACTION_LIFETIME_LIMIT_SECONDS,
+    TRANSACTION_RECORD_MINIMUM_LIFETIME_MINUTES,
 };
-pub use participant::{NO_TXN_NUMBER, Participant};
+pub use participant::{NO_TXN_NUMBER, Participant, Purpose};
 pub use record::{DurableState, SessionRecord};
 pub use request::{RequestRules, SessionRequest, StatementNumbers};
 pub use retried::{
@@ -47,3 +50,4 @@ pub use retried::{
 };
 pub use stored::StoredSessions;
 pub use table::{Image, ImageKind, SessionTable};
+pub use transaction::{Open, OpenTransaction, TransactionCounters, TransactionState};

@@ -43,11 +43,25 @@ pub static TRANSACTION_RECORD_MINIMUM_LIFETIME_MINUTES: Parameter<i64> = Paramet
 .at_least(0)
 .settable(Settable::AtStartup);
 
+/// A transaction that is older is aborted.
+pub static TRANSACTION_LIFETIME_LIMIT_SECONDS: Parameter<i64> =
+    Parameter::new("transactionLifetimeLimitSeconds", 60, "How many seconds a multi-document transaction may last.")
+        .at_least(1);
+
+/// A statement of a transaction waits so long for a lock; a negative number means for as long as it takes.
+pub static MAX_TRANSACTION_LOCK_REQUEST_TIMEOUT_MILLIS: Parameter<i64> = Parameter::new(
+    "maxTransactionLockRequestTimeoutMillis",
+    5,
+    "How many milliseconds an operation of a multi-document transaction waits for a lock; negative means no limit.",
+);
+
 /// All of them.
 pub static PARAMETERS: &[&dyn AnyParameter] = &[
     &DISABLE_LOGICAL_SESSION_CACHE_REFRESH,
     &LOCAL_LOGICAL_SESSION_TIMEOUT_MINUTES,
     &LOGICAL_SESSION_REFRESH_MILLIS,
     &MAX_SESSIONS,
+    &MAX_TRANSACTION_LOCK_REQUEST_TIMEOUT_MILLIS,
+    &TRANSACTION_LIFETIME_LIMIT_SECONDS,
     &TRANSACTION_RECORD_MINIMUM_LIFETIME_MINUTES,
 ];

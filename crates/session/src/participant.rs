@@ -1,15 +1,15 @@
-//! What a node keeps of one session's newest retryable write: its number, its statements, the end of its chain.
+//! What a node keeps of one session's newest retryable write or transaction: its number, its statements, the end of its chain.
 //!
 //! The state is only touched by whoever has the session checked out. It follows from `config.transactions` and the oplog:
 //! after a rollback, or when the table is dropped, it is made invalid and read again. What a unit of work writes enters the
 //! state only when the unit has committed.
 //!
-//! Multi-document transactions will add their state machine beside this one; until then a session whose newest number is a
-//! transaction's is known as such, and refuses a retryable write of the same number.
+//! A number is a retryable write's or a transaction's, never both: the other is refused.
 
 use crate::history::{History, Statements};
 use crate::id::LogicalSessionId;
-use crate::record::SessionRecord;
+use crate::record::{DurableState, SessionRecord};
+use crate::transaction::TransactionState;
 use pando_base::{Error, ErrorCode, Result};
 use pando_oplog::OpTime;
 use std::collections::HashMap;
@@ -26,7 +26,22 @@ pub struct Participant {
     last_write: OpTime,
     executed: HashMap<i32, OpTime>,
     is_incomplete: bool,
-    is_transaction: bool,
+    transaction: TransactionState,
+    /// When a transaction in progress is aborted, on the monotonic clock.
+    expires_ns: u64,
+}
+
+/// What a statement of a transaction is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Purpose {
+    /// It begins one.
+    Start,
+    /// It reads or writes in one.
+    Continue,
+    /// It commits one, perhaps again.
+    Commit,
+    /// It aborts one.
+    Abort,
 }
 
 impl Participant {
@@ -39,7 +54,8 @@ impl Participant {
             last_write: OpTime::NULL,
             executed: HashMap::new(),
             is_incomplete: false,
-            is_transaction: false,
+            transaction: TransactionState::None,
+            expires_ns: u64::MAX,
         }
     }
 
@@ -64,7 +80,13 @@ impl Participant {
             fresh.txn_number = record.txn_number;
             fresh.last_write = record.last_write;
             (fresh.executed, fresh.is_incomplete) = (executed, is_incomplete);
-            fresh.is_transaction = is_transaction || record.state.is_some();
+            fresh.transaction = match record.state {
+                Some(DurableState::Committed) => TransactionState::Committed,
+                // What had not committed is gone with the memory that it was in.
+                Some(_) => TransactionState::Aborted,
+                None if is_transaction => TransactionState::Committed,
+                None => TransactionState::None,
+            };
         }
         *self = fresh;
         Ok(())
@@ -84,15 +106,16 @@ impl Participant {
     pub fn begin_or_continue(&mut self, txn_number: i64) -> Result<()> {
         debug_assert!(self.is_valid, "the state must be read before it is used");
         if txn_number < self.txn_number {
-            let kind = if self.is_transaction { "transaction" } else { "retryable write" };
             let reason = format!(
-                "Retryable write with txnNumber {txn_number} is prohibited on session {} because a newer {kind} with \
+                "Retryable write with txnNumber {txn_number} is prohibited on session {} because a newer {} with \
                  txnNumber {} has already started on this session.",
-                self.session, self.txn_number
+                self.session,
+                self.kind(),
+                self.txn_number
             );
             return Err(Error::new(ErrorCode::TransactionTooOld, reason));
         }
-        if txn_number == self.txn_number && self.is_transaction {
+        if txn_number == self.txn_number && self.transaction != TransactionState::None {
             let reason = "Must specify autocommit=false on all operations of a multi-statement transaction.";
             return Err(Error::new(ErrorCode::InvalidOptions, reason));
         }
@@ -100,6 +123,83 @@ impl Participant {
             *self = Participant { is_valid: true, txn_number, ..Participant::new(self.session) };
         }
         Ok(())
+    }
+
+    fn kind(&self) -> &'static str {
+        if self.transaction == TransactionState::None { "retryable write" } else { "transaction" }
+    }
+
+    /// Begins a transaction, goes on with it, or ends it: may that be, as things stand? What an older number has in progress is
+    /// the caller's to drop.
+    pub fn begin_or_continue_transaction(&mut self, txn_number: i64, purpose: Purpose) -> Result<()> {
+        debug_assert!(self.is_valid, "the state must be read before it is used");
+        if txn_number < self.txn_number {
+            let reason = format!(
+                "Cannot start transaction with {{ txnNumber: {txn_number} }} on session {} because a newer {} with \
+                 txnNumber {} has already started on this session.",
+                self.session,
+                self.kind(),
+                self.txn_number
+            );
+            return Err(Error::new(ErrorCode::TransactionTooOld, reason));
+        }
+        if purpose == Purpose::Start {
+            return self.begin_transaction(txn_number);
+        }
+        let told = |code, what: &str| {
+            Err(Error::new(code, format!("Transaction with {{ txnNumber: {txn_number} }} has been {what}.")))
+        };
+        match self.transaction {
+            TransactionState::None => Err(self.no_such_transaction(txn_number)),
+            _ if txn_number != self.txn_number => Err(self.no_such_transaction(txn_number)),
+            TransactionState::InProgress => Ok(()),
+            TransactionState::Committed if purpose == Purpose::Commit => Ok(()),
+            TransactionState::Committed => told(ErrorCode::TransactionCommitted, "committed"),
+            TransactionState::Aborted => told(ErrorCode::NoSuchTransaction, "aborted"),
+        }
+    }
+
+    fn begin_transaction(&mut self, txn_number: i64) -> Result<()> {
+        if txn_number == self.txn_number {
+            let reason =
+                "Only servers in a sharded cluster can start a new transaction at the active transaction number";
+            return Err(Error::new(ErrorCode::ConflictingOperationInProgress, reason));
+        }
+        let transaction = TransactionState::InProgress;
+        *self = Participant { is_valid: true, txn_number, transaction, ..Participant::new(self.session) };
+        Ok(())
+    }
+
+    fn no_such_transaction(&self, txn_number: i64) -> Error {
+        let reason = format!(
+            "Given transaction number {txn_number} does not match any in-progress transactions. The active transaction \
+             number is {}",
+            self.txn_number
+        );
+        Error::new(ErrorCode::NoSuchTransaction, reason)
+    }
+
+    /// How far the newest transaction has come.
+    pub fn transaction(&self) -> TransactionState {
+        self.transaction
+    }
+
+    /// The transaction of this number has ended; `last_write` is its entry, if it has one.
+    pub fn transaction_ended(&mut self, txn_number: i64, state: TransactionState, last_write: Option<OpTime>) {
+        if self.is_valid && txn_number == self.txn_number && self.transaction == TransactionState::InProgress {
+            self.transaction = state;
+            self.last_write = last_write.unwrap_or(self.last_write);
+        }
+    }
+
+    /// A transaction in progress is aborted at this time.
+    pub fn set_expiry(&mut self, expires_ns: u64) {
+        self.expires_ns = expires_ns;
+    }
+
+    /// Has its transaction been in progress for too long?
+    pub fn has_expired(&self, now_ns: u64) -> bool {
+        self.transaction == TransactionState::InProgress && self.expires_ns <= now_ns
     }
 
     /// The entry of a statement that was carried out before.

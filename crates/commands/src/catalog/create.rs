@@ -7,7 +7,7 @@ use super::system_views::ViewDocuments;
 use super::view_pipeline::check_view_pipeline;
 use crate::arguments::{SafeBool, SafeLong};
 use crate::{Access, Class, CommandRow, Data, Invocation, NamespaceOf, SecondaryOk, arguments, run_boxed};
-use pando_base::{ErrorCode, Namespace, Result, Uuid, bail};
+use pando_base::{ErrorCode, Namespace, Result, Uuid, bail, ensure};
 use pando_catalog::{CollectionOptions, ViewDefinition};
 use pando_doc::{Array, DocBuilder, DocRef, Value};
 
@@ -103,6 +103,11 @@ async fn create_view(
     namespace: &Namespace,
     options: CollectionOptions,
 ) -> Result<()> {
+    ensure!(
+        invocation.transaction().is_none(),
+        ErrorCode::OperationNotSupportedInTransaction,
+        "Cannot create a view in a multi-document transaction."
+    );
     let view = ViewDefinition {
         namespace: namespace.clone(),
         view_on: namespace.sibling(options.view_on.as_deref().unwrap_or_default())?,

@@ -146,6 +146,11 @@ async fn on_existing(
         })
         .await?
     } else {
+        ensure!(
+            !operation.in_multi_document_transaction(),
+            ErrorCode::OperationNotSupportedInTransaction,
+            "Cannot create new indexes on non-empty collection {namespace} in a multi-document transaction."
+        );
         build_indexes(invocation, data, operation, collection, &wanted).await?
     };
     Ok(Outcome { count_before, count_after: index_count(&next), created_collection: Some(false) })
@@ -195,7 +200,9 @@ fn is_empty(operation: &mut Operation, collection: &Collection) -> Result<bool> 
     let mut cursor = collection.records.cursor(Direction::Forward);
     let is_empty = cursor.next(&mut operation.recovery_unit)?.is_none();
     drop(cursor);
-    operation.recovery_unit.abandon_snapshot()?;
+    if !operation.in_multi_document_transaction() {
+        operation.recovery_unit.abandon_snapshot()?;
+    }
     Ok(is_empty)
 }
 

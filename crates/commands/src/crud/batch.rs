@@ -1,5 +1,6 @@
 //! A batch of statements: how many there may be, what became of them, and the reply that says so.
 
+use crate::labels::is_transient_in_transaction;
 use crate::{Data, Invocation};
 use pando_base::{Category, Error, ErrorCode, Result, ensure};
 use pando_doc::{DocBuilder, DocRef, OwnedValue};
@@ -25,6 +26,8 @@ pub(super) fn check_count(count: usize) -> Result<()> {
 /// What became of a batch.
 #[derive(Default)]
 pub(super) struct BatchResult {
+    /// An error ends the batch, and the transaction.
+    is_in_transaction: bool,
     /// `n`.
     pub(super) n: u64,
     /// `nModified`; only of updates.
@@ -35,6 +38,11 @@ pub(super) struct BatchResult {
 }
 
 impl BatchResult {
+    /// Nothing has become of it yet.
+    pub(super) fn new(invocation: &Invocation) -> BatchResult {
+        BatchResult { is_in_transaction: invocation.transaction().is_some(), ..BatchResult::default() }
+    }
+
     /// What became of a statement. True if the batch goes on, as for one that has failed.
     pub(super) fn take(&mut self, index: usize, outcome: Result<UpdateResult>, is_ordered: bool) -> Result<bool> {
         let written = match outcome {
@@ -55,11 +63,15 @@ impl BatchResult {
         let ends_command = error.is(Category::Interruption)
             || error.is(Category::ShutdownError)
             || error.is(Category::NotPrimaryError);
-        if ends_command && self.is_untouched() {
+        if ends_command && (self.is_untouched() || self.is_in_transaction) {
+            return Err(error);
+        }
+        if self.is_in_transaction && is_transient_in_transaction(error.code(), false) {
+            // The client is to try the whole transaction again.
             return Err(error);
         }
         self.errors.push((index, error));
-        Ok(!is_ordered && !ends_command)
+        Ok(!is_ordered && !ends_command && !self.is_in_transaction)
     }
 
     fn is_untouched(&self) -> bool {
@@ -86,6 +98,9 @@ impl BatchResult {
         if !self.errors.is_empty() {
             invocation.node.counters.asserts.user.add(self.errors.len() as u64);
             append_errors(self.errors, reply);
+            if let Some(statement) = invocation.transaction() {
+                statement.abort();
+            }
         }
         if !self.retried.is_empty() {
             reply.array("retriedStmtIds", |ids| self.retried.iter().for_each(|id| ids.push(*id)));

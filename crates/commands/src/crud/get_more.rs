@@ -70,7 +70,8 @@ async fn run(invocation: &Invocation, reply: &mut DocBuilder) -> Result<()> {
             "cursor id {id} was not created by the authenticated user"
         );
     }
-    let mut cursor = data.cursors.pin(id, &invocation.context, &namespace, session, None)?;
+    let transaction = invocation.generic.transaction_number.filter(|_| invocation.generic.is_in_transaction());
+    let mut cursor = data.cursors.pin(id, &invocation.context, &namespace, session, transaction)?;
     if let Err(error) = check_same(invocation.row, &invocation.generic.api, &cursor.options.originating_command) {
         cursor.keep();
         return Err(error);

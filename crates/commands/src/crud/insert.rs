@@ -70,7 +70,7 @@ async fn run(invocation: &Invocation, reply: &mut DocBuilder) -> Result<()> {
         is_ordered: arguments.ordered.0,
         bypass_empty_timestamps: arguments.bypass_empty_timestamps.0,
         options: InsertOptions { bypass_validation: arguments.bypass_validation.0, ..InsertOptions::default() },
-        result: BatchResult::default(),
+        result: BatchResult::new(invocation),
         group: Vec::with_capacity(arguments.documents.len().min(GROUP_COUNT_MAX)),
         group_start: 0,
         group_bytes: 0,

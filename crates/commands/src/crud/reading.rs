@@ -37,6 +37,10 @@ async fn await_oplog(invocation: &Invocation, data: &Data) -> Result<()> {
 
 /// The same with a read concern that was given before.
 pub(super) async fn begin_read_with(data: &Data, operation: &mut Operation, concern: Option<&Doc>) -> Result<()> {
+    if operation.in_multi_document_transaction() {
+        // What it reads was settled when it began.
+        return lock_for_read(operation).await;
+    }
     let concern = match concern.filter(|concern| !concern.is_empty()) {
         Some(concern) => ReadConcern::parse(concern.view())?,
         None => ReadConcern::default(),
@@ -92,6 +96,7 @@ pub(super) fn cursor_options(invocation: &Invocation, namespace: &pando_base::Na
     let generic = &invocation.generic;
     CursorOptions {
         session: generic.session.as_ref().map(|session| session.document.clone()),
+        transaction_number: generic.transaction_number.filter(|_| generic.is_in_transaction()),
         users: invocation.users(),
         originating_command: Doc::trusted(invocation.request.body_bytes()),
         read_concern: generic.read_concern.clone().unwrap_or_default(),

@@ -26,6 +26,9 @@ impl RetryableWrite {
     ) -> Result<Option<RetryableWrite>> {
         let generic = &invocation.generic;
         let (Some(session), Some(number)) = (&generic.session, generic.transaction_number) else { return Ok(None) };
+        if generic.is_in_transaction() {
+            return Ok(None);
+        }
         let session = LogicalSessionId::from_client(session.document.view(), invocation.user_digest())?;
         let numbers = StatementNumbers::parse(invocation.body(), statement_count)?;
         let session = data.sessions.check_out(&invocation.context, session, invocation.node.now_ms()).await?;

@@ -141,7 +141,7 @@ async fn run(invocation: &Invocation, reply: &mut DocBuilder) -> Result<()> {
         stored_functions::load(invocation, data, &mut operation).await?;
     }
     let retryable = RetryableWrite::begin(invocation, data, &mut operation, statements.len()).await?;
-    let mut result = BatchResult::default();
+    let mut result = BatchResult::new(invocation);
     for (index, update) in statements.iter().enumerate() {
         invocation.node.counters.operations.update.increment();
         let watched = watch::Statement::begin(invocation, index);

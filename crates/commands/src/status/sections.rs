@@ -6,7 +6,7 @@ use crate::counters::OpCounters;
 use pando_base::Counter;
 use pando_doc::{DocBuilder, Value};
 use pando_repl::ReplGate;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Fills a section in.
 type Fill = fn(&Invocation, &mut DocBuilder);
@@ -29,7 +29,7 @@ impl StatusSection for Plain {
 
 /// The sections of this crate. The server sorts all by name.
 pub fn sections() -> Vec<Box<dyn StatusSection>> {
-    let plain: [(&'static str, Fill); 17] = [
+    let plain: [(&'static str, Fill); 18] = [
         ("asserts", asserts),
         ("catalogStats", storage::catalog),
         ("defaultRWConcern", default_concerns),
@@ -46,6 +46,7 @@ pub fn sections() -> Vec<Box<dyn StatusSection>> {
         ("repl", replication),
         ("security", security),
         ("storageEngine", storage::storage_engine),
+        ("transactions", transactions),
         ("wiredTiger", storage::compatible),
     ];
     let boxed = |(name, fill)| Box::new(Plain { name, fill }) as Box<dyn StatusSection>;
@@ -85,6 +86,20 @@ fn extra_info(invocation: &Invocation, section: &mut DocBuilder) {
     section.append("system_time_us", usage.system_micros as i64);
     section.append("page_faults", usage.page_faults as i64);
     section.append("threads", usage.threads as i32);
+}
+
+/// What has become of multi-document transactions.
+fn transactions(invocation: &Invocation, section: &mut DocBuilder) {
+    let Some(data) = invocation.node.data.as_ref().filter(|data| data.replication.is_replicated()) else { return };
+    let counters = data.sessions.transactions();
+    let read = |counter: &AtomicU64| i64::try_from(counter.load(Ordering::Relaxed)).unwrap_or(i64::MAX);
+    let (open, active) = (read(&counters.open), read(&counters.active));
+    section.append("currentActive", active.min(open));
+    section.append("currentInactive", open - active.min(open));
+    section.append("currentOpen", open);
+    section.append("totalAborted", read(&counters.aborted));
+    section.append("totalCommitted", read(&counters.committed));
+    section.append("totalStarted", read(&counters.started));
 }
 
 fn logical_sessions(invocation: &Invocation, section: &mut DocBuilder) {

@@ -118,9 +118,10 @@ impl State {
         is_in_hierarchy && (self.is_shared_two_phase || !held.mode.is_shared())
     }
 
-    /// Whether taking this resource now keeps the order in which locks are taken: top down, then by id.
+    /// Whether taking this resource now keeps the order in which locks are taken: top down, then by id. A multi-document
+    /// transaction cannot know what its client asks for next; it does not wait long instead.
     pub(crate) fn keeps_order(&self, resource: ResourceId) -> bool {
-        if resource.resource_type() == ResourceType::Mutex {
+        if resource.resource_type() == ResourceType::Mutex || self.is_shared_two_phase {
             return true;
         }
         let mut hierarchy = self.held.iter().filter(|held| held.resource.resource_type() != ResourceType::Mutex);

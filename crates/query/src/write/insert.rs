@@ -56,7 +56,8 @@ impl QueryEngine {
         let mut outcomes = Vec::with_capacity(documents.len());
         let mut rest = documents;
         while !rest.is_empty() {
-            let count = group_size(rest, collection);
+            // A transaction ends with the first error, so that there is no second attempt to see which document it was.
+            let count = if operation.in_multi_document_transaction() { 1 } else { group_size(rest, collection) };
             let (group, behind) = rest.split_at(count.min(rest.len()));
             rest = behind;
             let outcome = self.insert_group(operation, collection, group, options).await;

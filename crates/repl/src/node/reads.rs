@@ -48,6 +48,27 @@ impl ReplicationNode {
         Ok(operation.recovery_unit.set_read_source(source)?)
     }
 
+    /// The same for a transaction, before anything in it: what it reads is of one moment, and what the majority does not have yet
+    /// it waits for when it commits.
+    pub async fn prepare_transaction_read(
+        &self,
+        operation: &mut Operation,
+        concern: &ReadConcern,
+        writer: &OplogWriter,
+    ) -> Result<()> {
+        let after = concern.after_cluster_time.or(concern.after_op_time.map(|op_time| op_time.timestamp));
+        if let Some(after) = after.into_iter().chain(concern.at_cluster_time).max() {
+            self.reach(operation, after, Some(writer))?;
+        }
+        let source = match (concern.level, concern.at_cluster_time) {
+            (_, Some(at)) => ReadSource::Provided(at),
+            (Level::Snapshot, None) => ReadSource::AllDurable,
+            _ => ReadSource::NoTimestamp,
+        };
+        operation.recovery_unit.set_read_source(source)?;
+        Ok(operation.recovery_unit.preallocate_snapshot()?)
+    }
+
     /// After a linearizable read: nobody else was primary while it ran.
     pub async fn finish_linearizable_read(&self, operation: &mut Operation, writer: &OplogWriter) -> Result<()> {
         let mut beside = operation.beside();

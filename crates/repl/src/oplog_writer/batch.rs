@@ -9,7 +9,7 @@ use pando_oplog::build::{ApplyOpsPart, apply_ops_object};
 
 /// The operations of the group so far, as documents.
 #[derive(Default)]
-pub(super) struct Batch(Vec<Doc>);
+pub(super) struct Batch(pub(super) Vec<Doc>);
 
 impl Batch {
     /// Adds an operation to the operation's group; false if there is none.

@@ -1,6 +1,7 @@
 //! Entries of what is not a document's change.
 
 use super::OplogWriter;
+use super::batch::Batch;
 use pando_base::{DatabaseName, Namespace, Result, Uuid};
 use pando_doc::{Doc, DocRef};
 use pando_operation::Operation;
@@ -29,6 +30,9 @@ impl OplogWriter {
         command.tenant = database.tenant().map(|tenant| pando_doc::ObjectId::from_bytes(tenant.0));
         command.object2 = beside.object2.as_ref().map(Doc::view);
         command.from_migrate = beside.from_migrate.then_some(true);
+        if Batch::add(operation, &command)? {
+            return Ok(());
+        }
         self.append_operation(operation, command, beside.slot).map(|_| ())
     }
 

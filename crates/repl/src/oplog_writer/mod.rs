@@ -7,7 +7,8 @@
 //! Statements of a retryable write carry their session and point back at the statement before. In the same unit the
 //! session's record in `config.transactions`, and for findAndModify the image, are written.
 //!
-//! A group of writes between `on_batched_write_start` and `on_batched_write_commit` becomes one `applyOps`.
+//! A group of writes between `on_batched_write_start` and `on_batched_write_commit` becomes one `applyOps`; so do those of a
+//! multi-document transaction, when it commits.
 //!
 //! It takes no locks of its own but the participant's, for an instruction.
 
@@ -16,6 +17,7 @@ mod commands;
 mod documents;
 mod fail_transactional_write;
 mod sessions;
+mod transaction;
 
 use crate::progress::Progress;
 use crate::slots::{OplogSlots, ReservedSlots};
@@ -86,7 +88,7 @@ impl OplogWriter {
         if !namespace.is_replicated() {
             return Ok(false);
         }
-        if operation.in_multi_document_transaction() {
+        if operation.in_multi_document_transaction() && operation.extensions.get::<Batch>().is_none() {
             let reason = "multi-document transactions do not write to the oplog one by one";
             return Err(Error::new(ErrorCode::IllegalOperation, reason));
         }

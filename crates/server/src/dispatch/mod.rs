@@ -16,6 +16,7 @@ mod linearizable;
 mod measured;
 mod stage;
 pub(crate) mod stages;
+mod transaction;
 mod write_concern;
 
 use pando_base::{Error, ErrorCode, OperationContext, Result, bail};
@@ -29,6 +30,7 @@ use std::sync::Arc;
 
 pub(crate) use linearizable::ConfirmLinearizableRead;
 pub use stage::{Entered, Hold, Stage};
+pub(crate) use transaction::Transactions;
 pub(crate) use write_concern::AwaitWriteConcern;
 
 /// The length of a document without fields.

@@ -28,9 +28,7 @@ impl Stage for AwaitWriteConcern {
         beside: &'a mut DocBuilder,
     ) -> Option<BoxedFuture<'a, ()>> {
         let is_over = [Category::Interruption, Category::NotPrimaryError, Category::ShutdownError];
-        let waits = invocation.row.takes_write_concern
-            && invocation.has_written()
-            && !is_over.into_iter().any(|category| error.is(category));
+        let waits = takes_part(invocation) && !is_over.into_iter().any(|category| error.is(category));
         waits.then(|| -> BoxedFuture<'a, ()> {
             Box::pin(async move {
                 // What the client hears of is the command's error; what went wrong with waiting is told beside it.
@@ -48,11 +46,17 @@ impl Stage for AwaitWriteConcern {
         invocation: &'a Invocation,
         reply: &'a mut DocBuilder,
     ) -> Option<BoxedFuture<'a, Result<()>>> {
-        if !invocation.row.takes_write_concern || !invocation.has_written() {
+        if !takes_part(invocation) {
             return None;
         }
         Some(Box::pin(wait(invocation, reply)))
     }
+}
+
+/// Has the command written something to be waited for? What a statement of a transaction writes, its commit waits for.
+fn takes_part(invocation: &Invocation) -> bool {
+    let is_statement = invocation.transaction().is_some_and(|statement| !statement.is_committed());
+    invocation.row.takes_write_concern && invocation.has_written() && !is_statement
 }
 
 fn check(invocation: &Invocation) -> Result<()> {

@@ -20,6 +20,7 @@ mod settings;
 mod stable_api;
 mod stages;
 mod text_search;
+mod transactions;
 mod watch;
 
 use crate::{LogTarget, ProcessControl, ReplicationMode, Server, ServerOptions};

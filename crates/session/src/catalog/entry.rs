@@ -119,14 +119,37 @@ impl Entry {
 
     // ---- Ends.
 
+    fn members(&self) -> Vec<Arc<ActiveSession>> {
+        self.runtime.lock().active.values().cloned().collect()
+    }
+
     pub(super) fn invalidate(&self) {
-        let active: Vec<_> = self.runtime.lock().active.values().cloned().collect();
-        active.iter().for_each(|active| active.participant().invalidate());
+        self.members().iter().for_each(|active| {
+            active.abort_open();
+            active.participant().invalidate();
+        });
+    }
+
+    pub(super) fn abort_open(&self) {
+        self.members().iter().for_each(|active| active.abort_open());
+    }
+
+    pub(super) fn has_expired(&self, now_ns: u64) -> bool {
+        self.members().iter().any(|active| active.participant().has_expired(now_ns))
+    }
+
+    /// Ends the transaction of a session that nobody has; whoever has it is told to stop, and that ends it too.
+    pub(super) fn abort_or_interrupt(&self, code: ErrorCode) {
+        match self.permit.try_acquire() {
+            Ok(_permit) => self.abort_open(),
+            Err(_) => self.interrupt(code),
+        }
     }
 
     pub(super) fn is_idle_since(&self, time_ms: i64) -> bool {
         let runtime = self.runtime.lock();
         runtime.operation.is_none()
+            && !runtime.active.values().any(|active| active.has_open())
             && runtime.kills_requested == 0
             && runtime.last_checkout_ms < time_ms
             && self.waiting.load(Ordering::Relaxed) == 0

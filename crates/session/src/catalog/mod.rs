@@ -16,10 +16,11 @@ mod entry;
 
 use crate::history::History;
 use crate::id::LogicalSessionId;
-use crate::participant::Participant;
+use crate::participant::{Participant, Purpose};
 use crate::table::SessionTable;
+use crate::transaction::{OpenTransaction, TransactionCounters, TransactionState};
 use entry::Entry;
-use pando_base::{ErrorCode, OperationContext, Result};
+use pando_base::{Error, ErrorCode, OperationContext, Result};
 use pando_operation::Operation;
 use parking_lot::{Mutex, MutexGuard};
 use std::collections::HashMap;
@@ -38,6 +39,7 @@ pub struct SessionCatalog(Arc<Catalog>);
 struct Catalog {
     shards: [Shard; SHARD_COUNT],
     hasher: RandomState,
+    transactions: Arc<TransactionCounters>,
 }
 
 /// A session whose state the operation that has it checked out may use.
@@ -47,17 +49,43 @@ pub struct ActiveSession {
     /// Its id as oplog entries have it.
     pub document: pando_doc::Doc,
     participant: Mutex<Participant>,
+    /// Its transaction in progress, unless a statement has taken it up.
+    open: Mutex<Option<OpenTransaction>>,
 }
 
 impl ActiveSession {
     pub(crate) fn new(session: LogicalSessionId) -> ActiveSession {
         let participant = Mutex::new(Participant::new(session));
-        ActiveSession { session, document: session.to_doc(), participant }
+        ActiveSession { session, document: session.to_doc(), participant, open: Mutex::new(None) }
     }
 
     /// Its state. Nobody else uses it while it is checked out.
     pub fn participant(&self) -> MutexGuard<'_, Participant> {
         self.participant.lock()
+    }
+
+    /// Leaves the transaction for its next statement.
+    pub fn park(&self, open: OpenTransaction) {
+        *self.open.lock() = Some(open);
+    }
+
+    /// Has it a transaction in progress without a statement that runs?
+    pub fn has_open(&self) -> bool {
+        self.open.lock().is_some()
+    }
+
+    /// Aborts the transaction that is in progress, if there is one without a statement that runs.
+    pub fn abort_open(&self) {
+        let open = self.open.lock().take();
+        if let Some(open) = open {
+            let mut participant = self.participant.lock();
+            let number = participant.txn_number();
+            participant.transaction_ended(number, TransactionState::Aborted, None);
+            drop(participant);
+            let (stash, open) = open.take_up();
+            open.aborted();
+            drop(stash);
+        }
     }
 }
 
@@ -77,7 +105,8 @@ pub struct SessionInfo {
 impl SessionCatalog {
     /// Without sessions.
     pub fn new() -> SessionCatalog {
-        SessionCatalog(Arc::new(Catalog { shards: Default::default(), hasher: RandomState::new() }))
+        let (hasher, transactions) = (RandomState::new(), Arc::default());
+        SessionCatalog(Arc::new(Catalog { shards: Default::default(), hasher, transactions }))
     }
 
     /// Waits until the session is free and takes it. `now_ms` is kept as the time of its last use.
@@ -132,6 +161,25 @@ impl SessionCatalog {
             });
         }
         reaped
+    }
+
+    /// What has become of the transactions.
+    pub fn transactions(&self) -> &Arc<TransactionCounters> {
+        &self.0.transactions
+    }
+
+    /// Aborts the transactions whose time is over: statements that run are told to stop, what nobody works on is rolled back.
+    pub fn abort_expired(&self, now_ns: u64) {
+        for entry in self.entries() {
+            if entry.has_expired(now_ns) {
+                entry.abort_or_interrupt(ErrorCode::TransactionExceededLifetimeLimitSeconds);
+            }
+        }
+    }
+
+    /// Aborts every transaction: the node stops, or may not write any more.
+    pub fn abort_all(&self, code: ErrorCode) {
+        self.entries().iter().for_each(|entry| entry.abort_or_interrupt(code));
     }
 
     /// What there is to tell of every session.
@@ -193,13 +241,50 @@ impl CheckedOutSession {
         history: &History,
         txn_number: i64,
     ) -> Result<()> {
+        self.learn(operation, table, history)?;
+        self.active.participant().begin_or_continue(txn_number)?;
+        // It is a newer number than that of a transaction in progress, or it would have been refused.
+        self.active.abort_open();
+        operation.extensions.insert(WritingSession(Arc::clone(&self.active)));
+        Ok(())
+    }
+
+    fn learn(&self, operation: &mut Operation, table: &dyn SessionTable, history: &History) -> Result<()> {
         if !self.active.participant().is_valid() {
             let record = table.load(operation, &self.active.session)?;
             self.active.participant().refresh(record, history)?;
         }
-        self.active.participant().begin_or_continue(txn_number)?;
-        operation.extensions.insert(WritingSession(Arc::clone(&self.active)));
         Ok(())
+    }
+
+    /// Begins a transaction, goes on with it or ends it. Gives what it has kept since its last statement: nothing, if it begins or
+    /// has committed before.
+    pub fn begin_or_continue_transaction(
+        &self,
+        operation: &mut Operation,
+        table: &dyn SessionTable,
+        history: &History,
+        txn_number: i64,
+        purpose: Purpose,
+    ) -> Result<Option<OpenTransaction>> {
+        self.learn(operation, table, history)?;
+        let is_newer = txn_number > self.active.participant().txn_number();
+        if is_newer && purpose == Purpose::Start {
+            self.active.abort_open();
+        }
+        let mut participant = self.active.participant();
+        participant.begin_or_continue_transaction(txn_number, purpose)?;
+        let open = self.active.open.lock().take();
+        let is_lost = open.is_none() && purpose != Purpose::Start;
+        if is_lost && participant.transaction() == TransactionState::InProgress {
+            participant.transaction_ended(txn_number, TransactionState::Aborted, None);
+            let reason = format!(
+                "Transaction with {{ txnNumber: {txn_number} }} has been aborted because an earlier command in this \
+                 transaction failed."
+            );
+            return Err(Error::new(ErrorCode::NoSuchTransaction, reason));
+        }
+        Ok(open)
     }
 
     /// What the operation writes from now on is not the session's.
@@ -227,10 +312,11 @@ impl KillToken {
         self.entry.session()
     }
 
-    /// Waits until the operation that had the session has given it back. What is left of it (a transaction without an
-    /// operation) can be ended then, before the token is dropped.
+    /// Waits until the operation that had the session has given it back, and aborts what is left: a transaction without an
+    /// operation.
     pub async fn check_out(&self, context: &OperationContext) -> Result<()> {
         let permit = context.interruptible(self.entry.acquire()).await?;
+        self.entry.abort_open();
         drop(permit);
         Ok(())
     }

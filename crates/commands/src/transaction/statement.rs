@@ -1,0 +1,238 @@
+//! One statement of a transaction, from the check-out of its session to its end.
+//!
+//! The transaction is in one of three places: in its session between statements, here before and after the command's operation,
+//! or in that operation. Wherever it is dropped without having been put back, it is rolled back, and the session knows that it
+//! was aborted.
+
+use crate::{Data, Invocation};
+use pando_base::{Error, ErrorCode, Namespace, Result, ensure};
+use pando_locks::Wait;
+use pando_operation::{Operation, Stash, UnitOfWork};
+use pando_oplog::OpTime;
+use pando_repl::read_concern::{Level, ReadConcern};
+use pando_session::{
+    ActiveSession, CheckedOutSession, LogicalSessionId, MAX_TRANSACTION_LOCK_REQUEST_TIMEOUT_MILLIS, Open,
+    OpenTransaction, Purpose, TRANSACTION_LIFETIME_LIMIT_SECONDS, TransactionState,
+};
+use parking_lot::Mutex;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+/// A statement whose session is checked out.
+pub struct TransactionStatement {
+    session: CheckedOutSession,
+    number: i64,
+    /// None of a transaction that has committed before.
+    open: Mutex<Option<Open>>,
+    stash: Mutex<Option<Stash>>,
+    data: Arc<Data>,
+}
+
+impl TransactionStatement {
+    /// Checks the session out, and takes its transaction up or begins it.
+    pub async fn begin(invocation: &Invocation) -> Result<TransactionStatement> {
+        let data = invocation.data()?;
+        let purpose = purpose(invocation)?;
+        check_request(invocation, purpose)?;
+        let generic = &invocation.generic;
+        let (Some(session), Some(number)) = (&generic.session, generic.transaction_number) else {
+            return Err(Error::new(ErrorCode::InvalidOptions, "a transaction needs a session and a number"));
+        };
+        let session = LogicalSessionId::from_client(session.document.view(), invocation.user_digest())?;
+        let session = data.sessions.check_out(&invocation.context, session, invocation.node.now_ms()).await?;
+        let mut operation = data.services.operation_of(invocation.context.clone());
+        let (table, history) = (&*data.session_table, &data.history);
+        let open = session.begin_or_continue_transaction(&mut operation, table, history, number, purpose)?;
+        operation.recovery_unit.abandon_snapshot()?;
+        let statement = TransactionStatement {
+            session,
+            number,
+            open: Mutex::new(None),
+            stash: Mutex::new(None),
+            data: Arc::clone(data),
+        };
+        data.sessions.transactions().active.fetch_add(1, Ordering::Relaxed);
+        match open {
+            Some(open) => {
+                let (mut stash, open) = open.take_up();
+                *statement.open.lock() = Some(open);
+                stash.reacquire_ticket(&Wait::of(&invocation.context)).await?;
+                *statement.stash.lock() = Some(stash);
+            }
+            None if purpose == Purpose::Start => statement.start(invocation, operation).await?,
+            None => {}
+        }
+        Ok(statement)
+    }
+
+    /// Begins the transaction: its unit of work is open from now on, and what it reads is of one moment.
+    async fn start(&self, invocation: &Invocation, mut operation: Operation) -> Result<()> {
+        let data = &self.data;
+        let concern = read_concern(invocation)?;
+        data.replication.prepare_transaction_read(&mut operation, &concern, data.oplog_writer()).await?;
+        let seconds = data.services.parameters.get(&TRANSACTION_LIFETIME_LIMIT_SECONDS);
+        let lifetime_ns = seconds.unsigned_abs().saturating_mul(1_000_000_000);
+        let expires_ns = data.services.env.clock().monotonic_ns().saturating_add(lifetime_ns);
+        self.session.active().participant().set_expiry(expires_ns);
+        UnitOfWork::begin(&mut operation).release();
+        operation.locker.set_shared_two_phase(true);
+        data.oplog_writer().begin_transaction(&mut operation);
+        let stash = operation.stash();
+        let (stash, open) = OpenTransaction::begin(stash, data.sessions.transactions()).take_up();
+        *self.open.lock() = Some(open);
+        *self.stash.lock() = Some(stash);
+        Ok(())
+    }
+
+    /// The session.
+    pub fn session(&self) -> &ActiveSession {
+        self.session.active()
+    }
+
+    /// The transaction's number.
+    pub fn number(&self) -> i64 {
+        self.number
+    }
+
+    /// True if an earlier statement has committed it.
+    pub fn is_committed(&self) -> bool {
+        self.session.active().participant().transaction() == TransactionState::Committed
+    }
+
+    /// Gives the transaction to the command's operation.
+    pub(crate) fn take_up(&self, operation: &mut Operation) -> Result<()> {
+        let stash = self.stash.lock().take();
+        let over = || Error::new(ErrorCode::NoSuchTransaction, "the transaction is over");
+        operation.unstash(stash.ok_or_else(over)?);
+        let limit_ms = self.data.services.parameters.get(&MAX_TRANSACTION_LOCK_REQUEST_TIMEOUT_MILLIS);
+        operation.lock_wait_max = u64::try_from(limit_ms).ok().map(Duration::from_millis);
+        Ok(())
+    }
+
+    /// Takes it back from the command's operation.
+    pub(crate) fn put_down(&self, operation: &mut Operation) {
+        let stash = match operation.recovery_unit.in_unit_of_work() {
+            true => Some(operation.stash()),
+            // It has committed, or was rolled back by a commit that failed.
+            false => {
+                operation.retry_policy.multi_document = false;
+                operation.locker.unlock_everything();
+                None
+            }
+        };
+        *self.stash.lock() = stash;
+    }
+
+    /// The transaction has committed; its last entry.
+    pub(crate) fn committed(&self, last: Option<OpTime>) {
+        if let Some(open) = self.open.lock().take() {
+            open.committed();
+        }
+        self.end(TransactionState::Committed, last);
+    }
+
+    /// Rolls the transaction back.
+    pub fn abort(&self) {
+        let stash = self.stash.lock().take();
+        drop(stash);
+        let Some(open) = self.open.lock().take() else { return };
+        open.aborted();
+        self.end(TransactionState::Aborted, None);
+    }
+
+    fn end(&self, state: TransactionState, last: Option<OpTime>) {
+        let active = self.session.active();
+        active.participant().transaction_ended(self.number, state, last);
+        let (session, number) = (active.document.view(), self.number);
+        self.data.cursors.kill_where(|options| {
+            options.transaction_number == Some(number)
+                && options.session.as_ref().is_some_and(|other| other.get("id") == session.get("id"))
+        });
+    }
+
+    /// The statement is over: leaves the transaction in its session.
+    pub fn park(&self) {
+        let (stash, open) = (self.stash.lock().take(), self.open.lock().take());
+        match (stash, open) {
+            (Some(stash), Some(open)) => self.session.active().park(OpenTransaction::put_down(stash, open)),
+            (None, Some(open)) => {
+                *self.open.lock() = Some(open);
+                self.abort();
+            }
+            _ => {}
+        }
+    }
+}
+
+impl Drop for TransactionStatement {
+    fn drop(&mut self) {
+        // Whatever was not parked or ended is undone: the client went away in the middle.
+        self.abort();
+        let participant = self.session.active().participant().transaction();
+        let is_started = participant == TransactionState::InProgress && !self.session.active().has_open();
+        if is_started {
+            self.end(TransactionState::Aborted, None);
+        }
+        self.data.sessions.transactions().active.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+fn purpose(invocation: &Invocation) -> Result<Purpose> {
+    let name = invocation.row.name;
+    let refused = |reason: &str| Err(Error::new(ErrorCode::OperationNotSupportedInTransaction, reason));
+    match (name, invocation.generic.start_transaction) {
+        ("killCursors", Some(true)) => {
+            refused("Cannot run killCursors as the first operation in a multi-document transaction.")
+        }
+        ("commitTransaction", Some(true)) => refused("Cannot start a transaction with a commit"),
+        ("abortTransaction", Some(true)) => refused("Cannot start a transaction with an abort"),
+        ("commitTransaction", _) => Ok(Purpose::Commit),
+        ("abortTransaction", _) => Ok(Purpose::Abort),
+        (_, Some(true)) => Ok(Purpose::Start),
+        _ => Ok(Purpose::Continue),
+    }
+}
+
+/// May this be asked inside a transaction?
+fn check_request(invocation: &Invocation, purpose: Purpose) -> Result<()> {
+    let (generic, namespace) = (&invocation.generic, &invocation.namespace);
+    let ends = matches!(purpose, Purpose::Commit | Purpose::Abort);
+    ensure!(
+        ends || generic.write_concern.is_none(),
+        ErrorCode::InvalidOptions,
+        "writeConcern is not allowed within a multi-statement transaction"
+    );
+    ensure!(
+        purpose == Purpose::Start || generic.read_concern.is_none() || invocation.row.name == "getMore",
+        ErrorCode::InvalidOptions,
+        "Only the first command in a transaction may specify a readConcern"
+    );
+    let refused = match namespace.database() {
+        _ if ends || namespace.collection().is_empty() => false,
+        "local" | "admin" => true,
+        "config" => true,
+        _ => is_profile(namespace),
+    };
+    ensure!(
+        !refused,
+        ErrorCode::OperationNotSupportedInTransaction,
+        "Cannot run command against the '{namespace}' namespace in a transaction."
+    );
+    Ok(())
+}
+
+fn is_profile(namespace: &Namespace) -> bool {
+    namespace.collection() == "system.profile"
+}
+
+fn read_concern(invocation: &Invocation) -> Result<ReadConcern> {
+    let given = invocation.generic.read_concern.as_ref().filter(|concern| !concern.is_empty());
+    let concern = given.map(|concern| ReadConcern::parse(concern.view())).transpose()?.unwrap_or_default();
+    ensure!(
+        matches!(concern.level, Level::Local | Level::Majority | Level::Snapshot),
+        ErrorCode::InvalidOptions,
+        "The readConcern level must be either 'local' (default), 'majority' or 'snapshot' in order to run in a transaction"
+    );
+    Ok(concern)
+}
