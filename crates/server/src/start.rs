@@ -176,6 +176,9 @@ impl Server {
         log!(log, Severity::Info, Component::Control, 4784901, "Shutting down the listeners");
         self.node.operations.shut_down(None);
         self.net.shut_down(Duration::from_secs(self.control.patience_seconds())).await;
+        if let Some(data) = &self.node.data {
+            data.sessions.abort_all(ErrorCode::InterruptedAtShutdown);
+        }
         let background = self.background.lock().take();
         if let Some(background) = background {
             background.stop().await;

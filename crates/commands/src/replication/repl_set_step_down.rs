@@ -35,6 +35,8 @@ async fn run(invocation: &Invocation) -> Result<()> {
     let own = invocation.context.id();
     let writes = |other: &OperationContext| other.id() != own && is_write(invocation, other);
     invocation.node.operations.kill_where(ErrorCode::InterruptedDueToReplStateChange, writes);
+    // Transactions hold the lock that the step down needs.
+    data.sessions.abort_all(ErrorCode::InterruptedDueToReplStateChange);
     let transition = LockRequest::new(ResourceId::REPLICATION_STATE_TRANSITION, Mode::X);
     operation.locker.lock(transition, &Wait::of(&operation.context)).await?;
     data.replication.step_down(step_down)?;
