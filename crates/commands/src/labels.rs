@@ -9,6 +9,11 @@ const RETRYABLE_WRITE: &str = "RetryableWriteError";
 /// The whole transaction may be tried again.
 const TRANSIENT_TRANSACTION: &str = "TransientTransactionError";
 
+/// The labels of a reply whose write was done but not acknowledged as asked.
+pub fn write_concern_labels(code: ErrorCode, row: &CommandRow, generic: &GenericArguments) -> Vec<&'static str> {
+    is_retryable_write_error(code, row, generic).then_some(RETRYABLE_WRITE).into_iter().collect()
+}
+
 /// The labels of an error: its own, and those that follow from its code and from how the command was sent.
 pub fn error_labels(error: &Error, row: &CommandRow, generic: &GenericArguments) -> Vec<&'static str> {
     let mut labels = error.labels().to_vec();

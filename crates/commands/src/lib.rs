@@ -54,7 +54,7 @@ pub use counters::{AssertCounters, Counters, HelloCounters, OpCounters, OpLatenc
 pub use data::{CommandOperation, Data};
 pub use fail_command::{FAIL_COMMAND, FailCommand};
 pub use invocation::{Invocation, NextInvocation};
-pub use labels::error_labels;
+pub use labels::{error_labels, write_concern_labels};
 pub use node::{Control, Node, NodeOptions};
 pub use pando_security::Action;
 pub use parameters::{

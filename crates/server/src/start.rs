@@ -13,8 +13,8 @@ use crate::replication::NodeInSet;
 use crate::sections;
 use crate::startup_log;
 use pando_base::{
-    Component, Error, FailPointSet, Log, LogLine, LogSink, LogValue, MetricTree, OperationRegistry, ParameterSet,
-    ParameterValue, Result, Severity, Timestamp, log,
+    Component, Error, ErrorCode, FailPointSet, Log, LogLine, LogSink, LogValue, MetricTree, OperationRegistry,
+    ParameterSet, ParameterValue, Result, Severity, Timestamp, log,
 };
 use pando_commands::administration::apply_verbosity;
 use pando_commands::{

@@ -65,7 +65,9 @@ async fn run(invocation: &Invocation, reply: &mut DocBuilder) -> Result<()> {
         reply.append("note", AUTO_INDEX_ID_NOTE);
     }
     match create(invocation, data, &namespace, options.clone()).await {
-        Err(error) if error.code() == ErrorCode::NamespaceExists => check_same(data, &namespace, &options, error),
+        Err(error) if error.code() == ErrorCode::NamespaceExists && invocation.transaction().is_none() => {
+            check_same(data, &namespace, &options, error)
+        }
         outcome => outcome,
     }
 }

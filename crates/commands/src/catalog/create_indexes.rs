@@ -140,6 +140,12 @@ async fn on_existing(
         return Ok(Outcome { count_before, count_after: count_before, created_collection: None });
     }
     let namespace = &collection.namespace;
+    let is_older = || data.catalog.latest().collection(namespace).is_some_and(|other| other.uuid == collection.uuid);
+    ensure!(
+        !operation.in_multi_document_transaction() || !is_older(),
+        ErrorCode::OperationNotSupportedInTransaction,
+        "Cannot create new indexes on existing collection {namespace} in a multi-document transaction."
+    );
     let next = if is_empty(operation, collection)? {
         change(operation, "createIndexes", namespace, |operation| {
             add_to_empty(data, operation, Arc::clone(collection), &wanted)

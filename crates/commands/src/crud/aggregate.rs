@@ -162,7 +162,14 @@ async fn run(invocation: &Invocation, reply: &mut DocBuilder) -> Result<()> {
         return Ok(());
     }
     let aggregation = data.query.aggregate(&mut operation, &request, Some(NodeStages::of(invocation)))?;
-    if aggregation.output.is_some() {
+    if let Some(output) = &aggregation.output {
+        ensure!(
+            invocation.transaction().is_none(),
+            ErrorCode::OperationNotSupportedInTransaction,
+            "Operation not permitted in transaction :: caused by :: Aggregation stage {} cannot run within a multi-document \
+             transaction",
+            output.name()
+        );
         super::output::run(invocation, data, &mut operation, &request, aggregation).await?;
         reply.document("cursor", |cursor| {
             cursor.array("firstBatch", |_| {});

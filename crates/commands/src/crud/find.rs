@@ -150,7 +150,7 @@ async fn run(invocation: &Invocation, reply: &mut DocBuilder) -> Result<()> {
         false => begin_whole_read(invocation, data, &mut operation).await?,
     }
     if let Some(found) = data.query.find_at_once(&mut operation, &request)? {
-        reply_with_one(invocation, &request.namespace, found.as_ref(), reply);
+        reply_with_one(invocation, &operation, &request.namespace, found.as_ref(), reply);
         return Ok(());
     }
     let source = match data.query.find(&mut operation, &request)? {

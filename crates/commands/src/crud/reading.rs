@@ -158,6 +158,7 @@ pub(super) fn note_cursor(invocation: &Invocation, cursor_id: Option<i64>, is_ex
 /// Writes the reply to a find by `_id`, which has one document or none and never leaves a cursor.
 pub(super) fn reply_with_one(
     invocation: &Invocation,
+    operation: &Operation,
     namespace: &pando_base::Namespace,
     found: Option<&Doc>,
     reply: &mut DocBuilder,
@@ -175,5 +176,6 @@ pub(super) fn reply_with_one(
     sink.end();
     reply.append("id", 0_i64);
     reply.append("ns", namespace.as_str());
+    append_snapshot_time(operation, reply);
     reply.end(cursor);
 }

@@ -46,7 +46,7 @@ fn run(invocation: &Invocation) -> Result<()> {
         return Ok(());
     }
     let mut operation = invocation.operation()?;
-    data.replication.check_can_write(&Namespace::admin_command())?;
+    data.replication.check_can_write(Namespace::admin_command())?;
     let (session, number) = (statement.session(), statement.number());
     let last = data.oplog_writer().commit_transaction(&mut operation, session, number)?;
     UnitOfWork::resume(&mut operation).commit()?;

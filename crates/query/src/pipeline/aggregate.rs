@@ -35,6 +35,16 @@ pub enum OutputStage {
     },
 }
 
+impl OutputStage {
+    /// The stage's name.
+    pub fn name(&self) -> &'static str {
+        match self {
+            OutputStage::Out(_) => "$out",
+            OutputStage::Merge { .. } => "$merge",
+        }
+    }
+}
+
 /// A pipeline that was planned.
 pub struct Aggregation {
     /// What runs.

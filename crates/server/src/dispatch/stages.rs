@@ -5,7 +5,7 @@ use super::stage::{Entered, Stage};
 use pando_base::{Component, DatabaseName, Error, ErrorCode, Result, Severity, bail, ensure, log};
 use pando_commands::{
     ACCEPT_API_VERSION_2, Class, CommandRow, ConnectionState, FAIL_COMMAND, FailCommand, GenericArguments, Invocation,
-    NextInvocation, OpCounter, REQUIRE_API_VERSION, error_labels, reply as replies, security, stable_api,
+    NextInvocation, OpCounter, REQUIRE_API_VERSION, reply as replies, security, stable_api, write_concern_labels,
 };
 use pando_doc::{DocBuilder, Value};
 use pando_env::BoxedFuture;
@@ -181,7 +181,7 @@ impl Stage for FailCommandPoint {
         if let Some(error) = &hit.write_concern_error {
             reply.append("writeConcernError", error);
             let code = hit.write_concern_code().filter(|code| *code != ErrorCode::OK);
-            let labels = code.map(|code| error_labels(&Error::new(code, ""), invocation.row, &invocation.generic));
+            let labels = code.map(|code| write_concern_labels(code, invocation.row, &invocation.generic));
             replies::append_labels(&labels.unwrap_or_default(), hit.labels.as_ref(), reply);
         }
         None
@@ -313,7 +313,7 @@ fn check_concerns(invocation: &Invocation) -> Result<()> {
         ErrorCode::InvalidOptions,
         "Command does not support writeConcern"
     );
-    let Some(concern) = &generic.read_concern else { return Ok(()) };
+    let Some(concern) = generic.read_concern.as_ref().filter(|_| !generic.is_in_transaction()) else { return Ok(()) };
     let level = match concern.get("level") {
         None => "local",
         Some(Value::String(level)) => std::str::from_utf8(level).unwrap_or_default(),

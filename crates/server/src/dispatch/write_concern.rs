@@ -3,7 +3,7 @@
 
 use super::stage::{Entered, Stage};
 use pando_base::{Category, Error, Result};
-use pando_commands::{Invocation, error_labels, reply as replies};
+use pando_commands::{Invocation, reply as replies, write_concern_labels};
 use pando_doc::DocBuilder;
 use pando_env::BoxedFuture;
 use pando_repl::write_concern::WriteConcern;
@@ -101,7 +101,7 @@ async fn wait(invocation: &Invocation, reply: &mut DocBuilder) -> Result<()> {
         reply.append("writeConcernError", &document);
     }
     if let WriteConcernOutcome::Failed { error, .. } = &outcome {
-        let labels = error_labels(error, invocation.row, &invocation.generic);
+        let labels = write_concern_labels(error.code(), invocation.row, &invocation.generic);
         replies::append_labels(&labels, None, reply);
     }
     Ok(())

@@ -224,6 +224,18 @@ fn r8_collections_and_indexes_may_be_created_inside() {
         assert_eq!(number(&ONE.commit(&mut node).await, "ok"), 1.0);
         assert_eq!(node.find(doc! { "listCollections": 1 }).await.len(), 2);
         assert_eq!(node.find(doc! { "find": "made", "hint": "a_1" }).await.len(), 1);
+        // What was there before is left as it is.
+        let refused = [
+            (doc! { "create": "made" }, 48),
+            (doc! { "createIndexes": "made", "indexes": [{ "key": { "b": 1 }, "name": "b_1" }] }, 263),
+            (doc! { "create": "view", "viewOn": "made" }, 263),
+            (doc! { "aggregate": "made", "pipeline": [{ "$out": "x" }], "cursor": {} }, 263),
+            (doc! { "drop": "made" }, 263),
+        ];
+        for (place, (body, expected)) in refused.into_iter().enumerate() {
+            let transaction = Transaction { session: 3, number: place as i64 };
+            assert_eq!(code(&transaction.fails(&mut node, body, true).await), expected, "{place}");
+        }
         // And one that is aborted leaves none.
         TWO.start(&mut node, doc! { "insert": "gone", "documents": [{ "_id": 1 }] }).await;
         assert_eq!(number(&TWO.abort(&mut node).await, "ok"), 1.0);
