@@ -28,14 +28,14 @@ from server import Server, ServerFailure, target_directory  # noqa: E402
 
 VERSION = "4.17.0"
 MODULES = """
-collection cursor bulk database client crud_unified gridfs gridfs_bucket session retryable_writes retryable_writes_unified
+collection cursor bulk database client crud_unified gridfs gridfs_bucket session retryable_writes retryable_writes_unified transactions
 """.split()
 # What else talks to a server and says something of its behaviour; run in long mode.
 MORE_MODULES = """
 read_concern read_write_concern_spec command_monitoring monitoring custom_types examples json_util_integration collation
 retryable_reads retryable_reads_unified versioned_api_integration csot collection_management run_command comment grid_file
 gridfs_spec raw_bson decimal128 dbref code threads pooling streaming_protocol sessions_unified read_preferences write_concern
-client_context heartbeat_monitoring unified_format common crud_v1 server_selection_in_window
+transactions_unified client_context heartbeat_monitoring unified_format common crud_v1 server_selection_in_window
 """.split()
 # What is about users, logins and encryption; run once more with --auth and TLS.
 SECURE_MODULES = "auth auth_spec ssl versioned_api_integration run_command monitoring command_monitoring command_logging".split()

@@ -93,7 +93,7 @@ mod tests {
     use pando_doc::doc;
 
     #[test]
-    fn r10_large_transactions_become_several_entries() {
+    fn r9_large_transactions_become_several_entries() {
         let small = || doc! { "a": 1 };
         assert_eq!(parts(&[small(), small()]).len(), 1);
         let large = || doc! { "a": ("x".repeat(9 << 20).as_str()) };

@@ -74,7 +74,7 @@ const ONE: Transaction = Transaction { session: 1, number: 1 };
 const TWO: Transaction = Transaction { session: 2, number: 1 };
 
 #[test]
-fn r8_a_transaction_is_seen_as_a_whole_when_it_commits() {
+fn r9_a_transaction_is_seen_as_a_whole_when_it_commits() {
     run(async {
         let mut node = node().await;
         node.ok(insert(1)).await;
@@ -102,7 +102,7 @@ fn r8_a_transaction_is_seen_as_a_whole_when_it_commits() {
 }
 
 #[test]
-fn r8_an_aborted_transaction_leaves_nothing() {
+fn r9_an_aborted_transaction_leaves_nothing() {
     run(async {
         let mut node = node().await;
         node.ok(insert(1)).await;
@@ -120,7 +120,7 @@ fn r8_an_aborted_transaction_leaves_nothing() {
 }
 
 #[test]
-fn r8_two_that_write_one_document_conflict() {
+fn r9_two_that_write_one_document_conflict() {
     run(async {
         let mut node = node().await;
         node.ok(insert(1)).await;
@@ -141,7 +141,7 @@ fn r8_two_that_write_one_document_conflict() {
 }
 
 #[test]
-fn r8_an_error_of_a_statement_aborts_the_transaction() {
+fn r9_an_error_of_a_statement_aborts_the_transaction() {
     run(async {
         let mut node = node().await;
         node.ok(insert(1)).await;
@@ -158,7 +158,7 @@ fn r8_an_error_of_a_statement_aborts_the_transaction() {
 }
 
 #[test]
-fn r8_numbers_and_options_are_checked() {
+fn r9_numbers_and_options_are_checked() {
     run(async {
         let mut node = node().await;
         node.ok(insert(1)).await;
@@ -189,7 +189,7 @@ fn r8_numbers_and_options_are_checked() {
 }
 
 #[test]
-fn r8_cursors_of_a_transaction_go_on_in_it_alone() {
+fn r9_cursors_of_a_transaction_go_on_in_it_alone() {
     run(async {
         let mut node = node().await;
         node.insert((0..10).map(|id| doc! { "_id": id }).collect()).await;
@@ -210,7 +210,7 @@ fn r8_cursors_of_a_transaction_go_on_in_it_alone() {
 }
 
 #[test]
-fn r8_collections_and_indexes_may_be_created_inside() {
+fn r9_collections_and_indexes_may_be_created_inside() {
     run(async {
         let mut node = node().await;
         ONE.start(&mut node, insert(1)).await;
@@ -244,7 +244,7 @@ fn r8_collections_and_indexes_may_be_created_inside() {
 }
 
 #[test]
-fn r8_transactions_end_with_their_session_or_their_time() {
+fn r9_transactions_end_with_their_session_or_their_time() {
     run(async {
         let mut node = node().await;
         node.ok(insert(1)).await;
@@ -269,7 +269,7 @@ fn r8_transactions_end_with_their_session_or_their_time() {
 }
 
 #[test]
-fn r8_committed_transactions_are_known_after_a_restart_and_others_are_gone() {
+fn r9_committed_transactions_are_known_after_a_restart_and_others_are_gone() {
     run(async {
         let disk = ModelDisk::new();
         let mut node = node_on(&disk, ReplicationMode::OneMember("rs0".into())).await;
