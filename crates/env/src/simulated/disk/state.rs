@@ -164,7 +164,7 @@ impl DiskState {
     pub(super) fn total_bytes(&mut self, caller: &Caller) -> io::Result<u64> {
         let call = self.begin_looking(caller, CallKind::Other)?;
         self.check_directory(caller.path)?;
-        call.finish(self.capacity_bytes)
+        call.finish(self.capacity_bytes / PAGE_BYTES as u64 * PAGE_BYTES as u64)
     }
 
     pub(super) fn used_bytes(&self) -> u64 {
