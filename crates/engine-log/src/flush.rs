@@ -21,6 +21,11 @@ use std::io;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+/// Groups smaller than this are not waited for.
+const GROUP_MIN: u64 = 8;
+/// How often a leader lets others run first.
+const GATHER_YIELDS: u32 = 16;
+
 /// What is on disk.
 pub(crate) struct Durability {
     pub(crate) position: LogPosition,
@@ -185,15 +190,40 @@ impl Inner {
     }
 
     /// Flushes, or waits for whoever is flushing; true if this thread did it.
-    pub(crate) fn lead_or_wait(&self) -> Result<bool> {
+    fn lead_or_wait(&self) -> Result<bool> {
+        self.lead_after(|| self.gather())
+    }
+
+    /// The same for the flusher, which does not gather: it is woken late enough on a busy machine, and whoever yields goes to
+    /// the end of the queue there.
+    pub(crate) fn lead_for_others(&self) -> Result<()> {
+        self.lead_after(|| ()).map(drop)
+    }
+
+    fn lead_after(&self, prepare: impl FnOnce()) -> Result<bool> {
         let listener = self.flushed.listen();
         if !self.try_lead()? {
             listener.wait();
             return Ok(false);
         }
         drop(listener);
+        prepare();
         self.lead()?;
         Ok(true)
+    }
+
+    /// Threads that the last flush woke are about to commit again: lets them run before the next flush leaves without them.
+    fn gather(&self) {
+        let last = self.group.load(Ordering::Relaxed);
+        if last < GROUP_MIN || self.env.tasks().parallelism() == 1 {
+            return;
+        }
+        for _ in 0..GATHER_YIELDS {
+            if self.tail.lock().unmarked_commits >= last {
+                break;
+            }
+            std::thread::yield_now();
+        }
     }
 
     fn try_lead(&self) -> Result<bool> {

@@ -56,8 +56,9 @@ impl Inner {
         self.lone_flushes.load(Ordering::Relaxed) >= LONE_FLUSHES_MIN
     }
 
-    /// Counts the flushes in a row with one commit at most.
+    /// Keeps how many commits a flush took along, and counts the flushes in a row with one at most.
     pub(crate) fn note_group(&self, commits: u64) {
+        self.group.store(commits, Ordering::Relaxed);
         match commits {
             0 | 1 => self.lone_flushes.fetch_add(1, Ordering::Relaxed),
             _ => self.lone_flushes.swap(0, Ordering::Relaxed),
@@ -81,7 +82,7 @@ impl Log {
             let is_wanted =
                 inner.flusher.is_asked.load(Ordering::SeqCst) || (!inner.flusher.alarm.wait(interval) && is_due());
             if is_wanted {
-                outcome = inner.lead_or_wait().map(drop);
+                outcome = inner.lead_for_others();
             }
         }
         inner.flusher.is_present.store(false, Ordering::SeqCst);

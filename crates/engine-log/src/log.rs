@@ -123,6 +123,8 @@ pub(crate) struct Inner {
     /// [`Tail::appended_bytes`] less what was written.
     pub(crate) buffered_bytes: AtomicU64,
     pub(crate) truncations: AtomicU64,
+    /// How many commits the last flush took along.
+    pub(crate) group: AtomicU64,
     /// How many flushes in a row took at most one commit along.
     pub(crate) lone_flushes: AtomicU64,
     pub(crate) stopped: AtomicBool,
@@ -172,6 +174,7 @@ impl Inner {
             memory_start: AtomicPosition::new(position),
             buffered_bytes: AtomicU64::new(0),
             truncations: AtomicU64::new(0),
+            group: AtomicU64::new(0),
             lone_flushes: AtomicU64::new(0),
             stopped: AtomicBool::new(false),
             filled: AtomicPosition::new(position),
