@@ -5,11 +5,11 @@
 //! that leaves its entries in the oplog. Locks are kept until the command's operation ends, so that nobody sees the state
 //! between two units of one command; but reads, which take no locks, find what was committed.
 
-use crate::locking::lock_database;
+use crate::locking::{lock_database, wait_of};
 use crate::{Data, Invocation};
 use pando_base::{DatabaseName, Error, ErrorCode, Namespace, Result};
 use pando_catalog::CollectionOptions;
-use pando_locks::{LockRequest, Mode, ResourceId, Wait};
+use pando_locks::{LockRequest, Mode, ResourceId};
 use pando_operation::{Operation, write_conflict_retry};
 use pando_repl::ReplGate;
 
@@ -36,7 +36,7 @@ pub(super) async fn lock_exclusively(data: &Data, operation: &mut Operation, nam
     collections.sort();
     collections.dedup();
     for collection in collections {
-        operation.locker.lock(LockRequest::new(collection, Mode::X), &Wait::of(&operation.context)).await?;
+        operation.locker.lock(LockRequest::new(collection, Mode::X), &wait_of(operation)).await?;
     }
     namespaces.iter().try_for_each(|namespace| data.replication.check_can_write(namespace))
 }

@@ -1,6 +1,7 @@
 //! A batch of statements: how many there may be, what became of them, and the reply that says so.
 
 use crate::labels::is_transient_in_transaction;
+use crate::transaction::TransactionStatement;
 use crate::{Data, Invocation};
 use pando_base::{Category, Error, ErrorCode, Result, ensure};
 use pando_doc::{DocBuilder, DocRef, OwnedValue};
@@ -25,9 +26,9 @@ pub(super) fn check_count(count: usize) -> Result<()> {
 
 /// What became of a batch.
 #[derive(Default)]
-pub(super) struct BatchResult {
-    /// An error ends the batch, and the transaction.
-    is_in_transaction: bool,
+pub(super) struct BatchResult<'a> {
+    /// An error ends the batch, and this transaction.
+    transaction: Option<&'a TransactionStatement>,
     /// `n`.
     pub(super) n: u64,
     /// `nModified`; only of updates.
@@ -37,10 +38,10 @@ pub(super) struct BatchResult {
     retried: Vec<i32>,
 }
 
-impl BatchResult {
+impl<'a> BatchResult<'a> {
     /// Nothing has become of it yet.
-    pub(super) fn new(invocation: &Invocation) -> BatchResult {
-        BatchResult { is_in_transaction: invocation.transaction().is_some(), ..BatchResult::default() }
+    pub(super) fn new(invocation: &'a Invocation) -> BatchResult<'a> {
+        BatchResult { transaction: invocation.transaction(), ..BatchResult::default() }
     }
 
     /// What became of a statement. True if the batch goes on, as for one that has failed.
@@ -63,15 +64,15 @@ impl BatchResult {
         let ends_command = error.is(Category::Interruption)
             || error.is(Category::ShutdownError)
             || error.is(Category::NotPrimaryError);
-        if ends_command && (self.is_untouched() || self.is_in_transaction) {
-            return Err(error);
-        }
-        if self.is_in_transaction && is_transient_in_transaction(error.code(), false) {
+        match self.transaction {
+            None if ends_command && self.is_untouched() => return Err(error),
+            None => {}
             // The client is to try the whole transaction again.
-            return Err(error);
+            Some(_) if ends_command || is_transient_in_transaction(error.code(), false) => return Err(error),
+            Some(statement) => statement.abort(),
         }
         self.errors.push((index, error));
-        Ok(!is_ordered && !ends_command && !self.is_in_transaction)
+        Ok(!is_ordered && !ends_command && self.transaction.is_none())
     }
 
     fn is_untouched(&self) -> bool {
@@ -98,9 +99,6 @@ impl BatchResult {
         if !self.errors.is_empty() {
             invocation.node.counters.asserts.user.add(self.errors.len() as u64);
             append_errors(self.errors, reply);
-            if let Some(statement) = invocation.transaction() {
-                statement.abort();
-            }
         }
         if !self.retried.is_empty() {
             reply.array("retriedStmtIds", |ids| self.retried.iter().for_each(|id| ids.push(*id)));

@@ -2,7 +2,7 @@
 
 use crate::locking::{lock_collection, unlock};
 use crate::{Data, Invocation};
-use pando_base::{Error, ErrorCode, Namespace, Result, Uuid};
+use pando_base::{Error, ErrorCode, Namespace, Result, Uuid, ensure};
 use pando_catalog::{Collection, CollectionOptions};
 use pando_collection::capped_lock_resource;
 use pando_doc::{DocBuilder, Value};
@@ -36,6 +36,12 @@ pub(crate) async fn lock_for_write(
         refuse_view(data, namespace)?;
         return Ok(None);
     };
+    // What is written there waits for everybody else who writes there: not to the end of a transaction.
+    ensure!(
+        !operation.in_multi_document_transaction() || !collection.is_capped(),
+        ErrorCode::OperationNotSupportedInTransaction,
+        "Collection '{namespace}' is a capped collection. Writes in transactions are not allowed on capped collections."
+    );
     Ok(Some(collection))
 }
 

@@ -142,7 +142,7 @@ async fn one(
     request: Result<DeleteRequest>,
     retryable: Option<&RetryableWrite>,
     index: usize,
-    result: &mut BatchResult,
+    result: &mut BatchResult<'_>,
 ) -> Result<UpdateResult> {
     let mut request = request?;
     let (ids, executed) = statement(data, retryable, index)?;

@@ -88,7 +88,7 @@ struct Inserts<'a> {
     is_ordered: bool,
     bypass_empty_timestamps: bool,
     options: InsertOptions,
-    result: BatchResult,
+    result: BatchResult<'a>,
     /// Documents next to each other in the batch that go together.
     group: Vec<InsertDocument>,
     group_start: usize,

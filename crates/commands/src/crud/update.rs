@@ -164,7 +164,7 @@ async fn one(
     request: Result<UpdateRequest>,
     retryable: Option<&RetryableWrite>,
     index: usize,
-    result: &mut BatchResult,
+    result: &mut BatchResult<'_>,
 ) -> Result<UpdateResult> {
     let mut request = request?;
     let (ids, executed) = statement(data, retryable, index)?;

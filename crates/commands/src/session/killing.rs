@@ -45,6 +45,14 @@ pub(super) fn close_cursors(data: &Data, picks: impl Fn(LogicalSessionId) -> boo
     })
 }
 
+/// Closes the cursors of one transaction.
+pub(crate) fn close_cursors_of_transaction(data: &Data, session: LogicalSessionId, number: i64) {
+    data.cursors.kill_where(|options| {
+        options.transaction_number == Some(number)
+            && options.session.as_ref().and_then(|known| session_of(known.view())) == Some(session)
+    });
+}
+
 /// Ends what the sessions have in progress, but for this command itself.
 pub(super) async fn kill(invocation: &Invocation, patterns: &[Pattern]) -> Result<()> {
     let data = invocation.data()?;

@@ -1,6 +1,7 @@
 //! `abortTransaction`.
 
-use crate::{Access, CommandRow, Invocation, SecondaryOk, run_boxed};
+use super::ENDING;
+use crate::{CommandRow, Invocation, run_boxed};
 use pando_base::{Error, ErrorCode, Result};
 use pando_doc::DocRef;
 
@@ -8,13 +9,7 @@ pub(super) const ROW: CommandRow = CommandRow {
     name: "abortTransaction",
     help: "Aborts a transaction",
     run: |invocation, _| run_boxed(std::future::ready(run(invocation))),
-    is_admin_only: true,
-    secondary_ok: SecondaryOk::Never,
-    is_allowed_in_transaction: true,
-    is_in_api_version_1: true,
-    takes_write_concern: true,
-    privileges: Access::Nothing,
-    ..CommandRow::DEFAULT
+    ..ENDING
 };
 
 crate::arguments! {

@@ -3,7 +3,8 @@
 //! A driver that never got the answer sends it again: of a transaction that has committed, the write concern is waited for once
 //! more.
 
-use crate::{Access, CommandRow, Invocation, SecondaryOk, run_boxed};
+use super::ENDING;
+use crate::{CommandRow, Invocation, run_boxed};
 use pando_base::{Error, ErrorCode, Namespace, Result, Timestamp, ensure};
 use pando_doc::DocRef;
 use pando_operation::UnitOfWork;
@@ -13,13 +14,7 @@ pub(super) const ROW: CommandRow = CommandRow {
     name: "commitTransaction",
     help: "Commits a transaction",
     run: |invocation, _| run_boxed(std::future::ready(run(invocation))),
-    is_admin_only: true,
-    secondary_ok: SecondaryOk::Never,
-    is_allowed_in_transaction: true,
-    is_in_api_version_1: true,
-    takes_write_concern: true,
-    privileges: Access::Nothing,
-    ..CommandRow::DEFAULT
+    ..ENDING
 };
 
 crate::arguments! {

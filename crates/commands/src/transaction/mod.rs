@@ -9,8 +9,19 @@ mod abort_transaction;
 mod commit_transaction;
 mod statement;
 
-use crate::CommandRow;
+use crate::{Access, CommandRow, SecondaryOk};
 pub use statement::TransactionStatement;
+
+/// What the ends of transactions have in common.
+const ENDING: CommandRow = CommandRow {
+    is_admin_only: true,
+    secondary_ok: SecondaryOk::Never,
+    is_allowed_in_transaction: true,
+    is_in_api_version_1: true,
+    takes_write_concern: true,
+    privileges: Access::Nothing,
+    ..CommandRow::DEFAULT
+};
 
 /// The commands of this area.
 pub static ROWS: &[CommandRow] = &[abort_transaction::ROW, commit_transaction::ROW];

@@ -4,8 +4,9 @@
 //! or in that operation. Wherever it is dropped without having been put back, it is rolled back, and the session knows that it
 //! was aborted.
 
+use crate::session::close_cursors_of_transaction;
 use crate::{Data, Invocation};
-use pando_base::{Error, ErrorCode, Namespace, Result, ensure};
+use pando_base::{Error, ErrorCode, Result, bail, ensure};
 use pando_locks::Wait;
 use pando_operation::{Operation, Stash, UnitOfWork};
 use pando_oplog::OpTime;
@@ -144,11 +145,7 @@ impl TransactionStatement {
     fn end(&self, state: TransactionState, last: Option<OpTime>) {
         let active = self.session.active();
         active.participant().transaction_ended(self.number, state, last);
-        let (session, number) = (active.document.view(), self.number);
-        self.data.cursors.kill_where(|options| {
-            options.transaction_number == Some(number)
-                && options.session.as_ref().is_some_and(|other| other.get("id") == session.get("id"))
-        });
+        close_cursors_of_transaction(&self.data, active.session, self.number);
     }
 
     /// The statement is over: leaves the transaction in its session.
@@ -169,10 +166,9 @@ impl Drop for TransactionStatement {
     fn drop(&mut self) {
         // Whatever was not parked or ended is undone: the client went away in the middle.
         self.abort();
-        let participant = self.session.active().participant().transaction();
-        let is_started = participant == TransactionState::InProgress && !self.session.active().has_open();
-        if is_started {
-            self.end(TransactionState::Aborted, None);
+        // It may have failed before there was anything to undo.
+        if !self.session.active().has_open() {
+            self.session.active().participant().transaction_ended(self.number, TransactionState::Aborted, None);
         }
         self.data.sessions.transactions().active.fetch_sub(1, Ordering::Relaxed);
     }
@@ -208,22 +204,15 @@ fn check_request(invocation: &Invocation, purpose: Purpose) -> Result<()> {
         ErrorCode::InvalidOptions,
         "Only the first command in a transaction may specify a readConcern"
     );
+    if ends || namespace.collection().is_empty() {
+        return Ok(());
+    }
     let refused = match namespace.database() {
-        _ if ends || namespace.collection().is_empty() => false,
-        "local" | "admin" => true,
-        "config" => true,
-        _ => is_profile(namespace),
+        database @ ("local" | "admin" | "config") => format!("'{database}' database"),
+        _ if namespace.collection() == "system.profile" => format!("'{namespace}' collection"),
+        _ => return Ok(()),
     };
-    ensure!(
-        !refused,
-        ErrorCode::OperationNotSupportedInTransaction,
-        "Cannot run command against the '{namespace}' namespace in a transaction."
-    );
-    Ok(())
-}
-
-fn is_profile(namespace: &Namespace) -> bool {
-    namespace.collection() == "system.profile"
+    bail!(ErrorCode::OperationNotSupportedInTransaction, "Cannot run command against the {refused} in a transaction.")
 }
 
 fn read_concern(invocation: &Invocation) -> Result<ReadConcern> {

@@ -224,6 +224,7 @@ fn r9_collections_and_indexes_may_be_created_inside() {
         assert_eq!(number(&ONE.commit(&mut node).await, "ok"), 1.0);
         assert_eq!(node.find(doc! { "listCollections": 1 }).await.len(), 2);
         assert_eq!(node.find(doc! { "find": "made", "hint": "a_1" }).await.len(), 1);
+        node.ok(doc! { "create": "capped", "capped": true, "size": 4096 }).await;
         // What was there before is left as it is.
         let refused = [
             (doc! { "create": "made" }, 48),
@@ -236,10 +237,23 @@ fn r9_collections_and_indexes_may_be_created_inside() {
             let transaction = Transaction { session: 3, number: place as i64 };
             assert_eq!(code(&transaction.fails(&mut node, body, true).await), expected, "{place}");
         }
+        for (place, body) in [
+            doc! { "insert": "capped", "documents": [{}] },
+            doc! { "update": "capped", "updates": [{ "q": {}, "u": { "$set": { "a": 1 } } }] },
+        ]
+        .into_iter()
+        .enumerate()
+        {
+            let transaction = Transaction { session: 4, number: place as i64 };
+            let reply = transaction.start(&mut node, body).await;
+            let errors = reply.get("writeErrors").and_then(|errors| errors.as_array()).unwrap();
+            let first = errors.values().next().and_then(|error| error.as_document()).unwrap().to_doc();
+            assert_eq!((code(&first), code(&transaction.commit(&mut node).await)), (263, 251));
+        }
         // And one that is aborted leaves none.
         TWO.start(&mut node, doc! { "insert": "gone", "documents": [{ "_id": 1 }] }).await;
         assert_eq!(number(&TWO.abort(&mut node).await, "ok"), 1.0);
-        assert_eq!(node.find(doc! { "listCollections": 1 }).await.len(), 2);
+        assert_eq!(node.find(doc! { "listCollections": 1 }).await.len(), 3);
     });
 }
 
