@@ -5,6 +5,7 @@
 
 mod big_polygon;
 mod covering;
+mod edge_tree;
 mod line;
 mod polygon;
 mod ring;

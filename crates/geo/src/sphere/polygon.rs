@@ -95,9 +95,9 @@ impl Polygon {
     /// True if the line has a part inside.
     pub fn meets_line(&self, line: &Line) -> bool {
         line.vertices().iter().any(|vertex| self.contains(vertex))
-            || line
-                .edges()
-                .any(|(from, to)| self.rings().any(|ring| ring.edges().any(|(a, b)| is_crossing(&from, &to, &a, &b))))
+            || line.edges().any(|(from, to)| {
+                self.rings().any(|ring| ring.edges_near(&from, &to).any(|(a, b)| is_crossing(&from, &to, &a, &b)))
+            })
             || line.edges().any(|(from, to)| self.pieces(&from, &to).iter().any(|middle| self.contains(middle)))
     }
 
@@ -115,7 +115,7 @@ impl Polygon {
     /// The middles of the pieces into which the border cuts an edge.
     fn pieces(&self, from: &Point, to: &Point) -> Vec<Point> {
         let mut cuts = vec![*from, *to];
-        for (a, b) in self.rings().flat_map(Ring::edges) {
+        for (a, b) in self.rings().flat_map(|ring| ring.edges_near(from, to)) {
             match crossing_sign(from, to, &a, &b) {
                 Crossing::Cross => cuts.push(get_intersection(from, to, &a, &b)),
                 _ => cuts.extend([a, b].into_iter().filter(|vertex| is_on_edge(vertex, from, to))),

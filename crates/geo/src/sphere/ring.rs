@@ -2,7 +2,11 @@
 //!
 //! Whether a point is inside is told by counting how often the way from a fixed point, the origin, crosses the ring. Where rings share vertices, the
 //! order of the edges around the vertex decides, so that polygons that fill a plane without gaps hold each point once.
+//!
+//! Edges are looked up in a tree of boxes: a client may send rings of half a million vertices, and comparing each with each would keep a thread for the better
+//! part of an hour.
 
+use super::edge_tree::{Bounds, EdgeTree};
 use s2::cell::Cell;
 use s2::edge_crossings::{Crossing, EdgeCrosser, crossing_sign, robust_cross_prod};
 use s2::edgeutil::distance_from_segment;
@@ -19,24 +23,32 @@ pub struct Ring {
     vertices: Vec<Point>,
     is_origin_inside: bool,
     bound: Rect,
+    tree: EdgeTree,
 }
+
+/// How many pairs of edges are tested at most before a ring counts as too tangled to be checked. Coasts and borders need a few tests for each edge.
+const TEST_COUNT_MAX: usize = 50_000_000;
 
 impl Ring {
     /// The ring through these points, the first of which is not repeated.
     pub fn new(vertices: Vec<Point>) -> Ring {
         debug_assert!(vertices.len() >= 3);
-        let mut ring = Ring { vertices, is_origin_inside: false, bound: Rect::full() };
-        ring.find_inside();
+        let mut ring = Ring::unplaced(vertices);
         ring.bound = ring.find_bound();
         ring
     }
 
     /// The border of a cell.
     pub fn of_cell(cell: &Cell) -> Ring {
-        let vertices = cell.vertices().to_vec();
-        let mut ring = Ring { vertices, is_origin_inside: false, bound: Rect::full() };
-        ring.find_inside();
+        let mut ring = Ring::unplaced(cell.vertices().to_vec());
         ring.bound = cell.rect_bound();
+        ring
+    }
+
+    fn unplaced(vertices: Vec<Point>) -> Ring {
+        let tree = EdgeTree::new(edges_of(&vertices));
+        let mut ring = Ring { vertices, is_origin_inside: false, bound: Rect::full(), tree };
+        ring.find_inside();
         ring
     }
 
@@ -65,8 +77,21 @@ impl Ring {
     }
 
     fn vertex(&self, place: usize) -> Point {
-        // The ring has at least one vertex.
-        self.vertices.get(place % self.vertices.len().max(1)).copied().unwrap_or_else(Point::origin)
+        vertex_of(&self.vertices, place)
+    }
+
+    fn edge(&self, place: usize) -> (Point, Point) {
+        (self.vertex(place), self.vertex(place + 1))
+    }
+
+    /// The places of the edges, from the first one on and in their order, among which are all that can meet this one.
+    fn places_near(&self, from: &Point, to: &Point, first: usize) -> impl Iterator<Item = usize> {
+        self.tree.near(Bounds::of_edge(from, to), first).flatten()
+    }
+
+    /// The edges among which are all that can meet this one.
+    pub fn edges_near(&self, from: &Point, to: &Point) -> impl Iterator<Item = (Point, Point)> {
+        self.places_near(from, to, 0).map(|place| self.edge(place))
     }
 
     /// The vertices.
@@ -76,7 +101,7 @@ impl Ring {
 
     /// The edges, each from one vertex to the next.
     pub fn edges(&self) -> impl Iterator<Item = (Point, Point)> {
-        (0..self.vertices.len()).map(|place| (self.vertex(place), self.vertex(place + 1)))
+        edges_of(&self.vertices)
     }
 
     /// A rectangle around it.
@@ -93,20 +118,25 @@ impl Ring {
                 return Some(format!("Duplicate vertices: {first} and {place}"));
             }
         }
-        self.crossing_edges()
+        self.crossing_edges(TEST_COUNT_MAX)
     }
 
-    fn crossing_edges(&self) -> Option<String> {
+    fn crossing_edges(&self, test_count_max: usize) -> Option<String> {
         let count = self.vertices.len();
+        let mut test_count = 0_usize;
         for one in 0..count {
-            let (from, to) = (self.vertex(one), self.vertex(one + 1));
+            let (from, to) = self.edge(one);
             let mut crosser = EdgeCrosser::new(&from, &to);
             // The neighbours of an edge share a vertex with it and never cross it.
-            for two in one + 2..count {
+            for two in self.places_near(&from, &to, one + 2) {
                 if one == 0 && two == count - 1 {
                     continue;
                 }
-                let (other_from, other_to) = (self.vertex(two), self.vertex(two + 1));
+                test_count += 1;
+                if test_count > test_count_max {
+                    return Some(format!("Too many of its {count} edges lie side by side"));
+                }
+                let (other_from, other_to) = self.edge(two);
                 if crosser.crossing_sign(&other_from, &other_to) == Crossing::Cross {
                     let show = |point: &Point| {
                         let place = LatLng::from(point);
@@ -172,24 +202,24 @@ impl Ring {
     }
 
     fn has_vertex(&self, point: &Point) -> bool {
-        self.vertices.contains(point)
+        self.places_near(point, point, 0).any(|place| self.vertex(place) == *point)
     }
 
     /// True if edges cross, or if at a shared vertex the test says so of the edges before and behind it in both rings.
     fn borders_meet(&self, other: &Ring, test: impl Fn(&Wedge) -> bool) -> bool {
         for one in 0..self.vertices.len() {
-            let (from, to) = (self.vertex(one), self.vertex(one + 1));
-            let mut crosser = EdgeCrosser::new_with_c(&from, &to, &other.vertex(0));
-            for two in 0..other.vertices.len() {
-                let next = other.vertex(two + 1);
-                match crosser.chain_crossing_sign(&next) {
+            let (from, to) = self.edge(one);
+            let mut crosser = EdgeCrosser::new(&from, &to);
+            for two in other.places_near(&from, &to, 0) {
+                let (previous, next) = other.edge(two);
+                match crosser.crossing_sign(&previous, &next) {
                     Crossing::Cross => return true,
                     Crossing::MaybeCross if to == next => {
                         let wedge = Wedge {
                             before: from,
                             at: to,
                             behind: self.vertex(one + 2),
-                            other_before: other.vertex(two),
+                            other_before: previous,
                             other_behind: other.vertex(two + 2),
                         };
                         if test(&wedge) {
@@ -249,7 +279,7 @@ impl Ring {
     /// True if an edge is in both, in whatever direction.
     pub fn shares_edge(&self, other: &Ring) -> bool {
         self.edges().any(|(from, to)| {
-            other.edges().any(|(other_from, other_to)| {
+            other.edges_near(&from, &to).any(|(other_from, other_to)| {
                 (from == other_from && to == other_to) || (from == other_to && to == other_from)
             })
         })
@@ -257,13 +287,22 @@ impl Ring {
 
     /// True if the edge crosses the border or touches a vertex of it.
     pub fn meets_edge(&self, from: &Point, to: &Point) -> bool {
-        self.edges().any(|(a, b)| crossing_sign(from, to, &a, &b) != Crossing::DoNotCross)
+        self.edges_near(from, to).any(|(a, b)| crossing_sign(from, to, &a, &b) != Crossing::DoNotCross)
     }
 
     /// How far the border is, in radians.
     pub fn distance_to_border(&self, point: &Point) -> f64 {
         self.edges().map(|(from, to)| distance_from_segment(point, &from, &to).rad()).fold(f64::INFINITY, f64::min)
     }
+}
+
+fn vertex_of(vertices: &[Point], place: usize) -> Point {
+    // The ring has at least one vertex.
+    vertices.get(place % vertices.len().max(1)).copied().unwrap_or_else(Point::origin)
+}
+
+fn edges_of(vertices: &[Point]) -> impl Iterator<Item = (Point, Point)> {
+    (0..vertices.len()).map(|place| (vertex_of(vertices, place), vertex_of(vertices, place + 1)))
 }
 
 /// The edges of two rings at a vertex that they share.
@@ -286,5 +325,64 @@ impl Wedge {
     fn intersects(&self) -> bool {
         !(ordered_ccw(&self.before, &self.other_behind, &self.other_before, &self.at)
             && ordered_ccw(&self.other_before, &self.behind, &self.before, &self.at))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn ring(places: impl IntoIterator<Item = (f64, f64)>) -> Ring {
+        let vertices = places.into_iter();
+        Ring::new(
+            vertices.map(|(latitude, longitude)| Point::from(LatLng::from_degrees(latitude, longitude))).collect(),
+        )
+    }
+
+    /// A coast: a circle whose radius wavers.
+    fn coast(count: u32) -> Vec<(f64, f64)> {
+        let place = |number: u32| {
+            let angle = f64::from(number) / f64::from(count) * std::f64::consts::TAU;
+            let radius = 5.0 + f64::from(number % 7) * 0.001;
+            (60.0 + radius * angle.sin(), radius * angle.cos())
+        };
+        (0..count).map(place).collect()
+    }
+
+    #[test]
+    fn u4_rings_of_many_vertices_are_checked_edge_by_near_edge() {
+        let mut places = coast(20_000);
+        assert_eq!(ring(places.clone()).crossing_edges(400_000), None, "a few tests for each edge are enough");
+        places.swap(10_000, 10_003);
+        let fault = ring(places).fault().unwrap();
+        assert!(fault.starts_with("Edges 10000 and 10002 cross"), "{fault}");
+    }
+
+    #[test]
+    fn u4_rings_of_edges_side_by_side_are_given_up() {
+        let comb = (0..2_000_u32).map(|tooth| {
+            let (along, is_tip) = (f64::from(tooth) * 1e-5, tooth % 2 == 1);
+            if is_tip { (10.0 + along, 10.0) } else { (along, 0.0) }
+        });
+        let comb = ring(comb.chain([(-5.0, 20.0)]));
+        let fault = comb.crossing_edges(10_000).unwrap();
+        assert!(fault.starts_with("Too many of its 2001 edges"), "{fault}");
+    }
+
+    proptest! {
+        #[test]
+        fn u4_the_tree_leaves_out_no_edge_that_meets(
+            places in prop::collection::vec((-90.0..90.0_f64, -180.0..180.0_f64), 3..120),
+            ends in [(-90.0..90.0_f64, -180.0..180.0_f64), (-90.0..90.0_f64, -180.0..180.0_f64)],
+        ) {
+            let ring = ring(places);
+            let [from, to] = ends.map(|(latitude, longitude)| Point::from(LatLng::from_degrees(latitude, longitude)));
+            let meeting = |(a, b): &(Point, Point)| crossing_sign(&from, &to, a, b) != Crossing::DoNotCross;
+            let all: Vec<_> = ring.edges().filter(meeting).collect();
+            prop_assert_eq!(&all, &ring.edges_near(&from, &to).filter(meeting).collect::<Vec<_>>());
+            prop_assert!(ring.vertices().iter().all(|vertex| ring.has_vertex(vertex)));
+            prop_assert!(!ring.has_vertex(&from));
+        }
     }
 }
