@@ -107,6 +107,13 @@ impl QueryEngine {
         }
     }
 
+    /// Lets it remember plans in this cache, which hears of what is dropped.
+    #[must_use]
+    pub fn remembering_in(mut self, plan_cache: PlanCache) -> QueryEngine {
+        self.plan_cache = plan_cache;
+        self
+    }
+
     /// Lets stages that take much memory go on in this directory.
     #[must_use]
     pub fn spilling_to(mut self, directory: Arc<SpillDirectory>) -> QueryEngine {

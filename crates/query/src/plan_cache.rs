@@ -4,14 +4,17 @@
 //! signature, not as a tree: a new query of the same shape is planned with its own constants, and the plan with that signature is
 //! run without a trial. An entry becomes active when a second query has found the same plan no worse.
 //!
-//! Index filters stay until they are taken back or the node ends. While no collection has any, asking for one costs a look
-//! at a number.
+//! Index filters stay until they are taken back, their collection is dropped, or the node ends. While no collection has any, asking for one costs a
+//! look at a number.
 //!
 //! Lock order: the two mutexes here are leaves; nobody holds both.
 
-use pando_base::Uuid;
+use pando_base::{Result, Uuid};
 use pando_catalog::{Collection, Index};
 use pando_doc::{Doc, compare_docs};
+use pando_operation::Operation;
+use pando_oplog::OpObserver;
+use pando_oplog::observer::{DropCollection, RenameCollection};
 use parking_lot::Mutex;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -174,6 +177,9 @@ impl PlanCache {
         if self.filter_count.load(Ordering::Acquire) == 0 {
             return None;
         }
+        if !self.filters.lock().contains_key(uuid) {
+            return None;
+        }
         let shape = shape();
         self.filters.lock().get(uuid).and_then(|filters| filters.get(&shape)).cloned()
     }
@@ -197,6 +203,9 @@ impl PlanCache {
                 Some(shape) => drop(of_collection.remove(shape)),
                 None => cleared.extend(std::mem::take(of_collection).into_keys()),
             }
+            if of_collection.is_empty() {
+                filters.remove(uuid);
+            }
         }
         self.count_filters(&filters);
         drop(filters);
@@ -208,7 +217,53 @@ impl PlanCache {
         self.filters.lock().get(uuid).map(|filters| filters.values().cloned().collect()).unwrap_or_default()
     }
 
+    /// Forgets a collection that is gone.
+    fn forget(&self, uuid: &Uuid) {
+        self.clear(uuid);
+        let mut filters = self.filters.lock();
+        if filters.remove(uuid).is_some() {
+            self.count_filters(&filters);
+        }
+    }
+
+    fn forget_on_commit(&self, operation: &mut Operation, uuid: Uuid) -> Result<()> {
+        let cache = self.clone();
+        operation.recovery_unit.on_commit(move |_| cache.forget(&uuid))?;
+        Ok(())
+    }
+
     fn count_filters(&self, filters: &HashMap<Uuid, Filters>) {
         self.filter_count.store(filters.values().map(BTreeMap::len).sum(), Ordering::Release);
+    }
+}
+
+impl OpObserver<Operation> for PlanCache {
+    fn on_drop_collection(&self, operation: &mut Operation, drop: &DropCollection<'_>) -> Result<()> {
+        self.forget_on_commit(operation, drop.collection.uuid)
+    }
+
+    fn on_rename_collection(&self, operation: &mut Operation, rename: &RenameCollection<'_>) -> Result<()> {
+        rename.dropped_target.map_or(Ok(()), |uuid| self.forget_on_commit(operation, uuid))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn u8_what_is_known_of_a_dropped_collection_is_forgotten() {
+        let cache = PlanCache::new();
+        let (gone, kept) = (Uuid::from_bytes([1; 16]), Uuid::from_bytes([2; 16]));
+        for uuid in [gone, kept] {
+            cache.put(uuid, 0, "shape", "plan".to_owned(), 1, PlanStory::default());
+            cache.set_filter(uuid, "other", IndexFilter::default());
+        }
+        cache.forget(&gone);
+        assert_eq!(cache.collections.lock().keys().collect::<Vec<_>>(), [&kept]);
+        assert!(cache.filter(&gone, || panic!("nobody asks for the shape")).is_none());
+        assert!(cache.filter(&kept, || "other".to_owned()).is_some());
+        cache.clear_filters(&kept, None);
+        assert_eq!(cache.filter_count.load(Ordering::Acquire), 0);
     }
 }

@@ -21,7 +21,7 @@ use pando_operation::Services;
 use pando_oplog::ObserverRegistry;
 use pando_query::cursor::CursorManager;
 use pando_query::executor::CatalogCollections;
-use pando_query::{MatchValidator, QueryEngine, QueryIndexHooks};
+use pando_query::{MatchValidator, PlanCache, QueryEngine, QueryIndexHooks};
 use pando_repl::apply::Applier;
 use pando_repl::config::HostAndPort;
 use pando_repl::topology::Mode;
@@ -79,14 +79,17 @@ pub(crate) fn assemble(on: &Foundations<'_>, options: &ServerOptions, hostname: 
     registry.add(Arc::new(SettingsObserver::new(&settings, on.env)));
     let top = Arc::new(Top::default());
     registry.add(Arc::clone(&top) as Arc<Observers>);
+    let plan_cache = PlanCache::new();
+    registry.add(Arc::new(plan_cache.clone()));
     let observers: Arc<Observers> = Arc::new(registry);
     let history = History::new(Arc::clone(on.engine));
     let collections = Arc::new(CatalogCollections(Arc::clone(&catalog)));
     let inserts = Arc::new(InsertNews::default());
     let watcher = Arc::clone(&inserts) as Arc<dyn InsertWatcher>;
     let told = Arc::new(write_path(&catalog, &observers, on.log).with_watcher(watcher));
-    let mut query =
-        QueryEngine::new(on.env, collections, told, Arc::clone(on.parameters)).with_scripting(options.is_scripting);
+    let mut query = QueryEngine::new(on.env, collections, told, Arc::clone(on.parameters))
+        .remembering_in(plan_cache)
+        .with_scripting(options.is_scripting);
     if let Some(directory) = spill_directory(on, options)? {
         query = query.spilling_to(directory);
     }

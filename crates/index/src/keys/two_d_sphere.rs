@@ -86,7 +86,11 @@ impl TwoDSphereKeys {
                 }
             };
             count = count.saturating_mul(found.len());
-            if purpose == Purpose::Adding && count > KEY_COUNT_MAX {
+            if count > KEY_COUNT_MAX {
+                if purpose == Purpose::Removing {
+                    // No keys were ever added for it.
+                    return Ok(());
+                }
                 let reason = "Unable to generate keys for (likely malformed) geometry: Maximum number of generated keys exceeded.";
                 return Err(Error::new(ErrorCode::CannotBuildIndexKeys, reason));
             }

@@ -1,8 +1,8 @@
 //! The lockers that are in use, so that reports can look at them from outside.
 //!
-//! A locker sits on a seat of its partition from its making to its end. A seat is kept when it becomes free, with the memory
-//! of what sat on it, for the next locker: there are as many as there were lockers at the same time. An empty seat has no
-//! owner, and nothing else in its state either.
+//! A locker sits on a seat of its partition from its making to its end. A seat is kept when it becomes free, for the next
+//! locker: there are as many as there were lockers at the same time. An empty seat has no owner, and nothing else in its
+//! state either.
 
 use crate::locker::{ClientState, LockerInfo, Seat};
 use crate::manager::{LockManager, LockerId};

@@ -171,12 +171,15 @@ impl NearStage {
         let mut best: Option<(f64, Value<'_>, Option<PlanePoint>)> = None;
         for value in values_along(document.view(), path, false, &mut |_| {}) {
             // Many places may be in one array, as a place itself may be.
-            let places: Vec<Value<'_>> = match (pando_geo::parse_stored(value).is_ok(), value) {
-                (false, Value::Array(array)) => array.values().collect(),
-                _ => vec![value],
+            let places = match (pando_geo::parse_stored(value), value) {
+                (Ok(place), _) => vec![(value, place)],
+                (Err(_), Value::Array(array)) => {
+                    let parsed = |value| pando_geo::parse_stored(value).ok().map(|place| (value, place));
+                    array.values().filter_map(parsed).collect()
+                }
+                (Err(_), _) => Vec::new(),
             };
-            for value in places {
-                let Ok(geometry) = pando_geo::parse_stored(value) else { continue };
+            for (value, geometry) in places {
                 let Some(distance) = geometry.distance(&self.plan.near.center) else { continue };
                 if best.as_ref().is_none_or(|(least, ..)| distance < *least) {
                     best = Some((distance, value, geometry.as_point().map(|place| place.plane)));
