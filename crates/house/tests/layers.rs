@@ -15,7 +15,11 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("pando-script", &["pando-env", "pando-keystring", "pando-collation"]),
     ("pando-text", &["pando-env", "pando-keystring", "pando-collation", "pando-script"]),
     ("pando-geo", &["pando-env", "pando-keystring", "pando-collation", "pando-script", "pando-text"]),
-    ("pando-wire", &["pando-env", "pando-script", "pando-text", "pando-geo"]),
+    (
+        "pando-timeseries",
+        &["pando-env", "pando-keystring", "pando-collation", "pando-script", "pando-text", "pando-geo"],
+    ),
+    ("pando-wire", &["pando-env", "pando-script", "pando-text", "pando-geo", "pando-timeseries"]),
     ("pando-oplog", &["pando-env", "pando-wire"]),
     ("pando-storage", &["pando-doc", "pando-keystring", "pando-wire", "pando-oplog"]),
     ("pando-locks", &["pando-storage"]),

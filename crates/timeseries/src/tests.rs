@@ -1,0 +1,142 @@
+//! Buckets as a whole: measurements go in, are compressed, come out and can be added to again.
+
+use super::*;
+use pando_base::ErrorCode;
+use pando_doc::{Doc, DocRef, Value, doc};
+
+fn options() -> TimeseriesOptions {
+    TimeseriesOptions::parse(doc! { "timeField": "t", "metaField": "m" }.view()).unwrap().completed().unwrap()
+}
+
+/// A sensor whose values drift: a tenth of a degree up or down, a counter, a state that seldom changes.
+fn drifting(count: usize) -> Vec<Doc> {
+    let mut state = 42_u64;
+    let mut tenths = 215_i32;
+    (0..count)
+        .map(|place| {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            tenths += (state >> 40) as i32 % 3 - 1;
+            let time = Value::DateTime(1_700_000_040_000 + place as i64 * 1000);
+            let id = pando_doc::ObjectId::from_parts(1_700_000_040 + place as u32, [1, 2, 3, 4, 5], place as u32);
+            doc! {
+                "_id": id, "t": time, "m": { "sensor": 7, "site": "north" },
+                "temperature": (f64::from(tenths) / 10.0), "count": (place as i64), "on": (state >> 60 == 0)
+            }
+        })
+        .collect()
+}
+
+fn bucket_of(measurements: &[Doc], options: &TimeseriesOptions) -> (Bucket, Option<Rollover>) {
+    let first = measurements.first().unwrap();
+    let time = measurement_time(first.view(), options).unwrap();
+    let start = options.rounded_time(time);
+    let meta = Bucket::meta_of(first.view(), options);
+    let mut bucket = Bucket::new(bucket_id(start, 9), start, meta, options);
+    let limits = BucketLimits::default();
+    for measurement in measurements {
+        let time = measurement_time(measurement.view(), options).unwrap();
+        if let Some(reason) = bucket.add(measurement.view(), time, options, &limits, 1, None) {
+            return (bucket, Some(reason));
+        }
+    }
+    (bucket, None)
+}
+
+fn unpack(bucket: &Doc, options: &TimeseriesOptions, wanted: &FieldSet) -> Vec<Doc> {
+    let mut reader = BucketReader::new(bucket, options, wanted).unwrap();
+    std::iter::from_fn(|| reader.read().unwrap()).collect()
+}
+
+/// The fields in a fixed order, for a bucket does not keep it.
+fn sorted(doc: DocRef<'_>) -> pando_doc::OwnedValue {
+    normalized(Value::Document(doc))
+}
+
+#[test]
+fn x29_buckets_give_back_their_measurements() {
+    let options = options();
+    let measurements = drifting(300);
+    let (bucket, reason) = bucket_of(&measurements, &options);
+    assert_eq!(reason, None);
+    let open = bucket.to_doc();
+    let compressed = compress(open.view(), &options).unwrap();
+    assert!(!is_compressed(open.view()) && is_compressed(compressed.view()));
+    for stored in [&open, &compressed] {
+        let found = unpack(stored, &options, &FieldSet::all());
+        assert_eq!(found.len(), measurements.len());
+        for (found, measurement) in found.iter().zip(&measurements) {
+            assert_eq!(sorted(found.view()), sorted(measurement.view()));
+        }
+        assert_eq!(check_bucket(stored, &options, None), None);
+        let reopened = Bucket::reopen(stored.view(), &options).unwrap();
+        assert_eq!(reopened.count(), 300);
+    }
+    let some = unpack(&compressed, &options, &FieldSet::Only(["count".into()].into()));
+    assert_eq!(some.get(7), Some(&doc! { "count": 7_i64 }));
+}
+
+#[test]
+fn x29_drifting_sensors_take_a_fifth_and_less() {
+    let options = options();
+    let measurements = drifting(1000);
+    let plain: usize = measurements.iter().map(Doc::size_bytes).sum();
+    let (bucket, _) = bucket_of(&measurements, &options);
+    let stored = compress(bucket.to_doc().view(), &options).unwrap();
+    let count = bucket.count();
+    assert!(count * plain / 1000 > 5 * stored.size_bytes(), "{count}: {plain} bytes and {}", stored.size_bytes());
+}
+
+#[test]
+fn x29_buckets_have_limits() {
+    let options = options();
+    let at = |seconds: i64| Value::DateTime(1_700_000_040_000 + seconds * 1000);
+    let small: Vec<Doc> = (0..1001).map(|place| doc! { "t": at(place) }).collect();
+    assert_eq!(bucket_of(&small, &options).1, Some(Rollover::Count));
+    let cases = [
+        (doc! { "t": at(3600) }, Rollover::TimeForward),
+        (doc! { "t": at(-61) }, Rollover::TimeBackward),
+        (doc! { "t": at(1), "x": "text" }, Rollover::SchemaChange),
+    ];
+    for (second, reason) in cases {
+        assert_eq!(bucket_of(&[doc! { "t": at(0), "x": 1 }, second], &options).1, Some(reason));
+    }
+    let large = "x".repeat(20_000);
+    let few: Vec<Doc> = (0..100).map(|place| doc! { "t": at(place), "x": large.as_str() }).collect();
+    let (bucket, reason) = bucket_of(&few, &options);
+    assert_eq!((bucket.count(), reason, bucket.is_kept_open()), (10, Some(Rollover::Size), true));
+}
+
+#[test]
+fn x29_measurements_out_of_order_are_sorted_when_compressed() {
+    let options = options();
+    let at = |seconds: i64| Value::DateTime(1_700_000_040_000 + seconds * 1000);
+    let measurements = [doc! { "t": at(30), "x": 3 }, doc! { "t": at(10) }, doc! { "t": at(20), "x": 2, "y": 1 }];
+    let (bucket, _) = bucket_of(&measurements, &options);
+    let compressed = compress(bucket.to_doc().view(), &options).unwrap();
+    let expected = [doc! { "t": at(10) }, doc! { "t": at(20), "x": 2, "y": 1 }, doc! { "t": at(30), "x": 3 }];
+    assert_eq!(unpack(&compressed, &options, &FieldSet::all()), expected);
+}
+
+#[test]
+fn x29_hostile_buckets_are_errors() {
+    let options = options();
+    let time = Value::DateTime(0);
+    assert_eq!(measurement_time(doc! { "t": 1 }.view(), &options).unwrap_err().code(), ErrorCode::BadValue);
+    let id = bucket_id(0, 1);
+    let control = doc! { "version": 2, "min": { "t": time }, "max": { "t": time } };
+    for data in [
+        doc! {},
+        doc! { "t": 1 },
+        doc! { "t": Value::Binary { subtype: 7, bytes: &[0x80, 1, 2] } },
+        doc! { "t": Value::Binary { subtype: 0, bytes: &[0] } },
+    ] {
+        let bucket = doc! { "_id": id, "control": control.view(), "data": data.view() };
+        assert!(Bucket::reopen(bucket.view(), &options).is_err(), "{bucket:?}");
+        assert!(check_bucket(&bucket, &options, None).is_some());
+        let read = BucketReader::new(&bucket, &options, &FieldSet::all()).and_then(|mut reader| reader.read());
+        assert!(read.is_err(), "{bucket:?}");
+    }
+    let open = doc! { "_id": id, "control": control.view(), "data": { "t": { "0": time, "1": time }, "x": { "1": 5, "0": 4 } } };
+    assert_eq!(compress(open.view(), &options), None);
+    assert_eq!(unpack(&open, &options, &FieldSet::all()), [doc! { "t": time }, doc! { "t": time, "x": 5 }]);
+}
