@@ -34,7 +34,8 @@ pub use namespace::{
 };
 pub use operation::{
     Client, ClientUser, DeadlineScope, FAIL_POINTS, IgnoreInterruptsScope, MonotonicClock, OperationContext,
-    OperationDescription, OperationKind, OperationRegistry, OperationStatistics, PlanFacts, Tally, WeakOperation,
+    OperationDescription, OperationKind, OperationRegistry, OperationStatistics, PlanFacts, ReadResources,
+    ResourceMeter, ResourceUse, Tally, UnitSizes, Units, WeakOperation, WriteResources,
 };
 pub use parameter::{AnyParameter, Document, Kind, Number, Parameter, ParameterSet, ParameterValue, Settable};
 pub use record_id::{RecordId, RecordIdKind};

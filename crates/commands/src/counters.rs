@@ -1,6 +1,8 @@
 //! What dispatch and commands count, for serverStatus.
 
 use crate::Class;
+use crate::ttl::TtlCounters;
+use crate::watch::ResourceTotals;
 use pando_base::{Counter, Gauge, LatencyHistogram, Metric, MetricTree, OperationStatistics, Result, ShardedCounter};
 use pando_doc::DocBuilder;
 use std::sync::Arc;
@@ -20,6 +22,10 @@ pub struct Counters {
     pub documents: DocumentCounters,
     /// Waiting for write concerns.
     pub write_concerns: WriteConcernCounters,
+    /// What operations took of storage and processor.
+    pub resources: ResourceTotals,
+    /// What the TTL monitor has done.
+    pub ttl: TtlCounters,
 }
 
 impl Counters {
@@ -37,7 +43,7 @@ impl Counters {
         ] {
             tree.add(path, Arc::clone(counter) as Arc<dyn Metric>)?;
         }
-        Ok(())
+        self.ttl.add_metrics(tree)
     }
 }
 

@@ -27,6 +27,16 @@ pub enum LogError {
         /// What was expected there.
         detail: String,
     },
+    /// The file is sound, but of a format that this version does not know.
+    #[error("{file} has the log format {format}; this version knows {known}")]
+    UnknownFormat {
+        /// The file.
+        file: PathBuf,
+        /// The format it says it has.
+        format: u32,
+        /// The newest format that is known here.
+        known: u32,
+    },
     /// There is no room for another record. Nothing was changed; works again when there is room.
     #[error("no space for {needed_bytes} bytes of log")]
     OutOfSpace {

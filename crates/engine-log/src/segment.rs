@@ -72,10 +72,16 @@ impl Segment {
         let length = file.length().map_err(|error| LogError::io(path, error))?;
         let mut header = vec![0; length.min(FIRST_RECORD) as usize];
         file.read_exact_at(&mut header, 0).map_err(|error| LogError::io(path, error))?;
-        if let Some(epoch) = decode_header(&header, id) {
-            let held = Mutex::new(None);
-            let (path, disk) = (path.to_owned(), Arc::clone(disk));
-            return Ok(Opened::Segment(Segment { id, epoch, path, allocated_bytes: length, disk, held }));
+        match decode_header(&header, id) {
+            Some((VERSION, epoch)) => {
+                let held = Mutex::new(None);
+                let (path, disk) = (path.to_owned(), Arc::clone(disk));
+                return Ok(Opened::Segment(Segment { id, epoch, path, allocated_bytes: length, disk, held }));
+            }
+            Some((format, _)) => {
+                return Err(LogError::UnknownFormat { file: path.to_owned(), format, known: VERSION });
+            }
+            None => {}
         }
         let mut start = vec![0; (length - header.len() as u64).min(4096) as usize];
         file.read_exact_at(&mut start, header.len() as u64).map_err(|error| LogError::io(path, error))?;
@@ -178,12 +184,40 @@ fn encode_header(id: u32, epoch: u32, wall_ms: u64) -> [u8; FIRST_RECORD as usiz
     bytes
 }
 
-/// The epoch, if these bytes are the header of this segment.
-fn decode_header(bytes: &[u8], id: u32) -> Option<u32> {
+/// The format and the epoch, if these bytes are the header of this segment. Its place and its checksum are the same in every format.
+fn decode_header(bytes: &[u8], id: u32) -> Option<(u32, u32)> {
     let bytes: &[u8; FIRST_RECORD as usize] = bytes.try_into().ok()?;
     let hash = u64::from_le_bytes(bytes[56..64].try_into().ok()?);
     let magic = u64::from_le_bytes(bytes[0..8].try_into().ok()?);
     let version = u32::from_le_bytes(bytes[8..12].try_into().ok()?);
-    let sound = hash == xxh3_64_with_seed(&bytes[..56], u64::from(id)) && magic == MAGIC && version == VERSION;
-    sound.then(|| u32::from_le_bytes([bytes[16], bytes[17], bytes[18], bytes[19]]))
+    let sound = hash == xxh3_64_with_seed(&bytes[..56], u64::from(id)) && magic == MAGIC;
+    sound.then(|| (version, u32::from_le_bytes([bytes[16], bytes[17], bytes[18], bytes[19]])))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pando_env::simulated::Simulation;
+
+    #[test]
+    fn u12_a_segment_of_another_format_is_told_as_what_it_is() {
+        let env = Simulation::new(1).env();
+        let directory = Path::new("log");
+        env.disk().create_directory(directory).unwrap();
+        let path = Segment::create(&env, directory, 1, 1 << 16).unwrap().path.clone();
+        let mut header = encode_header(1, 7, 0);
+        header[8..12].copy_from_slice(&2_u32.to_le_bytes());
+        let write = |header: &[u8]| {
+            let file = env.disk().open(&path, OpenMode::ReadWrite).unwrap();
+            file.write_at(header, 0).unwrap();
+        };
+        // Changed without its checksum it is no header, and an empty segment is one that was not finished.
+        write(&header);
+        assert!(matches!(Segment::open(env.disk(), &path, 1), Ok(Opened::Unfinished)));
+        let hash = xxh3_64_with_seed(&header[..56], 1);
+        header[56..64].copy_from_slice(&hash.to_le_bytes());
+        write(&header);
+        let Err(error) = Segment::open(env.disk(), &path, 1) else { panic!("it was opened") };
+        assert!(matches!(error, LogError::UnknownFormat { format: 2, known: 1, .. }), "{error}");
+    }
 }

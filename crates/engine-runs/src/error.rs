@@ -30,6 +30,16 @@ pub enum RunsError {
         /// What does not fit.
         detail: String,
     },
+    /// The file is sound, but of a format that this version does not know.
+    #[error("{} has the format {format}; this version knows {known}", file.display())]
+    UnknownFormat {
+        /// The file.
+        file: PathBuf,
+        /// The format it says it has.
+        format: u64,
+        /// The newest format that is known here.
+        known: u64,
+    },
     /// The disk is full. Nothing was changed; the call can be repeated when there is space.
     #[error("no space left while writing {}", path.display())]
     OutOfSpace {

@@ -10,6 +10,7 @@ pub fn of_log(error: LogError) -> StorageError {
         LogError::Corruption { file, offset, detail } => {
             StorageError::Corruption { file: file.display().to_string(), offset, detail }
         }
+        LogError::UnknownFormat { .. } => unknown_format(&error.to_string()),
         LogError::OutOfSpace { .. } => StorageError::OutOfDiskSpace(error.to_string()),
         LogError::Stopped(text) => StorageError::Stopped(text),
         LogError::PositionLost(_) => StorageError::PositionLost,
@@ -26,9 +27,18 @@ pub fn of_runs(error: RunsError) -> StorageError {
         RunsError::Corruption { file, offset, detail } => {
             StorageError::Corruption { file: file.display().to_string(), offset, detail }
         }
+        RunsError::UnknownFormat { .. } => unknown_format(&error.to_string()),
         RunsError::OutOfSpace { .. } => StorageError::OutOfDiskSpace(error.to_string()),
         RunsError::Stopped(text) => StorageError::Stopped(text),
         RunsError::Invalid(text) => StorageError::IllegalOperation(text),
         RunsError::Io { .. } => StorageError::Io(error.to_string()),
     }
+}
+
+/// Says what to do about data that another version has written.
+fn unknown_format(what: &str) -> StorageError {
+    StorageError::BadDirectory(format!(
+        "the data was written by another version of the server: {what}. Nothing was changed. Start the version that wrote it; \
+         to move the data to this one, dump it there and restore it here"
+    ))
 }

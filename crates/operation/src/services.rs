@@ -61,10 +61,12 @@ impl Services {
 
     /// The operation of a context that there is already.
     pub fn operation_of(&self, context: OperationContext) -> Operation {
+        let mut recovery_unit = self.recovery_unit();
+        recovery_unit.set_meter(context.meter().cloned());
         Operation {
             locker: self.locks.locker_of(context.id()),
             context,
-            recovery_unit: self.recovery_unit(),
+            recovery_unit,
             env: self.env.clone(),
             retry_policy: self.retry_policy(),
             retry_counters: Arc::clone(&self.retry_counters),

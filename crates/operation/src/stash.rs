@@ -45,6 +45,8 @@ impl Operation {
         debug_assert!(!self.locker.is_locked(), "an operation takes a transaction up before anything else");
         if let Some(Parts { recovery_unit, locker, extensions }) = stash.parts.take() {
             self.recovery_unit = recovery_unit;
+            // What a statement takes is accounted to it.
+            self.recovery_unit.set_meter(self.context.meter().cloned());
             self.locker = locker;
             self.extensions = extensions;
             self.retry_policy.multi_document = true;

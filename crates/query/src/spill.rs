@@ -5,6 +5,7 @@
 
 use pando_base::{AnyParameter, Counter, MetricTree, Parameter, ParameterSet, RecordId, Result};
 use pando_doc::{Doc, OwnedValue, Value, doc};
+use pando_operation::Operation;
 use pando_sorter::{Sorter, SorterOptions, SpillDirectory, SpillStatistics, Spilled, SpilledList, SpilledRanges};
 use std::sync::Arc;
 
@@ -136,7 +137,8 @@ impl SpillCounters {
     }
 
     /// Counts a sort that is over.
-    pub(crate) fn sorted(&self, statistics: &SpillStatistics) {
+    pub(crate) fn sorted(&self, operation: &Operation, statistics: &SpillStatistics) {
+        note_sorted(operation, statistics);
         self.sort_spills.add(statistics.spills);
         self.sort_spilled_bytes.add(statistics.spilled_storage_bytes);
         self.sorted_keys.add(statistics.entries);
@@ -144,7 +146,12 @@ impl SpillCounters {
     }
 
     /// Counts a group that is over.
-    pub(crate) fn grouped(&self, statistics: &SpillStatistics) {
+    pub(crate) fn grouped(&self, operation: &Operation, statistics: &SpillStatistics) {
+        if statistics.spills > 0 {
+            // Groups are sorted only when they go to disk.
+            let sorted = SpillStatistics { entries: statistics.spilled_entries, ..*statistics };
+            note_sorted(operation, &sorted);
+        }
         self.group_spills.add(statistics.spills);
         self.group_spilled_bytes.add(statistics.spilled_memory_bytes);
         self.group_spilled_records.add(statistics.spilled_entries);
@@ -157,6 +164,13 @@ impl SpillCounters {
         self.window_spilled_bytes.add(statistics.spilled_memory_bytes);
         self.window_spilled_records.add(statistics.spilled_entries);
         self.window_spilled_storage_bytes.add(statistics.spilled_storage_bytes);
+    }
+}
+
+/// Accounts for a sort that is over, if anybody does.
+pub(crate) fn note_sorted(operation: &Operation, statistics: &SpillStatistics) {
+    if let Some(meter) = operation.context.meter() {
+        meter.sorted(statistics.entries, statistics.spills);
     }
 }
 

@@ -10,6 +10,8 @@ pub(crate) const PARAMETERS: &[&[&dyn AnyParameter]] = &[
     pando_commands::ACCEPTED_PARAMETERS,
     pando_commands::PARAMETERS,
     pando_commands::security::PARAMETERS,
+    pando_commands::ttl::PARAMETERS,
+    pando_commands::watch::PARAMETERS,
     pando_locks::PARAMETERS,
     pando_operation::PARAMETERS,
     pando_query::cursor::PARAMETERS,

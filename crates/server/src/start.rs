@@ -86,6 +86,10 @@ impl Server {
             let directory = directory.filter(|_| !options.is_read_only);
             background.spawn(env, diagnostic_data::collect(env.clone(), Arc::downgrade(&node), directory))?;
         }
+        if let (Some(background), Some(data)) = (&background, served.filter(|_| !options.is_read_only)) {
+            let (data, counters) = (Arc::downgrade(data), Arc::clone(&node.counters));
+            background.spawn(env, pando_commands::ttl::keep_expiring(env.clone(), data, counters, log.clone()))?;
+        }
         let page = MetricsPage::new(env, &node, !options.runs_tasks);
         for address in &options.metrics_addresses {
             let serving = Arc::clone(&page).serve(page.listen(address).await?);

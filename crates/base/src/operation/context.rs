@@ -3,6 +3,7 @@
 use super::client::Client;
 use super::description::OperationDescription;
 use super::registry::{Deregister, MonotonicClock};
+use super::resources::ResourceMeter;
 use super::state::State;
 use super::statistics::OperationStatistics;
 use super::time_points::{ALWAYS_TIMES_OUT, NEVER_TIMES_OUT};
@@ -12,7 +13,7 @@ use std::fmt;
 use std::future::{Future, poll_fn};
 use std::pin::pin;
 use std::sync::atomic::{AtomicI32, AtomicU64, Ordering};
-use std::sync::{Arc, Weak};
+use std::sync::{Arc, OnceLock, Weak};
 use std::task::Poll;
 use tokio::sync::Notify;
 
@@ -52,6 +53,8 @@ pub(super) struct Operation {
     children: Mutex<Vec<Weak<Operation>>>,
     description: Mutex<OperationDescription>,
     statistics: OperationStatistics,
+    /// Measures what it takes of storage, if anybody accounts for that.
+    meter: OnceLock<Arc<ResourceMeter>>,
     _deregister: Option<Deregister>,
 }
 
@@ -76,6 +79,7 @@ impl OperationContext {
             children: Mutex::new(Vec::new()),
             description: Mutex::new(OperationDescription::default()),
             statistics: OperationStatistics::default(),
+            meter: OnceLock::new(),
             _deregister: deregister,
         }))
     }
@@ -90,6 +94,9 @@ impl OperationContext {
         let child = OperationContext::create(self.0.id, Arc::clone(&self.0.client), Arc::clone(&self.0.clock), None);
         child.0.deadline_ns.store(self.0.deadline_ns.load(Ordering::Relaxed), Ordering::Relaxed);
         child.0.timeout_code.store(self.0.timeout_code.load(Ordering::Relaxed), Ordering::Relaxed);
+        if let Some(meter) = self.meter() {
+            child.measure_resources(Arc::clone(meter));
+        }
         let mut children = self.0.children.lock();
         children.retain(|child| child.strong_count() != 0);
         children.push(Arc::downgrade(&child.0));
@@ -161,6 +168,17 @@ impl OperationContext {
     /// What it has done so far.
     pub fn statistics(&self) -> &OperationStatistics {
         &self.0.statistics
+    }
+
+    /// Measures what the operation takes of storage from now on. The first meter stays.
+    pub fn measure_resources(&self, meter: Arc<ResourceMeter>) {
+        // A second one would split the account.
+        let _ = self.0.meter.set(meter);
+    }
+
+    /// What measures it, if anybody accounts for it.
+    pub fn meter(&self) -> Option<&Arc<ResourceMeter>> {
+        self.0.meter.get()
     }
 
     /// Fails if the operation has to stop. Cheap enough for every row.

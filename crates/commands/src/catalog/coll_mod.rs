@@ -100,7 +100,9 @@ async fn modify_collection(
     for (is_given, name) in [(arguments.view_on.is_some(), "viewOn"), (arguments.pipeline.is_some(), "pipeline")] {
         ensure!(!is_given, ErrorCode::InvalidOptions, "option only supported on a view: {name}");
     }
-    let change_of = change_of(collection, arguments)?;
+    let mut change_of = change_of(collection, arguments)?;
+    let rounded = |size_bytes| crate::settings::capped_size(&invocation.node.parameters, size_bytes);
+    change_of.capped_size_bytes = change_of.capped_size_bytes.map(rounded);
     if let (Some(level), Some(action)) = (change_of.validation_level, change_of.validation_action) {
         let is_strict = level == ValidationLevel::Strict && action == ValidationAction::Error;
         let validator = arguments.validator.or(collection.options.validator.as_ref().map(Doc::view));

@@ -5,7 +5,7 @@ use crate::Invocation;
 use crate::arguments::is_generic;
 use pando_base::{Error, ErrorCode, Namespace, Result, ensure};
 use pando_catalog::{CollectionOptions, ValidationAction, ValidationLevel};
-use pando_doc::{DocBuilder, DocRef};
+use pando_doc::{DocBuilder, DocRef, Value};
 use pando_expr::{Features, MatchExpression, ParseContext};
 
 /// Reads the options from a `create` request.
@@ -86,6 +86,7 @@ pub(super) fn check_validator(
         "Document validators are not allowed on collection {namespace} in the {} internal database",
         namespace.database()
     );
+    crate::settings::check_kept_expression(&invocation.node.parameters, Value::Document(validator))?;
     let features = Features { expr: true, json_schema: true, encryption: is_strict, ..Features::NONE };
     let context = ParseContext::new(invocation.node.now_ms()).with_features(features);
     let with_context = |error: Error| error.context("Parsing of collection validator failed");

@@ -59,7 +59,11 @@ async fn run(invocation: &Invocation, reply: &mut DocBuilder) -> Result<()> {
     let arguments = CreateArguments::parse(&invocation.request)?;
     let namespace = invocation.collection()?;
     namespace.validate_for_create()?;
-    let options = options_of(invocation.body())?;
+    let mut options = options_of(invocation.body())?;
+    if options.capped {
+        options.capped_size_bytes =
+            crate::settings::capped_size(&invocation.node.parameters, options.capped_size_bytes);
+    }
     check_for_client(invocation, &namespace, &options)?;
     if arguments.auto_index_id.is_some() {
         reply.append("note", AUTO_INDEX_ID_NOTE);

@@ -63,6 +63,9 @@ async fn run(invocation: &Invocation, reply: &mut DocBuilder) -> Result<()> {
         "Standalones can't specify commitQuorum"
     );
     let specifications = specifications(&namespace, &arguments.indexes)?;
+    for specification in &specifications {
+        crate::settings::check_new_index(&invocation.node.parameters, specification.view())?;
+    }
     let mut operation = invocation.operation()?;
     lock_exclusively(data, &mut operation, &[&namespace]).await?;
     check_uuid(data, &namespace, arguments.collection_uuid)?;

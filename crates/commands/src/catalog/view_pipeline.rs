@@ -1,10 +1,11 @@
 //! Whether a pipeline may be a view's: it can be read, and has no stages that a view cannot have.
 
+use crate::settings::check_kept_expression;
 use crate::stages::NodeStages;
 use crate::{Data, Invocation};
 use pando_base::{ErrorCode, Result, ensure};
 use pando_catalog::ViewDefinition;
-use pando_doc::{Doc, DocRef};
+use pando_doc::{Doc, DocRef, Value};
 use pando_operation::Operation;
 use pando_query::request::AggregateRequest;
 
@@ -32,6 +33,7 @@ pub(super) fn check_view_pipeline(
             "$changeStream cannot be used in a view definition"
         );
     }
+    check_kept_expression(&invocation.node.parameters, Value::Array(pipeline.view()))?;
     let stages: Vec<Doc> = pipeline.values().filter_map(|stage| stage.as_document()).map(DocRef::to_doc).collect();
     let request = AggregateRequest {
         collation: view.collation.clone().unwrap_or_default(),

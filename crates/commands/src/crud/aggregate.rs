@@ -17,6 +17,7 @@ use pando_query::request::AggregateRequest;
 const WITHOUT_COLLECTION: &[&str] = &[
     "$changeStream",
     "$currentOp",
+    "$operationMetrics",
     "$documents",
     "$listCatalog",
     "$listLocalSessions",

@@ -74,7 +74,17 @@ async fn run(invocation: &Invocation, reply: &mut DocBuilder) -> Result<()> {
 
 /// Writes an explanation with what surrounds every one.
 pub(super) fn append(invocation: &Invocation, explained: &Doc, command: DocRef<'_>, reply: &mut DocBuilder) {
-    reply.append_all(explained.view());
+    for element in explained.view().elements() {
+        match (element.value, crate::watch::of_operation(invocation, true)) {
+            (Value::Document(stats), Some(used)) if element.name == "executionStats" => {
+                reply.document("executionStats", |out| {
+                    out.append_all(stats);
+                    out.append("operationMetrics", used);
+                });
+            }
+            _ => reply.append_element(element),
+        }
+    }
     reply.document("command", |shown| {
         shown.append_all(command);
         if !command.contains("$db") {

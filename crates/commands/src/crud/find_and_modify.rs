@@ -138,6 +138,9 @@ async fn run(invocation: &Invocation, reply: &mut DocBuilder) -> Result<()> {
             modify(data, &mut operation, &request).await?
         }
     };
+    if let (Some(meter), Some(value)) = (invocation.context.meter(), &told.value) {
+        meter.document_returned(value.size_bytes());
+    }
     append(told, reply);
     Ok(())
 }

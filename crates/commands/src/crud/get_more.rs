@@ -98,6 +98,7 @@ async fn run(invocation: &Invocation, reply: &mut DocBuilder) -> Result<()> {
     };
     let document = reply.begin_document("cursor");
     let sink = BatchSink::begin(reply, "nextBatch", BatchLimits::further(batch_size));
+    let sink = sink.measured_by(invocation.context.meter());
     let more = More { invocation, data, wait_ms };
     let (is_over, count) = more.fill(&mut operation, &mut cursor, sink).await?;
     invocation.context.statistics().documents_returned.add(u64::from(count));

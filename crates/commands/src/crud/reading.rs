@@ -115,7 +115,7 @@ pub(super) async fn reply_with_first_batch(
 ) -> Result<()> {
     invocation.context.describe(|description| description.plan_summary = source.plan_summary().to_owned().into());
     let cursor = reply.begin_document("cursor");
-    let mut sink = BatchSink::begin(reply, "firstBatch", first.limits);
+    let mut sink = BatchSink::begin(reply, "firstBatch", first.limits).measured_by(invocation.context.meter());
     let is_exhausted = drive(&mut *source, operation, data.collections(), &mut sink).await?;
     let count = sink.end();
     invocation.context.statistics().documents_returned.add(u64::from(count));
@@ -168,7 +168,8 @@ pub(super) fn reply_with_one(
         description.cursor_exhausted = true;
     });
     let cursor = reply.begin_document("cursor");
-    let mut sink = BatchSink::begin(reply, "firstBatch", BatchLimits::first(None));
+    let sink = BatchSink::begin(reply, "firstBatch", BatchLimits::first(None));
+    let mut sink = sink.measured_by(invocation.context.meter());
     if let Some(document) = found {
         sink.offer(document);
         invocation.context.statistics().documents_returned.add(1);

@@ -72,13 +72,6 @@ pub(super) async fn remove(data: &Data, operation: &mut Operation, session: Logi
     delete(data, operation, Namespace::sessions(), doc! { "_id": (session.to_doc()) }).await.map(|_| ())
 }
 
-/// Removes the sessions that were not used for too long.
-pub(super) async fn remove_expired(data: &Data, operation: &mut Operation, now_ms: i64) -> Result<u64> {
-    let limit_ms = now_ms.saturating_sub(timeout_minutes(data).saturating_mul(60_000));
-    let expired = doc! { "lastUse": { "$lt": (Value::DateTime(limit_ms)) } };
-    delete(data, operation, Namespace::sessions(), expired).await
-}
-
 /// Is the session written down?
 pub(super) async fn contains(data: &Data, operation: &mut Operation, session: LogicalSessionId) -> Result<bool> {
     lock_for_read(operation).await?;

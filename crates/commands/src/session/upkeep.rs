@@ -1,7 +1,7 @@
 //! The work that goes on behind sessions: those in use are written down, and what old ones have left is removed.
 //!
 //! *Refresh*: `config.system.sessions` learns when each session was last used. Sessions that their clients ended go from it,
-//! and so do those that nobody used for long; their cursors are closed. A refresh that fails gives back what it took.
+//! those that nobody used for long expire by its index; the cursors of both are closed. A refresh that fails gives back what it took.
 //!
 //! *Reaping*: the record of what a session has written goes, once it is old and the session is not in that collection.
 
@@ -56,7 +56,6 @@ async fn write_down(
     for session in &taken.ending {
         collection::remove(data, operation, *session).await?;
     }
-    collection::remove_expired(data, operation, now_ms).await?;
     let gone = with_cursors_but_gone(data, operation).await?;
     let closed = close_cursors(data, |session| taken.ending.contains(&session) || gone.contains(&session));
     let count = |count: usize| i64::try_from(count).unwrap_or(i64::MAX);

@@ -15,6 +15,7 @@
 mod cluster_parameters;
 mod compatibility;
 mod defaults;
+mod gate;
 mod get_cluster_parameter;
 mod get_default_rw_concern;
 mod observer;
@@ -25,6 +26,7 @@ mod set_feature_compatibility_version;
 pub use observer::SettingsObserver;
 
 pub(crate) use compatibility::{DISABLE_TRANSITION_TO_LAST_CONTINUOUS, REQUIRE_CONFIRM};
+pub(crate) use gate::{capped_size, check_kept_expression, check_new_index};
 pub(crate) use get_default_rw_concern::append_defaults;
 
 use crate::{CommandRow, Data, FEATURE_COMPATIBILITY_VERSION, Invocation};

@@ -62,6 +62,8 @@ async fn run(invocation: &Invocation) -> Result<()> {
         let on_the_way = State::Between { from: present.version(), to: requested };
         crate::stored::save(data, &mut operation, namespace, &on_the_way.to_stored()).await?;
     }
+    // From here on nothing new comes that the lower version does not know. What fails stays on the way; one may turn round.
+    super::gate::check_downgrade(data, requested)?;
     crate::stored::save(data, &mut operation, namespace, &State::At(requested).to_stored()).await?;
     drop(operation);
     tell(invocation, 6744302, "setFeatureCompatibilityVersion succeeded", present, requested);

@@ -8,6 +8,7 @@ mod coll_stats;
 mod current_op;
 mod index_stats;
 mod list_catalog;
+mod operation_metrics;
 mod plan_cache_stats;
 
 use crate::{Data, Invocation, Node};
@@ -62,6 +63,10 @@ impl StageProvider for NodeStages {
             b"$currentOp" => ("$currentOp", current_op::parse(stage.value, namespace)),
             b"$indexStats" => ("$indexStats", index_stats::parse(stage.value, namespace)),
             b"$listCatalog" => ("$listCatalog", list_catalog::parse(stage.value, namespace)),
+            b"$operationMetrics" => {
+                let parameters = &self.0.node.parameters;
+                ("$operationMetrics", operation_metrics::parse(stage.value, namespace, parameters))
+            }
             b"$planCacheStats" => ("$planCacheStats", plan_cache_stats::parse(stage.value, namespace)),
             _ => return None,
         };

@@ -29,7 +29,7 @@ impl StatusSection for Plain {
 
 /// The sections of this crate. The server sorts all by name.
 pub fn sections() -> Vec<Box<dyn StatusSection>> {
-    let plain: [(&'static str, Fill); 18] = [
+    let plain: [(&'static str, Fill); 19] = [
         ("asserts", asserts),
         ("catalogStats", storage::catalog),
         ("defaultRWConcern", default_concerns),
@@ -44,6 +44,7 @@ pub fn sections() -> Vec<Box<dyn StatusSection>> {
         ("pando", storage::own),
         ("profiler", profiler),
         ("repl", replication),
+        ("resourceConsumption", resources),
         ("security", security),
         ("storageEngine", storage::storage_engine),
         ("transactions", transactions),
@@ -153,6 +154,13 @@ fn replication(invocation: &Invocation, section: &mut DocBuilder) {
     let (node, connection) = (&invocation.node, &invocation.connection);
     if node.replication.is_replica_set() {
         node.replication.append_hello(connection, node.now_ms(), false, section);
+    }
+}
+
+/// Only where sums are kept.
+fn resources(invocation: &Invocation, section: &mut DocBuilder) {
+    if crate::watch::are_summed(&invocation.node.parameters) {
+        invocation.node.counters.resources.append_section(section);
     }
 }
 

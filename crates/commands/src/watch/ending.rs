@@ -3,6 +3,7 @@
 use super::filter::ProfileFilter;
 use super::record::write_profile;
 use super::report::Report;
+use super::resources;
 use super::top::{Ended, LockKind, Scan};
 use crate::{Admission, Class, Invocation, NamespaceOf, SLOW_MS, SLOW_OP_SAMPLE_RATE};
 use pando_base::{Component, Error, Namespace, OperationKind, OperationStatistics, Severity};
@@ -28,6 +29,7 @@ pub(super) struct Told<'a> {
 /// An operation begins: from when on are details wanted of it?
 pub fn begin(invocation: &Invocation) {
     let (node, context) = (&invocation.node, &invocation.context);
+    resources::begin(invocation);
     let settings = node.data.as_ref().and_then(|data| data.profiler.settings_if_any(&invocation.database));
     if settings.is_some() || node.log.is_enabled(Component::Command, Severity::Debug(1)) {
         context.want_details_after(0);
@@ -49,6 +51,7 @@ pub fn end(invocation: &Invocation, error: Option<&Error>, has_run: bool, reply_
     }
     node.counters.latencies.of(row.class).record(elapsed_ns / 1000);
     node.counters.documents.count(invocation.context.statistics());
+    resources::end(invocation);
     if has_run && row.counts_in_top && !is_batch(row.kind) {
         count(invocation, row.kind, elapsed_ns);
     }

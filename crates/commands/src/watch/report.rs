@@ -2,6 +2,7 @@
 //! The names and their order are MongoDB's.
 
 use super::ending::Told;
+use super::resources;
 use crate::status::append_lock_section;
 use crate::{Invocation, REDACT_CLIENT_LOG_DATA};
 use pando_base::{LogValue, OperationKind};
@@ -186,6 +187,7 @@ impl<'a> Report<'a> {
         if self.told.has_used_storage {
             out.document("storage", |_| {});
         }
+        out.append_some("operationMetrics", resources::of_operation(self.invocation, true));
         if let Some(error) = self.told.error {
             out.append("ok", 0.0);
             out.append("errMsg", error.reason());
@@ -314,6 +316,9 @@ impl<'a> Report<'a> {
         }
         if self.told.has_used_storage {
             line.push(("storage", LogValue::Json("{}".to_owned())));
+        }
+        if let Some(used) = resources::of_operation(self.invocation, false) {
+            line.push(("operationMetrics", json(used.view())));
         }
         if self.invocation.context.is_watched() {
             line.push(("cpuNanos", statistics.processor_ns.get().into()));

@@ -194,7 +194,10 @@ pub(crate) fn image(number: u64, identity: u64, payloads: &[Vec<u8>]) -> Vec<u8>
 /// Reads a manifest file's bytes, telling a torn tail from corruption.
 pub(crate) fn read(path: &Path, number: u64, bytes: &[u8]) -> Result<Contents, RunsError> {
     let corruption = |offset: usize, detail: &str| RunsError::corruption(path, offset as u64, detail);
-    let (identity, snapshot_bytes) = read_header(number, bytes).map_err(|detail| corruption(0, detail))?;
+    let (identity, snapshot_bytes) = match read_header(number, bytes).map_err(|detail| corruption(0, detail))? {
+        (FORMAT, identity, snapshot_bytes) => (identity, snapshot_bytes),
+        (format, ..) => return Err(RunsError::UnknownFormat { file: path.to_path_buf(), format, known: FORMAT }),
+    };
     let slots = [read_slot(number, bytes, 0), read_slot(number, bytes, 1)];
     let Some((slot_counter, synced)) = slots.into_iter().flatten().max() else {
         return Err(corruption(SECTOR_BYTES, "neither record of the synced length passes its checksum"));
@@ -273,16 +276,14 @@ fn read_sector(number: u64, bytes: &[u8], offset: usize, magic: [u8; 8]) -> Opti
     Some([field(0)?, field(1)?, field(2)?, field(3)?])
 }
 
-fn read_header(number: u64, bytes: &[u8]) -> Result<(u64, u64), &'static str> {
+/// The format, the identity and the length of the snapshot; the first is where it is in every format.
+fn read_header(number: u64, bytes: &[u8]) -> Result<(u64, u64, u64), &'static str> {
     let [format, stated, identity, snapshot_bytes] =
         read_sector(number, bytes, 0, HEADER_MAGIC).ok_or("the manifest's header fails its checksum")?;
-    if format != FORMAT {
-        return Err("the manifest has a format that this version does not know");
-    }
-    if stated != number {
+    if format == FORMAT && stated != number {
         return Err("the manifest's header names another manifest");
     }
-    Ok((identity, snapshot_bytes))
+    Ok((format, identity, snapshot_bytes))
 }
 
 /// (counter, synced length)

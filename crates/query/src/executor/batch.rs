@@ -1,6 +1,8 @@
 //! Batches: how many documents a reply may have, and how many bytes.
 
+use pando_base::ResourceMeter;
 use pando_doc::{Doc, DocBuilder, Open};
+use std::sync::Arc;
 
 /// The most bytes of documents in one reply; the first document is taken in any case.
 pub const BATCH_BYTES_MAX: usize = 16 * 1024 * 1024;
@@ -49,13 +51,22 @@ pub struct BatchSink<'b> {
     limits: BatchLimits,
     count: u32,
     size_bytes: usize,
+    /// Who accounts for what goes to the client.
+    meter: Option<Arc<ResourceMeter>>,
 }
 
 impl<'b> BatchSink<'b> {
     /// Begins the array, e.g. `firstBatch`.
     pub fn begin(builder: &'b mut DocBuilder, name: &str, limits: BatchLimits) -> BatchSink<'b> {
         let open = builder.begin_array(name);
-        BatchSink { builder, open: Some(open), limits, count: 0, size_bytes: 0 }
+        BatchSink { builder, open: Some(open), limits, count: 0, size_bytes: 0, meter: None }
+    }
+
+    /// Has the documents accounted for.
+    #[must_use]
+    pub fn measured_by(mut self, meter: Option<&Arc<ResourceMeter>>) -> BatchSink<'b> {
+        self.meter = meter.cloned();
+        self
     }
 
     /// How many documents it has.
@@ -77,6 +88,9 @@ impl DocumentSink for BatchSink<'_> {
         let size_bytes = self.size_bytes.saturating_add(document.size_bytes());
         if self.count > 0 && size_bytes > self.limits.size_bytes {
             return false;
+        }
+        if let Some(meter) = &self.meter {
+            meter.document_returned(document.size_bytes());
         }
         self.builder.append_indexed(self.count, document);
         self.count += 1;

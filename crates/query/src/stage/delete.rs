@@ -13,6 +13,15 @@ use pando_operation::Operation;
 use pando_oplog::{RetryImage, StatementIds};
 use std::sync::Arc;
 
+/// How much one delete does; nothing where it does all of it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct DeleteTarget {
+    /// Documents.
+    pub documents: Option<u64>,
+    /// The time of the monotonic clock that it ends at.
+    pub until_ns: Option<u64>,
+}
+
 /// How documents are deleted.
 #[derive(Clone)]
 pub struct DeleteParameters {
@@ -30,6 +39,8 @@ pub struct DeleteParameters {
     pub retry_image: Option<RetryImage>,
     /// Nothing is written; for `explain`.
     pub is_explain: bool,
+    /// How much is done.
+    pub target: DeleteTarget,
 }
 
 /// Deletes.
@@ -40,18 +51,38 @@ pub struct DeleteStage {
     pending: Option<Member>,
     is_finished: bool,
     deleted: u64,
+    has_met_target: bool,
 }
 
 impl DeleteStage {
     /// Deletes what the child finds.
     pub fn new(child: StageNode, collection: &Arc<Collection>, parameters: DeleteParameters) -> DeleteStage {
         let collection = Arc::clone(collection);
-        DeleteStage { child, collection, parameters, pending: None, is_finished: false, deleted: 0 }
+        DeleteStage {
+            child,
+            collection,
+            parameters,
+            pending: None,
+            is_finished: false,
+            deleted: 0,
+            has_met_target: false,
+        }
     }
 
     /// How many documents were deleted.
     pub fn deleted(&self) -> u64 {
         self.deleted
+    }
+
+    /// It ended because it had done as much as it was given.
+    pub fn has_met_target(&self) -> bool {
+        self.has_met_target
+    }
+
+    fn meets_target(&self, operation: &Operation) -> bool {
+        let DeleteTarget { documents, until_ns } = self.parameters.target;
+        documents.is_some_and(|documents| self.deleted >= documents)
+            || until_ns.is_some_and(|until_ns| operation.context.now_ns() >= until_ns)
     }
 
     fn delete(&mut self, operation: &mut Operation, member: &mut Member) -> Result<Step> {
@@ -65,7 +96,8 @@ impl DeleteStage {
         }
         self.deleted += 1;
         operation.context.statistics().deleted.add(1);
-        self.is_finished = !self.parameters.multi;
+        self.has_met_target = self.meets_target(operation);
+        self.is_finished = !self.parameters.multi || self.has_met_target;
         if !self.parameters.returns_deleted {
             return Ok(Step::NeedTime);
         }

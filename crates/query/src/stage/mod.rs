@@ -37,7 +37,7 @@ mod update;
 
 pub use build::{BuildContext, build};
 pub use collection_scan::CollectionScanStage;
-pub use delete::{DeleteParameters, DeleteStage};
+pub use delete::{DeleteParameters, DeleteStage, DeleteTarget};
 pub use eof::EofStage;
 pub use id_hack::IdHackStage;
 pub(crate) use id_hack::find_by_id;

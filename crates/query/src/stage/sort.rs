@@ -137,9 +137,9 @@ impl SortStage {
         Member { record_id, document, snapshot, key, metadata }
     }
 
-    fn turn_around(&mut self) -> Result<()> {
+    fn turn_around(&mut self, operation: &Operation) -> Result<()> {
         self.outgoing = Some(self.sorter.finish()?);
-        self.resources.counters.sorted(&self.sorter.statistics());
+        self.resources.counters.sorted(operation, &self.sorter.statistics());
         Ok(())
     }
 }
@@ -153,7 +153,7 @@ impl Stage for SortStage {
         match self.child.work(operation)? {
             Step::Advanced(member) => self.take_in(member)?,
             Step::NeedTime => {}
-            Step::Finished => self.turn_around()?,
+            Step::Finished => self.turn_around(operation)?,
         }
         Ok(Step::NeedTime)
     }

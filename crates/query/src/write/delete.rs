@@ -3,7 +3,7 @@
 use crate::executor::{Executor, drive};
 use crate::planner::SharedFilter;
 use crate::request::{DeleteRequest, SortPattern, natural_direction};
-use crate::stage::{DeleteParameters, DeleteStage, StageNode};
+use crate::stage::{DeleteParameters, DeleteStage, DeleteTarget, StageNode};
 use crate::{CanonicalQuery, QueryEngine};
 use pando_base::Result;
 use pando_catalog::Collection;
@@ -75,6 +75,7 @@ impl QueryEngine {
             statement_ids: request.statement_ids.clone(),
             retry_image,
             is_explain,
+            target: DeleteTarget::default(),
         };
         self.run(&Arc::new(query), collection, |root, collection| {
             Ok(StageNode::new(DeleteStage::new(root, collection, parameters)))

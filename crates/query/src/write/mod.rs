@@ -7,6 +7,7 @@
 
 mod change;
 mod delete;
+mod expire;
 mod find_and_modify;
 mod insert;
 mod object_ids;
@@ -14,6 +15,7 @@ mod update;
 
 pub use change::{Changed, DocumentChange};
 pub use delete::DeleteResult;
+pub use expire::{ExpireResult, Expired};
 pub use find_and_modify::FindAndModifyResult;
 pub use insert::InsertDocument;
 pub use object_ids::ObjectIds;

@@ -13,6 +13,7 @@ mod metrics_page;
 mod node;
 mod planning;
 mod replication;
+mod resources;
 mod scripts;
 mod security;
 mod sessions;
@@ -21,6 +22,7 @@ mod stable_api;
 mod stages;
 mod text_search;
 mod transactions;
+mod ttl;
 mod watch;
 
 use crate::{LogTarget, ProcessControl, ReplicationMode, Server, ServerOptions};

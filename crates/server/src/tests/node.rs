@@ -29,6 +29,16 @@ pub(super) async fn node_on(disk: &Arc<ModelDisk>, replication: ReplicationMode)
     Node { fixture, client }
 }
 
+/// A set of one member with these parameters.
+pub(super) async fn node_with(parameters: &[(&str, &str)]) -> Node {
+    let engine: Arc<dyn Engine> = ModelEngine::open(&ModelDisk::new(), Mode::ReplicaSet).unwrap();
+    let mut options = options(ReplicationMode::OneMember("rs0".into()));
+    options.parameters.extend(parameters.iter().map(|(name, value)| ((*name).into(), (*value).into())));
+    let fixture = start_on(Some(engine), options).await;
+    let client = fixture.connect().await;
+    Node { fixture, client }
+}
+
 /// Where nothing else is said, commands run on the database "d" and documents go into its collection "c".
 impl Node {
     pub(super) async fn run(&mut self, body: Doc) -> Doc {

@@ -46,6 +46,7 @@ fn s16_sessions_are_started_listed_and_written_down() {
         node.fixture.simulation.clock().advance(std::time::Duration::from_secs(31 * 60));
         node.ok_on("admin", doc! { "refreshSessions": [session(2)] }).await;
         node.ok_on("admin", doc! { "refreshLogicalSessionCacheNow": 1 }).await;
+        super::ttl::pass(&node).await;
         assert_eq!(node.stored().await, 1);
         let status = node.ok_on("admin", doc! { "serverStatus": 1 }).await;
         let section = status.get("logicalSessionRecordCache").unwrap().as_document().unwrap().to_doc();
@@ -105,6 +106,7 @@ fn s16_records_of_old_sessions_are_reaped() {
         node.fixture.simulation.clock().advance(std::time::Duration::from_secs(31 * 60));
         node.ok_on("admin", doc! { "refreshSessions": [session(8)] }).await;
         node.ok_on("admin", doc! { "refreshLogicalSessionCacheNow": 1 }).await;
+        super::ttl::pass(&node).await;
         node.ok_on("admin", doc! { "reapLogicalSessionCacheNow": 1 }).await;
         let left = node.find_on("config", records).await;
         assert_eq!(left.len(), 1);

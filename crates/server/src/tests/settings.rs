@@ -251,3 +251,35 @@ fn u17_cluster_parameters_are_set_kept_and_shown() {
         assert_eq!(shown, doc! { "_id": "testIntClusterParameter", "intData": 16_i64 });
     });
 }
+
+#[test]
+fn u17_a_lower_version_keeps_what_is_new_out_of_the_catalog() {
+    run(async {
+        let mut node = node().await;
+        let set = |version: &str| doc! { "setFeatureCompatibilityVersion": version, "confirm": true };
+        let create = |name: &str, size: i32| doc! { "create": name, "capped": true, "size": size };
+        node.ok(create("log", 1000)).await;
+        // The way down is refused and stays unfinished; meanwhile nothing new comes.
+        assert_eq!(node.code_on("admin", set("6.0")).await, 332);
+        let unfinished = doc! { "version": "6.0", "targetVersion": "6.0", "previousVersion": "7.0" };
+        assert_eq!(version(&mut node).await, unfinished);
+        let wildcard = |key: Doc| doc! { "createIndexes": "c", "indexes": [{ "key": key, "name": "w", "wildcardProjection": { "b": 0 } }] };
+        assert_eq!(node.code(wildcard(doc! { "$**": 1, "b": 1 })).await, 67);
+        node.ok(doc! { "collMod": "log", "cappedSize": 1000 }).await;
+        node.ok_on("admin", set("6.0")).await;
+        let median = doc! { "$median": { "input": "$a", "method": "approximate" } };
+        let view = |field: Doc| doc! { "create": "v", "viewOn": "c", "pipeline": [{ "$project": { "m": field } }] };
+        assert_eq!(node.code(view(median.clone())).await, 224);
+        let validator = doc! { "create": "d", "validator": { "$expr": { "$eq": ["$$USER_ROLES", 1] } } };
+        assert_eq!(node.code(validator).await, 224);
+        // What is not kept is not gated.
+        node.ok(doc! { "aggregate": "c", "pipeline": [{ "$project": { "m": (median.clone()) } }], "cursor": {} }).await;
+        node.ok(view(doc! { "$literal": (median.clone()) })).await;
+        node.ok(create("rounded", 257)).await;
+        let listed = node.find(doc! { "listCollections": 1, "filter": { "options.size": 512 } }).await;
+        assert_eq!(listed.len(), 1);
+        node.ok_on("admin", set("7.0")).await;
+        node.ok(doc! { "collMod": "v", "viewOn": "c", "pipeline": [{ "$project": { "m": median } }] }).await;
+        node.ok(wildcard(doc! { "$**": 1, "b": 1 })).await;
+    });
+}

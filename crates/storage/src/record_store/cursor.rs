@@ -6,8 +6,8 @@
 //!
 //! The oplog's records lie in the log, not in a table; a cursor over them is of the same shape (`oplog_walk`).
 
-use super::bad_key;
 use super::oplog_walk::OplogWalk;
+use super::{bad_key, measured_bytes};
 use crate::record_id_codec::{EncodedKey, decode_key};
 use crate::recovery_unit::SnapshotId;
 use crate::{Cursor, Engine, Entry, RecordIdKind, RecoveryUnit, Result, Table, Transaction};
@@ -114,41 +114,45 @@ impl RecordCursor {
     /// To the next record in the cursor's direction; at first to the first.
     pub fn next(&mut self, unit: &mut RecoveryUnit) -> Result<Option<Record<'_>>> {
         let direction = self.direction;
-        match &mut self.walk {
+        let found = match &mut self.walk {
             Walk::Table(walk) => walk.move_with(unit, |cursor| match direction {
                 Direction::Forward => cursor.next(),
                 Direction::Reverse => cursor.previous(),
             }),
             Walk::Oplog(walk) => walk.next(unit),
-        }
+        }?;
+        Ok(measured(unit, found, false))
     }
 
     /// To this very record.
     pub fn seek_exact(&mut self, unit: &mut RecoveryUnit, id: &RecordId) -> Result<Option<Record<'_>>> {
-        match &mut self.walk {
+        let found = match &mut self.walk {
             Walk::Table(walk) => walk.move_with(unit, |cursor| cursor.seek_exact(EncodedKey::new(id).as_slice())),
             Walk::Oplog(walk) => walk.seek_exact(unit, id),
-        }
+        }?;
+        Ok(measured(unit, found, true))
     }
 
     /// To the first record at or past `id` in the cursor's direction.
     pub fn seek(&mut self, unit: &mut RecoveryUnit, id: &RecordId) -> Result<Option<Record<'_>>> {
         let direction = self.direction;
-        match &mut self.walk {
+        let found = match &mut self.walk {
             Walk::Table(walk) => walk.move_with(unit, |cursor| match direction {
                 Direction::Forward => cursor.seek(EncodedKey::new(id).as_slice()),
                 Direction::Reverse => cursor.seek_back(EncodedKey::new(id).as_slice()),
             }),
             Walk::Oplog(walk) => walk.seek(unit, id),
-        }
+        }?;
+        Ok(measured(unit, found, true))
     }
 
     /// To a record chosen about uniformly.
     pub fn random(&mut self, unit: &mut RecoveryUnit, random: &dyn Random) -> Result<Option<Record<'_>>> {
-        match &mut self.walk {
+        let found = match &mut self.walk {
             Walk::Table(walk) => walk.move_with(unit, |cursor| cursor.random(random)),
             Walk::Oplog(walk) => walk.random(unit, random),
-        }
+        }?;
+        Ok(measured(unit, found, false))
     }
 
     /// The value stood on, without a copy.
@@ -174,6 +178,18 @@ impl RecordCursor {
             Walk::Oplog(_) => Ok(()),
         }
     }
+}
+
+/// Tells the meter, if there is one, of a record that was read.
+#[inline]
+fn measured<'a>(unit: &RecoveryUnit, found: Option<Record<'a>>, is_seek: bool) -> Option<Record<'a>> {
+    if let (Some(meter), Some(record)) = (unit.meter(), &found) {
+        if is_seek {
+            meter.cursor_sought();
+        }
+        meter.document_read(measured_bytes(&record.id, record.value.len()));
+    }
+    found
 }
 
 /// A walk through a table.

@@ -90,6 +90,16 @@ impl RecordStore {
     /// The record's value.
     pub fn get(&self, unit: &mut RecoveryUnit, id: &RecordId) -> Result<Option<Bytes>> {
         self.require_kind(id)?;
+        let found = self.look_up(unit, id)?;
+        if let (Some(meter), Some(value)) = (unit.meter(), &found) {
+            meter.cursor_sought();
+            meter.document_read(measured_bytes(id, value.len()));
+        }
+        Ok(found)
+    }
+
+    /// The record's value, not measured.
+    fn look_up(&self, unit: &mut RecoveryUnit, id: &RecordId) -> Result<Option<Bytes>> {
         if self.is_oplog {
             let found = self
                 .cursor(Direction::Reverse)
@@ -153,7 +163,8 @@ impl RecordStore {
 
     /// Adds a record under a given id; `DuplicateKey` if there is one.
     pub fn insert_at(&self, unit: &mut RecoveryUnit, id: &RecordId, value: &[u8]) -> Result<()> {
-        if self.get(unit, id)?.is_some() {
+        self.require_kind(id)?;
+        if self.look_up(unit, id)?.is_some() {
             return Err(StorageError::DuplicateKey);
         }
         self.put_new(unit, id, value)?;
@@ -190,12 +201,16 @@ impl RecordStore {
     fn put_new(&self, unit: &mut RecoveryUnit, id: &RecordId, value: &[u8]) -> Result<()> {
         self.require_writable(id)?;
         unit.writer()?.put(&self.table, EncodedKey::new(id).as_slice(), value)?;
+        if let Some(meter) = unit.meter() {
+            meter.document_written(measured_bytes(id, value.len()));
+        }
         unit.adjust_size(&self.table, TableSize::new(1, signed(value.len())))
     }
 
     /// Replaces a record; false if there is none.
     pub fn update(&self, unit: &mut RecoveryUnit, id: &RecordId, value: &[u8]) -> Result<bool> {
-        let Some(old) = self.get(unit, id)? else { return Ok(false) };
+        self.require_kind(id)?;
+        let Some(old) = self.look_up(unit, id)? else { return Ok(false) };
         self.update_known(unit, id, old.len(), value)?;
         Ok(true)
     }
@@ -204,6 +219,7 @@ impl RecordStore {
     pub fn update_known(&self, unit: &mut RecoveryUnit, id: &RecordId, old_length: usize, value: &[u8]) -> Result<()> {
         self.require_writable(id)?;
         unit.writer()?.put(&self.table, EncodedKey::new(id).as_slice(), value)?;
+        self.note_changed(unit, id, value.len());
         match signed(value.len()) - signed(old_length) {
             0 => Ok(()),
             growth => unit.adjust_size(&self.table, TableSize::new(0, growth)),
@@ -212,7 +228,8 @@ impl RecordStore {
 
     /// Removes a record; false if there is none.
     pub fn delete(&self, unit: &mut RecoveryUnit, id: &RecordId) -> Result<bool> {
-        let Some(old) = self.get(unit, id)? else { return Ok(false) };
+        self.require_kind(id)?;
+        let Some(old) = self.look_up(unit, id)? else { return Ok(false) };
         self.delete_known(unit, id, old.len())?;
         Ok(true)
     }
@@ -221,7 +238,16 @@ impl RecordStore {
     pub fn delete_known(&self, unit: &mut RecoveryUnit, id: &RecordId, old_length: usize) -> Result<()> {
         self.require_writable(id)?;
         unit.writer()?.delete(&self.table, EncodedKey::new(id).as_slice())?;
+        self.note_changed(unit, id, old_length);
         unit.adjust_size(&self.table, TableSize::new(-1, -signed(old_length)))
+    }
+
+    /// A record was replaced or removed: it was looked up, and so much was written.
+    fn note_changed(&self, unit: &RecoveryUnit, id: &RecordId, length: usize) {
+        if let Some(meter) = unit.meter() {
+            meter.cursor_sought();
+            meter.document_written(measured_bytes(id, length));
+        }
     }
 
     /// Removes every record.
@@ -364,6 +390,14 @@ impl RecordLoader {
     /// Makes all of it durable and visible.
     pub fn finish(self) -> Result<()> {
         self.loader.finish(self.size)
+    }
+}
+
+/// What a record counts for: its value, and its id where that is data of the client's.
+fn measured_bytes(id: &RecordId, value_length: usize) -> usize {
+    match id {
+        RecordId::Long(_) => value_length,
+        RecordId::Bytes(bytes) => value_length + bytes.len(),
     }
 }
 

@@ -22,7 +22,7 @@
 
 use crate::engine::{BeginOptions, Engine, PrepareBehaviour, ReadAt, Slot, Table, TableSize, Transaction, Urgency};
 use crate::{Result, StorageError};
-use pando_base::Timestamp;
+use pando_base::{ResourceMeter, Timestamp};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -91,6 +91,8 @@ pub struct RecoveryUnit {
     pub(crate) unit: Option<Unit>,
     /// The commit timestamp of every unit until cleared.
     commit_timestamp: Timestamp,
+    /// Who accounts for what is read and written, if anybody does.
+    meter: Option<Arc<ResourceMeter>>,
 }
 
 impl RecoveryUnit {
@@ -104,12 +106,24 @@ impl RecoveryUnit {
             open: None,
             unit: None,
             commit_timestamp: Timestamp::NONE,
+            meter: None,
         }
     }
 
     /// The engine below.
     pub fn engine(&self) -> &Arc<dyn Engine> {
         &self.engine
+    }
+
+    /// Has what is read and written measured, or not any more.
+    pub fn set_meter(&mut self, meter: Option<Arc<ResourceMeter>>) {
+        self.meter = meter;
+    }
+
+    /// Who accounts for what is read and written.
+    #[inline]
+    pub(crate) fn meter(&self) -> Option<&ResourceMeter> {
+        self.meter.as_deref()
     }
 
     // ---- How snapshots are opened. None of this may change while one is open.

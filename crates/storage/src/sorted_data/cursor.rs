@@ -39,19 +39,19 @@ impl IndexCursor {
     /// To the next entry in the cursor's direction; at first to the first.
     pub fn next(&mut self, unit: &mut RecoveryUnit) -> Result<Option<IndexEntry<'_>>> {
         let direction = self.direction;
-        self.move_with(unit, |cursor| forward(cursor, direction).map(|entry| entry.is_some()))
+        self.move_with(unit, false, |cursor| forward(cursor, direction).map(|entry| entry.is_some()))
     }
 
     /// One against the cursor's direction; at first to the last.
     pub fn previous(&mut self, unit: &mut RecoveryUnit) -> Result<Option<IndexEntry<'_>>> {
         let direction = self.direction.reversed();
-        self.move_with(unit, |cursor| forward(cursor, direction).map(|entry| entry.is_some()))
+        self.move_with(unit, false, |cursor| forward(cursor, direction).map(|entry| entry.is_some()))
     }
 
     /// To the first entry whose bytes, record id included, are at or past `bytes` in the cursor's direction.
     pub fn seek(&mut self, unit: &mut RecoveryUnit, bytes: &[u8]) -> Result<Option<IndexEntry<'_>>> {
         let direction = self.direction;
-        self.move_with(unit, |cursor| {
+        self.move_with(unit, true, |cursor| {
             let found = match direction {
                 Direction::Forward => cursor.seek(bytes),
                 Direction::Reverse => cursor.seek_back(bytes),
@@ -64,7 +64,7 @@ impl IndexCursor {
     /// included.
     pub fn seek_key(&mut self, unit: &mut RecoveryUnit, key: &[u8], included: bool) -> Result<Option<IndexEntry<'_>>> {
         let direction = self.direction;
-        self.move_with(unit, |cursor| match (direction, included) {
+        self.move_with(unit, true, |cursor| match (direction, included) {
             (Direction::Forward, true) => cursor.seek(key).map(|entry| entry.is_some()),
             (Direction::Forward, false) => match prefix_successor(key) {
                 Some(successor) => cursor.seek(&successor).map(|entry| entry.is_some()),
@@ -96,6 +96,7 @@ impl IndexCursor {
     fn move_with(
         &mut self,
         unit: &mut RecoveryUnit,
+        is_seek: bool,
         step: impl FnOnce(&mut dyn Cursor) -> Result<bool>,
     ) -> Result<Option<IndexEntry<'_>>> {
         let cursor = self.cursor.under(unit)?;
@@ -103,6 +104,12 @@ impl IndexCursor {
             return Ok(None);
         }
         let Some(Entry { key, value }) = cursor.entry() else { return Ok(None) };
+        if let Some(meter) = unit.meter() {
+            if is_seek {
+                meter.cursor_sought();
+            }
+            meter.index_entry_read(key.len());
+        }
         let entry = match self.format {
             IndexFormat::Id => {
                 split_value(self.kind, value).map(|(record_id, type_bits)| IndexEntry { key, record_id, type_bits })

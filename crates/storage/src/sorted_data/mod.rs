@@ -104,19 +104,24 @@ impl SortedData {
         }
         if !duplicates_allowed {
             unit.writer()?.delete(&self.table, key)?;
-            match self.find_key(unit, key)? {
+            if let Some(meter) = unit.meter() {
+                meter.cursor_sought();
+            }
+            match self.look_up(unit, key)? {
                 Some(found) if found != *id => return Ok(Insertion::Duplicate(found)),
                 Some(_) => return Ok(Insertion::Present),
                 None => {}
             }
         }
-        unit.writer()?.put(&self.table, &stored_key(key, id), type_bits)?;
+        let stored = stored_key(key, id);
+        unit.writer()?.put(&self.table, &stored, type_bits)?;
+        note_written(unit, stored.len());
         Ok(Insertion::Done)
     }
 
     fn insert_id(&self, unit: &mut RecoveryUnit, key: &[u8], id: &RecordId, type_bits: &[u8]) -> Result<Insertion> {
         unit.require_writable_unit()?;
-        match self.find_key(unit, key)? {
+        match self.look_up(unit, key)? {
             Some(found) if found != *id => return Ok(Insertion::Duplicate(found)),
             Some(_) => return Ok(Insertion::Present),
             None => {}
@@ -124,6 +129,7 @@ impl SortedData {
         let mut value = Vec::with_capacity(2 * suffix::LONG_LENGTH + type_bits.len());
         append_value(&mut value, id, type_bits);
         unit.writer()?.put(&self.table, key, &value)?;
+        note_written(unit, key.len());
         Ok(Insertion::Done)
     }
 
@@ -131,18 +137,32 @@ impl SortedData {
     pub fn unindex(&self, unit: &mut RecoveryUnit, key: &[u8], id: &RecordId) -> Result<()> {
         self.require_kind(id)?;
         if self.format != IndexFormat::Id {
-            return unit.writer()?.delete(&self.table, &stored_key(key, id));
+            let stored = stored_key(key, id);
+            unit.writer()?.delete(&self.table, &stored)?;
+            note_written(unit, stored.len());
+            return Ok(());
         }
         unit.require_writable_unit()?;
         // The key may belong to another record by now.
-        match self.find_key(unit, key)? {
-            Some(found) if found == *id => unit.writer()?.delete(&self.table, key),
-            _ => Ok(()),
+        if self.look_up(unit, key)?.as_ref() == Some(id) {
+            unit.writer()?.delete(&self.table, key)?;
+            note_written(unit, key.len());
         }
+        Ok(())
     }
 
     /// The first record that has the key.
     pub fn find_key(&self, unit: &mut RecoveryUnit, key: &[u8]) -> Result<Option<RecordId>> {
+        let found = self.look_up(unit, key)?;
+        if let (Some(meter), true) = (unit.meter(), found.is_some()) {
+            meter.cursor_sought();
+            meter.index_entry_read(key.len());
+        }
+        Ok(found)
+    }
+
+    /// The first record that has the key, not measured.
+    fn look_up(&self, unit: &mut RecoveryUnit, key: &[u8]) -> Result<Option<RecordId>> {
         if self.format == IndexFormat::Id {
             let value = unit.reader()?.get(&self.table, key)?;
             return value.map(|value| Ok(self.split_value(&value)?.0)).transpose();
@@ -205,6 +225,14 @@ impl SortedData {
             return Ok(());
         }
         Err(StorageError::IllegalOperation(format!("{id:?} is not of the kind of '{}'", self.table.ident())))
+    }
+}
+
+/// Tells the meter, if there is one, of an entry that was written or removed.
+#[inline]
+fn note_written(unit: &RecoveryUnit, size_bytes: usize) {
+    if let Some(meter) = unit.meter() {
+        meter.index_entry_written(size_bytes);
     }
 }
 

@@ -7,11 +7,12 @@ use crate::pipeline::source::pass_on_to_source;
 use crate::pipeline::{
     DocumentSource, Needs, PipelineContext, PipelineParser, Pulled, ShardSplit, SharedStage, StageFacts, StageSpec,
 };
-use crate::spill::{KeyedDocument, StageResources};
+use crate::spill::{KeyedDocument, StageResources, note_sorted};
 use pando_base::{Error, Result};
 use pando_doc::{Doc, DocBuilder, DocRef, Number, OwnedValue, Value, compare_with, doc};
 use pando_expr::{Accumulator, Expression, SharedCollator};
 use pando_keystring::{KeyOrdering, StackBuilder, Version};
+use pando_operation::Operation;
 use pando_sorter::{Sorted, Sorter};
 use std::sync::Arc;
 
@@ -151,8 +152,9 @@ impl BucketAutoSource {
         compare_with(left.view(), right.view(), &ordering::options(&self.spec.collator)).is_eq()
     }
 
-    fn turn_around(&mut self) -> Result<()> {
+    fn turn_around(&mut self, operation: &Operation) -> Result<()> {
         self.sorted = Some(self.sorter.finish()?);
+        note_sorted(operation, &self.sorter.statistics());
         let size = (self.sorter.statistics().entries as f64 / f64::from(self.spec.buckets)).round() as u64;
         self.size = Some(size.max(1));
         self.step().map(|_| ())
@@ -285,7 +287,7 @@ impl DocumentSource for BucketAutoSource {
             }
             match self.source.next(context)? {
                 Pulled::Document(document) => self.take_in(document)?,
-                Pulled::Exhausted => self.turn_around()?,
+                Pulled::Exhausted => self.turn_around(context.operation)?,
                 Pulled::Yield(cause) => return Ok(Pulled::Yield(cause)),
             }
         }

@@ -15,6 +15,7 @@ use pando_doc::{ArrayBuilder, Doc, DocBuilder, DocRef, FieldPath, OwnedValue, Va
 use pando_expr::accumulator::parse_accumulator;
 use pando_expr::{Accumulator, AccumulatorKind, Expression, SharedCollator};
 use pando_keystring::{KeyOrdering, StackBuilder, Version};
+use pando_operation::Operation;
 use pando_sorter::{Merged, SpillStatistics, SpilledRanges};
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -237,7 +238,7 @@ impl GroupSource {
         Ok(place)
     }
 
-    fn turn_around(&mut self) -> Result<()> {
+    fn turn_around(&mut self, operation: &Operation) -> Result<()> {
         self.note_field_bytes();
         let has_spilled = self.ranges.as_ref().is_some_and(|ranges| !ranges.is_empty());
         if !has_spilled {
@@ -252,7 +253,7 @@ impl GroupSource {
         let mut merged = ranges.merge(self.group.resources.group_memory_bytes_max, None)?;
         let first = merged.next_entry()?;
         self.outgoing = Some(Outgoing::Disk(merged, first));
-        self.group.resources.counters.grouped(&self.statistics());
+        self.group.resources.counters.grouped(operation, &self.statistics());
         Ok(())
     }
 }
@@ -299,7 +300,7 @@ impl DocumentSource for GroupSource {
             }
             match self.source.next(context)? {
                 Pulled::Document(document) => self.take_in(&document)?,
-                Pulled::Exhausted => self.turn_around()?,
+                Pulled::Exhausted => self.turn_around(context.operation)?,
                 Pulled::Yield(cause) => return Ok(Pulled::Yield(cause)),
             }
         }

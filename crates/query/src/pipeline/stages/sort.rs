@@ -13,6 +13,7 @@ use crate::stage::SortKeyGenerator;
 use pando_base::{Error, Result};
 use pando_doc::{Doc, DocBuilder, Value, doc};
 use pando_expr::SharedCollator;
+use pando_operation::Operation;
 use pando_sorter::{Sorted, Sorter};
 use std::sync::Arc;
 
@@ -60,9 +61,9 @@ impl SortSource {
         Ok(self.sorter.add(key, SpilledDocument(document))?)
     }
 
-    fn turn_around(&mut self) -> Result<()> {
+    fn turn_around(&mut self, operation: &Operation) -> Result<()> {
         self.outgoing = Some(self.sorter.finish()?);
-        self.counters.sorted(&self.sorter.statistics());
+        self.counters.sorted(operation, &self.sorter.statistics());
         Ok(())
     }
 }
@@ -76,7 +77,7 @@ impl DocumentSource for SortSource {
             }
             match self.source.next(context)? {
                 Pulled::Document(document) => self.take_in(document)?,
-                Pulled::Exhausted => self.turn_around()?,
+                Pulled::Exhausted => self.turn_around(context.operation)?,
                 Pulled::Yield(cause) => return Ok(Pulled::Yield(cause)),
             }
         }
