@@ -71,6 +71,21 @@ pub static WINDOW_MEMORY_BYTES_MAX: Parameter<i64> = Parameter::new(
 )
 .at_least(1);
 
+/// How much memory the other collection of a `$lookup` may take.
+pub static HASH_LOOKUP_BYTES_MAX: Parameter<i64> = Parameter::new(
+    "internalQuerySlotBasedExecutionHashLookupApproxMemoryUseInBytesBeforeSpill",
+    100 * 1024 * 1024,
+    "How many bytes the other collection of a $lookup may take in memory; a larger one is searched for each document.",
+)
+.at_least(1);
+
+/// No tables for `$lookup`.
+pub static HASH_LOOKUP_OFF: Parameter<bool> = Parameter::new(
+    "internalQueryDisableLookupExecutionUsingHashJoin",
+    false,
+    "Whether the other collection of a $lookup is never read into a table.",
+);
+
 /// How much space has to be left.
 pub static SPILL_FREE_BYTES_MIN: Parameter<i64> = Parameter::new(
     "internalQuerySpillingMinAvailableDiskSpaceBytes",
@@ -89,6 +104,8 @@ pub static PARAMETERS: &[&dyn AnyParameter] = &[
     &HASH_AGGREGATION_CHECKS_MAX,
     &HASH_AGGREGATION_SAMPLE_RATE,
     &WINDOW_MEMORY_BYTES_MAX,
+    &HASH_LOOKUP_BYTES_MAX,
+    &HASH_LOOKUP_OFF,
     &SPILL_FREE_BYTES_MIN,
 ];
 
@@ -195,11 +212,13 @@ impl Spilling {
     /// What a stage may take, as the parameters say. `allow_disk_use` is what the client said.
     pub fn resources(&self, allow_disk_use: Option<bool>) -> StageResources {
         let bytes = |parameter: &'static Parameter<i64>| u64::try_from(self.parameters.get(parameter)).unwrap_or(0);
+        let is_joined = !self.parameters.get(&HASH_LOOKUP_OFF);
         let is_allowed = allow_disk_use.unwrap_or_else(|| self.parameters.get(&ALLOW_DISK_USE_BY_DEFAULT));
         StageResources {
             sort_memory_bytes_max: bytes(&SORT_MEMORY_BYTES_MAX),
             group_memory_bytes_max: bytes(&GROUP_MEMORY_BYTES_MAX).min(bytes(&HASH_AGGREGATION_BYTES_MAX)),
             window_memory_bytes_max: bytes(&WINDOW_MEMORY_BYTES_MAX),
+            join_memory_bytes_max: if is_joined { bytes(&HASH_LOOKUP_BYTES_MAX) } else { 0 },
             directory: self.directory.as_ref().filter(|_| is_allowed).cloned(),
             free_bytes_min: bytes(&SPILL_FREE_BYTES_MIN),
             counters: Arc::clone(&self.counters),
@@ -216,6 +235,8 @@ pub struct StageResources {
     pub group_memory_bytes_max: u64,
     /// Memory of windows.
     pub window_memory_bytes_max: u64,
+    /// Memory of the other collection of a `$lookup`; none if it is not to be kept in memory.
+    pub join_memory_bytes_max: u64,
     /// Where it may write, if it may.
     pub directory: Option<Arc<SpillDirectory>>,
     free_bytes_min: u64,

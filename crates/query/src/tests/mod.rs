@@ -8,6 +8,7 @@ mod explain;
 mod find;
 mod generate;
 mod golden;
+mod joins;
 mod places;
 mod random;
 mod spill;

@@ -1,0 +1,331 @@
+//! The run of a `$lookup`.
+//!
+//! At first every document has its own query of the other collection, which uses an index if there is one. If there is none and the
+//! documents that were looked at in vain add up, the collection is read into a table, and the rest is looked for there.
+//! Reading it yields like any query; the document that waits for it is kept.
+
+use super::hash_join::HashTable;
+use super::local_values::{equality, values_of};
+use super::{Lookup, LookupSpec};
+use crate::executor::Collections;
+use crate::pipeline::stages::match_stage;
+use crate::pipeline::stages::set_field::with_field;
+use crate::pipeline::stages::unwind::Unwinding;
+use crate::pipeline::{DocumentSource, ListSource, PipelineContext, Pulled, SharedStage, StageFacts, parse_pipeline};
+use crate::stage::StageNode;
+use bstr::BStr;
+use pando_base::Result;
+use pando_catalog::{Collection, IndexKind};
+use pando_doc::{ArrayBuilder, Doc, DocBuilder, DocRef, FieldPath, Value};
+use pando_expr::SharedCollator;
+use pando_operation::Operation;
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+/// A table pays after so many documents were looked at one by one,
+const EXAMINED_MIN: u64 = 256;
+/// or after so many queries.
+const LOOKUPS_MIN: u64 = 16;
+
+/// How documents are found.
+enum Join {
+    /// By a query each; whether a table would do is not known yet.
+    Open,
+    /// By a query each, to the end.
+    Nested,
+    /// The table is being filled.
+    Building(HashTable, Box<dyn DocumentSource>),
+    /// In a table.
+    Table(HashTable),
+}
+
+/// A look-up whose documents go out one by one.
+struct Open {
+    document: Doc,
+    source: Box<dyn DocumentSource>,
+    found: i64,
+}
+
+/// What was looked at, for `explain` and to see when a table pays.
+#[derive(Default)]
+struct Examined {
+    lookups: u64,
+    documents: u64,
+    keys: u64,
+    collection_scans: u64,
+    indexes: BTreeSet<String>,
+}
+
+pub(super) struct LookupSource {
+    source: Box<dyn DocumentSource>,
+    spec: LookupSpec,
+    join: Join,
+    open: Option<Open>,
+    /// A document whose look-up has to be repeated.
+    pending: Option<Doc>,
+    examined: Examined,
+}
+
+impl LookupSource {
+    pub(super) fn new(source: Box<dyn DocumentSource>, spec: LookupSpec) -> LookupSource {
+        LookupSource { source, spec, join: Join::Open, open: None, pending: None, examined: Examined::default() }
+    }
+
+    fn lookup(&self) -> &Lookup {
+        &self.spec.lookup
+    }
+
+    /// The stages that find what belongs to a document.
+    fn stages(&self, document: DocRef<'_>) -> Result<Vec<SharedStage>> {
+        let lookup = self.lookup();
+        let mut parser = lookup.parser.clone();
+        for (name, expression) in &lookup.variables {
+            let value = expression.evaluate_document(document)?.into_value();
+            parser.context.set_variable(BStr::new(name), value);
+        }
+        let mut stages = Vec::new();
+        if let Some((local, foreign)) = &lookup.fields {
+            stages.push(pando_doc::doc! { "$match": equality(document, local, foreign) });
+        }
+        stages.extend(lookup.pipeline.iter().flatten().cloned());
+        let mut parsed = parse_pipeline(&stages, &parser)?;
+        parsed.extend(self.matching());
+        Ok(parsed)
+    }
+
+    /// What found documents have to fulfil beside that.
+    fn matching(&self) -> Option<SharedStage> {
+        self.spec.matching.as_ref().map(|matching| match_stage::of(Arc::clone(matching)))
+    }
+
+    /// What belongs to a document.
+    fn found(&self, context: &mut PipelineContext<'_>, document: &Doc) -> Result<Box<dyn DocumentSource>> {
+        if let (Join::Table(table), Some((local, _))) = (&self.join, &self.lookup().fields)
+            && let Some(found) = table.find(&values_of(document.view(), local))?
+        {
+            return Ok(Box::new(ListSource(found)));
+        }
+        let stages = self.stages(document.view())?;
+        let collator = &self.lookup().parser.context.collator;
+        context.engine.patient().pipeline_source(context.operation, &self.lookup().from, &stages, collator)
+    }
+
+    /// The next document that something is looked up for, after what has to be done before it.
+    fn next_local(&mut self, context: &mut PipelineContext<'_>) -> Result<Pulled> {
+        let document = match self.pending.take() {
+            Some(document) => document,
+            None => match self.source.next(context)? {
+                Pulled::Document(document) => document,
+                other => return Ok(other),
+            },
+        };
+        let pulled = match self.prepare(context) {
+            Ok(None) => return Ok(Pulled::Document(document)),
+            Ok(Some(waiting)) => Ok(waiting),
+            Err(error) => Err(error),
+        };
+        self.pending = Some(document);
+        pulled
+    }
+
+    /// Reads the other collection into a table, if that pays; says so if others are to run first.
+    fn prepare(&mut self, context: &mut PipelineContext<'_>) -> Result<Option<Pulled>> {
+        let is_enough = self.examined.documents >= EXAMINED_MIN || self.examined.lookups >= LOOKUPS_MIN;
+        if matches!(self.join, Join::Open) && is_enough && self.examined.lookups >= 2 {
+            self.join = self.begun(context)?;
+        }
+        let memory_bytes_max = self.lookup().parser.resources.join_memory_bytes_max;
+        while let Join::Building(table, source) = &mut self.join {
+            match source.next(context)? {
+                Pulled::Document(document) => table.add(document)?,
+                Pulled::Yield(cause) => return Ok(Some(Pulled::Yield(cause))),
+                Pulled::Exhausted => {
+                    note(&mut self.examined, &**source, context.engine.is_explaining);
+                    let Join::Building(table, _) = std::mem::replace(&mut self.join, Join::Nested) else { break };
+                    self.join = Join::Table(table);
+                    break;
+                }
+            }
+            if table.memory_bytes() as u64 > memory_bytes_max {
+                self.join = Join::Nested;
+            }
+        }
+        Ok(None)
+    }
+
+    /// A table that is to be filled, if a table would do.
+    fn begun(&self, context: &mut PipelineContext<'_>) -> Result<Join> {
+        let lookup = self.lookup();
+        let Some((_, foreign)) = lookup.fields.as_ref().filter(|_| lookup.pipeline.is_none()) else {
+            return Ok(Join::Nested);
+        };
+        let collator = &lookup.parser.context.collator;
+        // Of a view it is not known what indexes there are below it.
+        let collection = context.engine.collections.open(context.operation, &lookup.from)?;
+        let is_without_index = collection.is_some_and(|collection| !has_index(&collection, foreign, collator));
+        if !is_without_index || lookup.parser.resources.join_memory_bytes_max == 0 {
+            return Ok(Join::Nested);
+        }
+        let stages: Vec<SharedStage> = self.matching().into_iter().collect();
+        let source = context.engine.pipeline_source(context.operation, &lookup.from, &stages, collator)?;
+        Ok(Join::Building(HashTable::new(foreign.clone(), collator.clone()), source))
+    }
+
+    /// The next found document in its place.
+    fn next_unwound(&mut self, context: &mut PipelineContext<'_>, unwinding: &Unwinding) -> Result<Pulled> {
+        loop {
+            let Some(open) = &mut self.open else {
+                let document = match self.next_local(context)? {
+                    Pulled::Document(document) => document,
+                    other => return Ok(other),
+                };
+                let source = self.found(context, &document)?;
+                self.open = Some(Open { document, source, found: 0 });
+                continue;
+            };
+            let (value, index) = match open.source.next(context)? {
+                Pulled::Document(found) => {
+                    open.found += 1;
+                    (Some(found), Value::Int64(open.found - 1))
+                }
+                Pulled::Yield(cause) => return Ok(Pulled::Yield(cause)),
+                Pulled::Exhausted => {
+                    note(&mut self.examined, &*open.source, context.engine.is_explaining);
+                    if open.found > 0 || !unwinding.keeps_empty {
+                        self.open = None;
+                        continue;
+                    }
+                    (None, Value::Null)
+                }
+            };
+            let placed = value.as_ref().map(|found| Value::Document(found.view()));
+            let mut result = with_field(open.document.view(), &self.spec.lookup.into, placed);
+            if let Some(name) = &unwinding.index_name {
+                result = with_field(result.view(), name, Some(index));
+            }
+            if value.is_none() {
+                self.open = None;
+            }
+            return Ok(Pulled::Document(result));
+        }
+    }
+
+    fn look_up(&mut self, context: &mut PipelineContext<'_>, document: &Doc) -> Result<Pulled> {
+        let mut source = self.found(context, document)?;
+        let mut found = ArrayBuilder::new();
+        loop {
+            match source.next(context)? {
+                Pulled::Document(document) => found.push(document),
+                Pulled::Exhausted => break,
+                Pulled::Yield(cause) => return Ok(Pulled::Yield(cause)),
+            }
+        }
+        note(&mut self.examined, &*source, context.engine.is_explaining);
+        let found = found.finish();
+        Ok(Pulled::Document(with_field(document.view(), &self.lookup().into, Some(Value::Array(found.view())))))
+    }
+}
+
+/// Counts what a query that is over has looked at.
+fn note(examined: &mut Examined, source: &dyn DocumentSource, with_names: bool) {
+    examined.lookups += 1;
+    let Some(executor) = source.executor() else { return };
+    let (root, counted) = (executor.root(), executor.root().examined());
+    examined.documents += counted.documents;
+    examined.keys += counted.keys;
+    examined.collection_scans += u64::from(root.has("COLLSCAN"));
+    if with_names {
+        note_indexes(root, &mut examined.indexes);
+    }
+}
+
+fn note_indexes(node: &StageNode, names: &mut BTreeSet<String>) {
+    let mut described = DocBuilder::new();
+    node.stage().describe(&mut described);
+    let described = described.finish();
+    // Documents are found by `_id` in its index.
+    let is_by_id = node.name() == "IDHACK";
+    names.extend(described.get("indexName").and_then(|name| name.as_str()).map(str::to_owned));
+    names.extend(is_by_id.then(|| "_id_".to_owned()));
+    node.children().iter().for_each(|child| note_indexes(child, names));
+}
+
+/// True if queries for values of this field need not look at every document.
+fn has_index(collection: &Collection, foreign: &FieldPath, collator: &Option<SharedCollator>) -> bool {
+    let collation = collator.as_ref().map(|collator| collator.specification());
+    if collection.options.clustered_index.is_some() && *foreign.text() == "_id" {
+        return true;
+    }
+    collection.ready_indexes().filter(|index| index.descriptor.is_visible()).any(|index| {
+        let descriptor = &index.descriptor;
+        let is_first = descriptor.key_pattern.view().first().is_some_and(|first| first.name == foreign.text());
+        let is_known = match descriptor.kind {
+            IndexKind::Btree | IndexKind::Hashed => is_first,
+            IndexKind::Wildcard => true,
+            _ => false,
+        };
+        is_known && descriptor.partial_filter.is_none() && descriptor.collation.as_ref() == collation
+    })
+}
+
+impl DocumentSource for LookupSource {
+    fn next(&mut self, context: &mut PipelineContext<'_>) -> Result<Pulled> {
+        if let Some(unwinding) = self.spec.unwinding.clone() {
+            return self.next_unwound(context, &unwinding);
+        }
+        let document = match self.next_local(context)? {
+            Pulled::Document(document) => document,
+            other => return Ok(other),
+        };
+        let pulled = self.look_up(context, &document)?;
+        if matches!(pulled, Pulled::Yield(_)) {
+            self.pending = Some(document);
+        }
+        Ok(pulled)
+    }
+
+    fn save(&mut self) {
+        self.source.save();
+        if let Some(open) = &mut self.open {
+            open.source.save();
+        }
+        if let Join::Building(_, source) = &mut self.join {
+            source.save();
+        }
+    }
+
+    fn restore(&mut self, operation: &mut Operation, collections: &dyn Collections) -> Result<()> {
+        self.source.restore(operation, collections)?;
+        if let Join::Building(_, source) = &mut self.join {
+            source.restore(operation, collections)?;
+        }
+        self.open.as_mut().map_or(Ok(()), |open| open.source.restore(operation, collections))
+    }
+
+    fn before(&self) -> Option<&dyn DocumentSource> {
+        Some(&*self.source)
+    }
+
+    fn before_mut(&mut self) -> Option<&mut dyn DocumentSource> {
+        Some(&mut *self.source)
+    }
+
+    fn facts(&self) -> StageFacts {
+        let examined = &self.examined;
+        let count = |number: u64| i64::try_from(number).unwrap_or(i64::MAX);
+        let mut details = DocBuilder::new();
+        details.append("totalDocsExamined", count(examined.documents));
+        details.append("totalKeysExamined", count(examined.keys));
+        details.append("collectionScans", count(examined.collection_scans));
+        details.array("indexesUsed", |names| examined.indexes.iter().for_each(|name| names.push(name.as_str())));
+        if self.lookup().fields.is_some() {
+            let strategy = match &self.join {
+                Join::Building(..) | Join::Table(_) => "HashJoin",
+                _ if examined.indexes.is_empty() => "NestedLoopJoin",
+                _ => "IndexedLoopJoin",
+            };
+            details.append("strategy", strategy);
+        }
+        StageFacts { used_disk: false, details: details.finish() }
+    }
+}
