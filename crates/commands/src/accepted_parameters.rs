@@ -1,9 +1,9 @@
-//! Parameters of parts that are not built yet: clusters, and replication between members.
+//! Parameters of parts that are not built yet: clusters, and replication between members; and of parts that MongoDB has and this server does not need.
 //!
 //! Scripts set them when they start a node, and so does MongoDB's own test runner. They have their types and bounds and are
 //! shown, but change nothing until their part is there; their descriptions say so.
 
-use pando_base::{AnyParameter, Parameter, Settable};
+use pando_base::{AnyParameter, ErrorCode, Parameter, Result, Settable, ensure};
 
 static RESHARDING_MINIMUM_MS: Parameter<i32> = Parameter::new(
     "reshardingMinimumOperationDurationMillis",
@@ -116,6 +116,54 @@ static EXCLUSION_FAST_PATH_DISABLED: Parameter<bool> = Parameter::new(
 .settable(Settable::AtStartup)
 .for_tests();
 
+static FACET_BUFFER_BYTES: Parameter<i32> = Parameter::new(
+    "internalQueryFacetBufferSizeBytes",
+    100 * 1024 * 1024,
+    "How much a $facet takes from its input at a time, in bytes. Without effect: it takes a document at a time.",
+)
+.at_least(1);
+
+static FACET_OUTPUT_BYTES: Parameter<i64> = Parameter::new(
+    "internalQueryFacetMaxOutputDocSizeBytes",
+    100 * 1024 * 1024,
+    "How large the document of a $facet may become inside a pipeline, in bytes. Without effect: 100 megabytes.",
+)
+.at_least(1);
+
+static LOOKUP_DOCUMENT_BYTES: Parameter<i64> = Parameter::new(
+    "internalLookupStageIntermediateDocumentMaxSizeBytes",
+    100 * 1024 * 1024,
+    "How large the document of a $lookup may become inside a pipeline, in bytes. Without effect: documents are bounded \
+     where they leave the pipeline.",
+)
+.at_least(16 * 1024 * 1024);
+
+static PROHIBIT_BLOCKING_MERGE: Parameter<bool> = Parameter::new(
+    "internalQueryProhibitBlockingMergeOnMongoS",
+    false,
+    "Sorts and groups of sharded pipelines do not run on the router. Without effect: there are no shards yet.",
+);
+
+static ADD_TO_SET_BYTES: Parameter<i32> = Parameter::new(
+    "internalQueryMaxAddToSetBytes",
+    100 * 1024 * 1024,
+    "How much an $addToSet may take, in bytes. Without effect: the memory of the whole $group is bounded.",
+)
+.at_least(1);
+
+static QUERY_FRAMEWORK: Parameter<str> = Parameter::new(
+    "internalQueryFrameworkControl",
+    "forceClassicEngine",
+    "Which of MongoDB's two engines runs queries. Without effect: there is one engine.",
+)
+.validator(check_framework);
+
+fn check_framework(name: &str) -> Result<()> {
+    let known = ["forceClassicEngine", "trySbeRestricted", "trySbeEngine"];
+    ensure!(known.contains(&name), ErrorCode::BadValue, "Invalid value for internalQueryFrameworkControl: {name}");
+    Ok(())
+}
+
 /// All of them.
 pub static ACCEPTED_PARAMETERS: &[&dyn AnyParameter] = &[
     &ALLOW_MULTIPLE_ARBITERS,
@@ -134,4 +182,10 @@ pub static ACCEPTED_PARAMETERS: &[&dyn AnyParameter] = &[
     &ROLE_GRAPH_INVALIDATION_IS_FATAL,
     &STEADY_STATE_CONSTRAINTS,
     &WRITE_PERIODIC_NOOPS,
+    &FACET_BUFFER_BYTES,
+    &FACET_OUTPUT_BYTES,
+    &LOOKUP_DOCUMENT_BYTES,
+    &PROHIBIT_BLOCKING_MERGE,
+    &ADD_TO_SET_BYTES,
+    &QUERY_FRAMEWORK,
 ];

@@ -17,6 +17,7 @@ mod compare;
 mod convert;
 mod decimal;
 mod doc;
+mod index_hash;
 mod insert;
 mod macros;
 mod number;
@@ -42,6 +43,7 @@ pub use compare::{
 pub use convert::ToValue;
 pub use decimal::{Decimal128, NotADecimal, Parts as DecimalParts, Rounding};
 pub use doc::{Array, Doc};
+pub use index_hash::{HASH_SEED, hash_element, hash_null};
 pub use insert::{
     USER_DEPTH_MAX, check_id, check_user_depth, fill_empty_timestamps, prepare_for_insert, with_id_first,
 };

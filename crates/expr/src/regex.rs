@@ -58,13 +58,16 @@ impl Regex {
         self.compiled.is_match(text).unwrap_or(false)
     }
 
+    /// True if the pattern occurs in the text; an error if that takes too much.
+    pub fn try_is_match(&self, text: &BStr) -> Result<bool> {
+        self.compiled.is_match(text).map_err(|error| failed(&error))
+    }
+
     /// The match at or after this byte, and where its groups are.
     pub fn captures_at(&self, text: &BStr, start: usize) -> Result<Option<Groups>> {
         let mut places = self.compiled.capture_locations();
         let found = self.compiled.captures_read_at(&mut places, text, start);
-        let found = found.map_err(|error| {
-            Error::location(51156, format!("Error occurred while executing the regular expression: {error}"))
-        })?;
+        let found = found.map_err(|error| failed(&error))?;
         Ok(found.map(|_| (0..places.len()).map(|group| places.get(group)).collect()))
     }
 
@@ -157,6 +160,10 @@ mod prefix {
     fn is_continuation(byte: u8) -> bool {
         byte & 0xC0 == 0x80
     }
+}
+
+fn failed(error: &pcre2::Error) -> Error {
+    Error::location(51156, format!("Error occurred while executing the regular expression: {error}"))
 }
 
 fn builder(options: &BStr, operator: &str) -> Result<RegexBuilder> {

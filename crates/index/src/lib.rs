@@ -3,7 +3,6 @@
 //! * [`KeyGenerator`], [`KeySet`]: from a document to keys. Pure.
 //! * [`Indexing`]: writing those keys, in the unit of work that writes the document; duplicates, multikey, partial
 //!   indexes, indexes being built.
-//! * [`hash_element`]: the hash of hashed indexes and shard keys.
 //!
 //! This crate must not know the query language (a partial index's filter is a [`DocumentFilter`]), collations' data (a
 //! collation is a `Collator`), replication or commands: see [`IndexHooks`]. Index builds will lie here too; their side
@@ -20,6 +19,6 @@ pub use access::{
     KeyScratch, SideWrite, duplicate_cluster_key_error, duplicate_key_error,
 };
 pub use keys::{
-    HASH_SEED, Key, KeyGenerator, KeySet, Purpose, SharedCollator, WILDCARD_PATH_FIELD, WildcardFields, hash_element,
-    hash_null, values_along, wildcard_key_pattern,
+    Key, KeyGenerator, KeySet, Purpose, SharedCollator, WILDCARD_PATH_FIELD, WildcardFields, values_along,
+    wildcard_key_pattern,
 };

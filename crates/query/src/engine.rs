@@ -1,7 +1,9 @@
 //! The query engine of a node: from requests to executors.
 
 use crate::canonical::{id_of, id_of_root};
-use crate::executor::{Collections, Executor, StoredFunctions, TRIAL_WORKS_MAX, YieldPolicy, script_limits};
+use crate::executor::{
+    Collections, Executor, NO_TABLE_SCAN, StoredFunctions, TRIAL_WORKS_MAX, YieldPolicy, script_limits,
+};
 use crate::explain::plan_documents;
 use crate::plan_cache::{IndexFilter, PlanCache, PlanStory, cache_key, indexes_of};
 use crate::planner::{PlanNode, ProjectionKind, index_required, plans};
@@ -378,7 +380,13 @@ impl QueryEngine {
         if let Some(id) = id_of_root(query.filter.root()).filter(|_| is_id_only) {
             return Ok(vec![PlanNode::IdHack { id: id.clone() }]);
         }
-        plans(query, collection, filter)
+        let found = plans(query, collection, filter)?;
+        let is_free =
+            query.filter.root().is_trivially_true() || query.namespace.is_system() || query.namespace.is_internal();
+        if is_free || !self.parameters.get(&NO_TABLE_SCAN) {
+            return Ok(found);
+        }
+        without_table_scans(query, found)
     }
 
     /// The indexes that the query may use, if not all.
@@ -465,6 +473,19 @@ impl QueryEngine {
             cache.put(uuid, indexes, &key, signature.clone(), outcome.works, story);
         })
     }
+}
+
+/// The plans that have indexes; an error if there are none.
+fn without_table_scans(query: &CanonicalQuery, mut found: Vec<PlanNode>) -> Result<Vec<PlanNode>> {
+    let reason = match query.tailable {
+        true => "Running with 'notablescan', so tailable cursors (which always do a table scan) are not allowed",
+        false => "No indexed plans available, and running with 'notablescan'",
+    };
+    found.retain(|plan| !plan.any(&|node| matches!(node, PlanNode::CollectionScan(_))));
+    if found.is_empty() {
+        return Err(query.refused(reason).with_code(ErrorCode::NoQueryExecutionPlans));
+    }
+    Ok(found)
 }
 
 /// The filter that leaves nothing out.

@@ -86,6 +86,11 @@ pub static HASH_LOOKUP_OFF: Parameter<bool> = Parameter::new(
     "Whether the other collection of a $lookup is never read into a table.",
 );
 
+/// How many documents a `$densify` may make.
+pub static DENSIFIED_DOCUMENTS_MAX: Parameter<i32> =
+    Parameter::new("internalQueryMaxAllowedDensifyDocs", 500_000, "How many documents a $densify may make.")
+        .at_least(0);
+
 /// How much space has to be left.
 pub static SPILL_FREE_BYTES_MIN: Parameter<i64> = Parameter::new(
     "internalQuerySpillingMinAvailableDiskSpaceBytes",
@@ -106,6 +111,7 @@ pub static PARAMETERS: &[&dyn AnyParameter] = &[
     &WINDOW_MEMORY_BYTES_MAX,
     &HASH_LOOKUP_BYTES_MAX,
     &HASH_LOOKUP_OFF,
+    &DENSIFIED_DOCUMENTS_MAX,
     &SPILL_FREE_BYTES_MIN,
 ];
 
@@ -219,6 +225,7 @@ impl Spilling {
             group_memory_bytes_max: bytes(&GROUP_MEMORY_BYTES_MAX).min(bytes(&HASH_AGGREGATION_BYTES_MAX)),
             window_memory_bytes_max: bytes(&WINDOW_MEMORY_BYTES_MAX),
             join_memory_bytes_max: if is_joined { bytes(&HASH_LOOKUP_BYTES_MAX) } else { 0 },
+            densified_documents_max: u64::try_from(self.parameters.get(&DENSIFIED_DOCUMENTS_MAX)).unwrap_or(0),
             directory: self.directory.as_ref().filter(|_| is_allowed).cloned(),
             free_bytes_min: bytes(&SPILL_FREE_BYTES_MIN),
             counters: Arc::clone(&self.counters),
@@ -237,6 +244,8 @@ pub struct StageResources {
     pub window_memory_bytes_max: u64,
     /// Memory of the other collection of a `$lookup`; none if it is not to be kept in memory.
     pub join_memory_bytes_max: u64,
+    /// How many documents a `$densify` may make.
+    pub densified_documents_max: u64,
     /// Where it may write, if it may.
     pub directory: Option<Arc<SpillDirectory>>,
     free_bytes_min: u64,

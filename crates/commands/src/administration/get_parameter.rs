@@ -1,6 +1,6 @@
 //! `getParameter`: one, several or all, with or without details. Fail points show as parameters called `failpoint.NAME`.
 
-use super::{append_parameter, present_value};
+use super::{append_parameter, feature_flags, present_value};
 use crate::{Access, Action, CommandRow, Invocation, run_boxed};
 use pando_base::{ErrorCode, FailPointStatus, ParameterValue, Result, ensure};
 use pando_doc::{Doc, DocBuilder, DocRef, Value};
@@ -39,6 +39,9 @@ fn run(invocation: &Invocation, reply: &mut DocBuilder) -> Result<()> {
             let (settable, value) = (definition.settable(), present_value(node, name, value));
             append(name, &value, settable.at_runtime(), settable.at_startup(), is_detailed, reply);
         }
+    }
+    for (name, flag) in feature_flags::all().filter(|(name, _)| is_all || body.contains(name)) {
+        append(&name, &ParameterValue::Document(flag.bytes().to_vec()), false, true, is_detailed, reply);
     }
     if node.options.test_commands_enabled {
         for point in node.fail_points.list() {

@@ -1,5 +1,6 @@
 //! Commands by which an administrator changes how the node runs.
 
+mod feature_flags;
 mod get_parameter;
 mod kill_op;
 mod log_component_verbosity;

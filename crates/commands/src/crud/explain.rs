@@ -72,6 +72,18 @@ async fn run(invocation: &Invocation, reply: &mut DocBuilder) -> Result<()> {
     Ok(())
 }
 
+/// The parameters that every explanation shows.
+const SHOWN_PARAMETERS: [&str; 8] = [
+    "internalQueryFacetBufferSizeBytes",
+    "internalQueryFacetMaxOutputDocSizeBytes",
+    "internalLookupStageIntermediateDocumentMaxSizeBytes",
+    "internalDocumentSourceGroupMaxMemoryBytes",
+    "internalQueryMaxBlockingSortMemoryUsageBytes",
+    "internalQueryProhibitBlockingMergeOnMongoS",
+    "internalQueryMaxAddToSetBytes",
+    "internalQueryFrameworkControl",
+];
+
 /// Writes an explanation with what surrounds every one.
 pub(super) fn append(invocation: &Invocation, explained: &Doc, command: DocRef<'_>, reply: &mut DocBuilder) {
     for element in explained.view().elements() {
@@ -99,10 +111,12 @@ pub(super) fn append(invocation: &Invocation, explained: &Doc, command: DocRef<'
         info.append("gitVersion", GIT_VERSION);
     });
     reply.document("serverParameters", |parameters| {
-        for name in ["internalQueryMaxBlockingSortMemoryUsageBytes", "internalQueryExecYieldIterations"] {
+        for name in SHOWN_PARAMETERS {
             match invocation.node.parameters.show(name) {
                 Some(ParameterValue::Int(value)) => parameters.append(name, value),
                 Some(ParameterValue::Long(value)) => parameters.append(name, value),
+                Some(ParameterValue::Bool(value)) => parameters.append(name, value),
+                Some(ParameterValue::String(value)) => parameters.append(name, value.as_str()),
                 _ => {}
             }
         }

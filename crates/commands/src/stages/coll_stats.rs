@@ -63,6 +63,12 @@ pub(super) fn parse(value: Value<'_>, namespace: &Namespace) -> Result<Make> {
         );
         Ok::<i64, Error>(scale)
     };
+    ensure!(
+        arguments.count.is_none_or(DocRef::is_empty),
+        ErrorCode::location(31170),
+        "count argument to $collStats must be an empty object, but got {}",
+        arguments.count.unwrap_or(DocRef::EMPTY)
+    );
     let wanted = Wanted {
         latencies: arguments.latency_stats.map(latencies).transpose()?,
         storage_scale: arguments.storage_stats.map(scale).transpose()?,

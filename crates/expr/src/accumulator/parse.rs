@@ -122,11 +122,10 @@ fn by_pattern(
                 pattern = Some(doc.to_doc());
             }
             (b"sortBy", value) => {
-                let reason = format!(
-                    "expected 'sortBy' to already be an object in the arguments to {}; found {value}",
-                    element.name
-                );
-                return Err(Error::location(5788604, reason));
+                return Err(Error::location(
+                    10065,
+                    format!("invalid parameter: expected an object (sortBy), not {value}"),
+                ));
             }
             (b"output", value) => output = Some(value.to_owned()),
             _ => {

@@ -10,11 +10,18 @@ pub(super) fn add<'a>(operands: &[Operand<'a>], _: &Environment<'_>) -> Result<O
     for operand in operands {
         match operand.view() {
             Some(Value::DateTime(milliseconds)) => {
-                if date.replace(milliseconds).is_some() {
+                if date.replace(shift_date(milliseconds, sum, "$add")?).is_some() {
                     return Err(Error::location(16612, "only one date allowed in an $add expression"));
                 }
             }
-            Some(value) if value.is_number() => sum = sum.plus(value.as_number().unwrap_or(sum)),
+            Some(value) if value.is_number() => {
+                let number = value.as_number().unwrap_or(sum);
+                // From the date on each number is rounded by itself.
+                match &mut date {
+                    Some(date) => *date = shift_date(*date, number, "$add")?,
+                    None => sum = sum.plus(number),
+                }
+            }
             Some(value) if !value.is_nullish() => {
                 let reason = format!("$add only supports numeric or date types, not {}", value.value_type());
                 return Err(Error::type_mismatch(reason));
@@ -22,14 +29,11 @@ pub(super) fn add<'a>(operands: &[Operand<'a>], _: &Environment<'_>) -> Result<O
             _ => return Ok(Operand::NULL),
         }
     }
-    match date {
-        None => Ok(Operand::from(sum)),
-        Some(date) => shift_date(date, sum, "$add"),
-    }
+    Ok(date.map_or_else(|| Operand::from(sum), |date| Operand::Owned(OwnedValue::DateTime(date))))
 }
 
 /// A date moved by milliseconds; fractions of one are rounded.
-fn shift_date<'a>(date: i64, by: Number, operator: &str) -> Result<Operand<'a>> {
+fn shift_date(date: i64, by: Number, operator: &str) -> Result<i64> {
     let overflow = || Error::new(pando_base::ErrorCode::Overflow, format!("date overflow in {operator}"));
     let by = match by {
         Number::Double(number) => Number::Double(number.round()),
@@ -39,8 +43,7 @@ fn shift_date<'a>(date: i64, by: Number, operator: &str) -> Result<Operand<'a>> 
         Number::Decimal(decimal) => decimal.round_to_whole(Rounding::HalfEven).to_i64_exact(),
         other => other.to_i64_exact(),
     };
-    let moved = by.and_then(|by| date.checked_add(by)).ok_or_else(overflow)?;
-    Ok(Operand::Owned(OwnedValue::DateTime(moved)))
+    by.and_then(|by| date.checked_add(by)).ok_or_else(overflow)
 }
 
 pub(super) fn subtract<'a>(operands: &[Operand<'a>], _: &Environment<'_>) -> Result<Operand<'a>> {
@@ -52,7 +55,8 @@ pub(super) fn subtract<'a>(operands: &[Operand<'a>], _: &Environment<'_>) -> Res
         (Value::DateTime(left), Value::DateTime(right)) => Ok(Operand::from(left.wrapping_sub(right))),
         (Value::DateTime(date), by) if by.is_number() => {
             let by = by.as_number().unwrap_or(Number::Int32(0));
-            shift_date(date, Number::Int32(0).minus(by), "$subtract")
+            let moved = shift_date(date, Number::Int32(0).minus(by), "$subtract")?;
+            Ok(Operand::Owned(OwnedValue::DateTime(moved)))
         }
         (left, right) => match (left.as_number(), right.as_number()) {
             (Some(left), Some(right)) => Ok(Operand::from(left.minus(right))),
@@ -242,7 +246,8 @@ pub(super) fn ln<'a>(operands: &[Operand<'a>], _: &Environment<'_>) -> Result<Op
     unary(operands, "$ln", |number| {
         check_positive(number, 28766, "$ln")?;
         Ok(match number {
-            Number::Decimal(number) => Number::Decimal(number.natural_logarithm()),
+            // Of what is not a number the result is a double.
+            Number::Decimal(number) if !number.is_nan() => Number::Decimal(number.natural_logarithm()),
             number => Number::Double(number.to_double().ln()),
         })
     })
@@ -252,7 +257,7 @@ pub(super) fn log10<'a>(operands: &[Operand<'a>], _: &Environment<'_>) -> Result
     unary(operands, "$log10", |number| {
         check_positive(number, 28761, "$log10")?;
         Ok(match number {
-            Number::Decimal(number) => Number::Decimal(number.decimal_logarithm()),
+            Number::Decimal(number) if !number.is_nan() => Number::Decimal(number.decimal_logarithm()),
             number => Number::Double(number.to_double().log10()),
         })
     })
@@ -284,7 +289,7 @@ pub(super) fn log<'a>(operands: &[Operand<'a>], _: &Environment<'_>) -> Result<O
         return Err(Error::location(28759, reason));
     }
     Ok(Operand::from(match (argument, base) {
-        (Number::Decimal(_), _) | (_, Number::Decimal(_)) => {
+        (Number::Decimal(_), _) | (_, Number::Decimal(_)) if !argument.is_nan() && !base.is_nan() => {
             Number::Decimal(argument.to_decimal().natural_logarithm() / base.to_decimal().natural_logarithm())
         }
         _ => Number::Double(argument.to_double().ln() / base_double.ln()),

@@ -4,7 +4,7 @@ use super::array::whole_i32;
 use super::parse::Parser;
 use super::{Environment, Node, Operand, registry, sort};
 use pando_base::{Error, ErrorCode, Result};
-use pando_doc::{ArrayBuilder, Element, Value};
+use pando_doc::{ArrayBuilder, DocBuilder, Element, OwnedValue, Value};
 
 /// What one expression may make at most.
 const MEMORY_BYTES_MAX: usize = 100 * 1024 * 1024;
@@ -130,6 +130,31 @@ pub(super) fn zip<'a>(operands: &[Option<Operand<'a>>], _: &Environment<'_>) -> 
         });
     }
     Ok(Operand::from(builder.finish()))
+}
+
+/// The order of `$sortArray` is no expression: its names may have dots.
+pub(super) fn parse_sort_array(parser: &mut Parser<'_>, element: Element<'_>) -> Result<Node> {
+    let function = registry::SORT_ARRAY;
+    let order = match element.value {
+        Value::Document(arguments) => arguments.get("sortBy"),
+        _ => None,
+    };
+    let Some(Value::Document(order)) = order else { return parser.named(function, element) };
+    let mut arguments = DocBuilder::new();
+    if let Value::Document(given) = element.value {
+        let others = given.elements().filter(|argument| argument.name != "sortBy");
+        others.for_each(|argument| arguments.append_element(argument));
+    }
+    arguments.append("sortBy", Value::Null);
+    let arguments = arguments.finish();
+    let quoted = Element { name: element.name, value: Value::Document(arguments.view()) };
+    let mut node = parser.named(function, quoted)?;
+    if let Node::Named { operands, .. } = &mut node
+        && let Some(place) = operands.get_mut(1)
+    {
+        *place = Some(Node::Constant(Some(OwnedValue::Document(order.to_doc()))));
+    }
+    Ok(node)
 }
 
 /// `input`, `sortBy`.

@@ -58,6 +58,7 @@ pub(crate) use variables::check_user_variable;
 
 use crate::ParseContext;
 use crate::context::SharedCollator;
+use bstr::BStr;
 use pando_base::Result;
 use pando_doc::{DocRef, FieldPath, OwnedValue, Value};
 
@@ -76,6 +77,11 @@ impl Expression {
         let mut parser = parse::Parser::new(context);
         let root = parser.operand(value)?;
         Ok(Expression { root, slots: parser.slots(), collator: context.collator.clone() })
+    }
+
+    /// True if there is an operator of this name.
+    pub fn has_operator(name: &BStr) -> bool {
+        std::str::from_utf8(name).is_ok_and(|name| registry::find(name).is_some())
     }
 
     /// Reads a document whose fields are expressions, also if a name looks like an operator's.

@@ -71,7 +71,14 @@ pub(super) fn array_to_object<'a>(operands: &[Operand<'a>], _: &Environment<'_>)
             return Err(Error::location(40386, reason));
         }
     };
-    let is_pairs = matches!(array.get(0), Some(Value::Array(_)));
+    let is_pairs = match array.get(0) {
+        Some(Value::Array(_)) => true,
+        Some(Value::Document(_)) | None => false,
+        Some(other) => {
+            let reason = format!("Unrecognised input type format for $arrayToObject: {}", other.value_type());
+            return Err(Error::location(40398, reason));
+        }
+    };
     let mut fields: Vec<(BString, OwnedValue)> = Vec::new();
     for value in array.values() {
         let (name, value) = if is_pairs { pair_of_array(value)? } else { pair_of_document(value)? };
@@ -234,20 +241,23 @@ fn parse_change(
     let mut operands = vec![None, None, None];
     for part in doc.elements() {
         let place = names.iter().position(|name| part.name == *name);
-        let Some(slot) = place.and_then(|place| operands.get_mut(place)) else {
+        if place.is_none() {
             return Err(Error::location(4161101, format!("{operator} found an unknown argument: {}", part.name)));
-        };
+        }
+    }
+    // The field is missed before the value, and both before the input.
+    for (name, code) in [("field", 4161102), ("value", 4161103), ("input", 4161109)] {
+        if names.contains(&name) && doc.get(name).is_none() {
+            return Err(Error::location(code, format!("{operator} requires '{name}' to be specified")));
+        }
+    }
+    for part in doc.elements() {
+        let place = names.iter().position(|name| part.name == *name);
+        let Some(slot) = place.and_then(|place| operands.get_mut(place)) else { continue };
         *slot = Some(match &**part.name {
             b"field" => field_name(parser, part.value, &operator, [4161108, 4161106, 4161107])?,
             _ => parser.operand(part.value)?,
         });
-    }
-    // The field is missed before the value, and both before the input.
-    for (name, code) in [("field", 4161102), ("value", 4161103), ("input", 4161109)] {
-        let place = names.iter().position(|known| *known == name);
-        if place.and_then(|place| operands.get(place)).is_some_and(Option::is_none) {
-            return Err(Error::location(code, format!("{operator} requires '{name}' to be specified")));
-        }
     }
     // Without a value the field is taken away.
     operands.iter_mut().skip(2).for_each(|value| {

@@ -1,6 +1,7 @@
 //! Folding of constants: a node all of whose operands are constant is evaluated once.
 
 use super::evaluate::Environment;
+use super::function::Function;
 use super::regex::Search;
 use super::tree::Node;
 use super::{Operand, scoped};
@@ -14,6 +15,7 @@ pub(super) fn optimize(node: Node, environment: &Environment<'_>) -> Result<Node
             let operands = all(operands)?;
             match constants(&operands) {
                 Some(values) if function.is_pure => constant((function.evaluate)(&values, environment)?),
+                _ if matches!(function.name, "$add" | "$multiply") => prefix_folded(function, operands, environment)?,
                 _ => Node::Call { function, operands },
             }
         }
@@ -88,6 +90,17 @@ pub(super) fn optimize(node: Node, environment: &Environment<'_>) -> Result<Node
         }
         other => other,
     })
+}
+
+/// Sums and products go from left to right: the constants that come first can be one.
+fn prefix_folded(function: Function, mut operands: Vec<Node>, environment: &Environment<'_>) -> Result<Node> {
+    let count = operands.iter().take_while(|operand| is_constant(operand)).count();
+    if count >= 2 {
+        let values: Vec<Operand<'_>> = operands.iter().take(count).map(value_of).collect();
+        let folded = constant((function.evaluate)(&values, environment)?);
+        operands.splice(..count, [folded]);
+    }
+    Ok(Node::Call { function, operands })
 }
 
 fn object(fields: Vec<(bstr::BString, Node)>, environment: &Environment<'_>) -> Result<Node> {

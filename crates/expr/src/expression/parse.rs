@@ -188,6 +188,14 @@ impl<'c> Parser<'c> {
                     .cluster_time
                     .ok_or_else(|| Error::location(51144, "Builtin variable '$$CLUSTER_TIME' is not available"))?,
             )),
+            b"IS_MR" => match self.context.is_map_reduce {
+                true => Some(OwnedValue::Bool(true)),
+                false => return Err(Error::location(51144, "Builtin variable '$$IS_MR' is not available")),
+            },
+            b"SEARCH_META" => {
+                let reason = "Must enable 'enableSearchMeta' to access '$$SEARCH_META'";
+                return Err(Error::location(6347902, reason));
+            }
             b"USER_ROLES" => match &self.context.user_roles {
                 Some(roles) => Some(OwnedValue::Array(roles.clone())),
                 None => return Err(undefined(name)),

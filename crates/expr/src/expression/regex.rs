@@ -10,6 +10,9 @@ use bstr::BStr;
 use pando_base::{Error, Result};
 use pando_doc::{ArrayBuilder, DocBuilder, Value};
 
+/// How much the matches of `$regexFindAll` may take together.
+const RESULT_BYTES_MAX: usize = 64 << 20;
+
 /// A search whose pattern is known.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Search {
@@ -90,7 +93,10 @@ fn search<'a>(operands: &[Option<Operand<'_>>], name: &str) -> Result<Operand<'a
 fn run<'a>(name: &str, input: Option<&BStr>, regex: Option<&Regex>) -> Result<Operand<'a>> {
     let both = input.zip(regex);
     match name {
-        "$regexMatch" => Ok(Operand::from(both.is_some_and(|(input, regex)| regex.is_match(input)))),
+        "$regexMatch" => {
+            let found = both.map(|(input, regex)| regex.try_is_match(input)).transpose()?;
+            Ok(Operand::from(found.unwrap_or(false)))
+        }
         "$regexFind" => both.map_or(Ok(Operand::NULL), |(input, regex)| find(input, regex)),
         _ => both.map_or_else(|| Ok(Operand::array([])), |(input, regex)| find_all(input, regex)),
     }
@@ -117,9 +123,15 @@ fn find<'a>(input: &BStr, regex: &Regex) -> Result<Operand<'a>> {
 
 fn find_all<'a>(input: &BStr, regex: &Regex) -> Result<Operand<'a>> {
     let mut builder = ArrayBuilder::new();
-    let mut start = 0;
+    let (mut start, mut size_bytes) = (0, 0);
     loop {
         let Some(groups) = regex.captures_at(input, start)? else { break };
+        let texts = groups.iter().flatten().map(|(from, to)| to - from).sum::<usize>();
+        size_bytes += texts + groups.len() * size_of::<Value<'_>>();
+        if size_bytes > RESULT_BYTES_MAX {
+            let reason = "$regexFindAll: the size of buffer to store output exceeded the 64MB limit";
+            return Err(Error::location(51151, reason));
+        }
         builder.document(|found| write_match(input, &groups, found));
         let (from, to) = groups.first().copied().flatten().unwrap_or((start, start));
         // An empty match moves on by one code point.

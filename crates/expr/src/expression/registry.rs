@@ -49,6 +49,15 @@ pub(super) const ZIP: NamedFunction = NamedFunction {
     evaluate: array_make::zip,
 };
 
+/// What `$sortArray` calls once it is parsed.
+pub(super) const SORT_ARRAY: NamedFunction = NamedFunction {
+    name: "$sortArray",
+    arguments: &[needed("input", 2942502), needed("sortBy", 2942503)],
+    not_object: 2942500,
+    unknown: 2942501,
+    evaluate: array_make::sort_array,
+};
+
 /// What `$getField` calls once it is parsed.
 pub(super) const GET_FIELD: NamedFunction = NamedFunction {
     name: "$getField",
@@ -152,10 +161,7 @@ pub(super) fn find(name: &str) -> Option<Entry> {
         "$range" => call("$range", Between(2, 3), array_make::range),
         "$reverseArray" => call("$reverseArray", Exactly(1), array_make::reverse_array),
         "$zip" => Entry::Special(array_make::parse_zip),
-        "$sortArray" => {
-            const SORT: &[Argument] = &[needed("input", 2942502), needed("sortBy", 2942503)];
-            named("$sortArray", SORT, (2942500, 2942501), array_make::sort_array)
-        }
+        "$sortArray" => Entry::Special(array_make::parse_sort_array),
         "$firstN" => named("$firstN", N_VALUES, (5787801, 5787901), array::first_n),
         "$lastN" => named("$lastN", N_VALUES, (5787801, 5787901), array::last_n),
         "$maxN" => named("$maxN", N_VALUES, (5787900, 5787901), array::max_n),
@@ -199,6 +205,7 @@ pub(super) fn find(name: &str) -> Option<Entry> {
         "$type" => call("$type", Exactly(1), misc::type_of),
         "$isNumber" => call("$isNumber", Exactly(1), misc::is_number),
         "$bsonSize" => call("$bsonSize", Exactly(1), misc::bson_size),
+        "$toHashedIndexKey" => call("$toHashedIndexKey", Exactly(1), misc::to_hashed_index_key),
         "$binarySize" => call("$binarySize", Exactly(1), misc::binary_size),
         "$convert" => Entry::Special(special::parse_convert),
         "$toBool" => Entry::Special(|parser, element| special::conversion_to(parser, element, "bool")),

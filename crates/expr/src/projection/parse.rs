@@ -53,9 +53,10 @@ fn joined(prefix: Option<&FieldPath>, name: &BStr) -> Result<FieldPath> {
     prefix.map_or(Ok(path.clone()), |prefix| prefix.join(&path))
 }
 
-/// True if the document is an operator: its first name begins with a dollar.
+/// True if the document is an operator: its first name begins with a dollar and is not one of those that references have.
 fn is_operator(doc: DocRef<'_>) -> bool {
-    doc.raw_elements().next().is_some_and(|first| first.name.starts_with(b"$"))
+    let is_name = |name: &BStr| name.starts_with(b"$") && !["$ref", "$id", "$db"].iter().any(|known| name == *known);
+    doc.raw_elements().next().is_some_and(|first| is_name(first.name))
 }
 
 fn add_field(
@@ -120,13 +121,13 @@ impl Parser<'_> {
             let reason = "Bad projection specification, cannot include computed fields in this context";
             return Err(Error::new(ErrorCode::FailedToParse, reason));
         }
-        let expression = Expression::parse(value, self.context).map_err(|error| match error.code() {
-            ErrorCode::InvalidPipelineOperator if self.policies.find_operators => {
-                let name = error.reason().trim_start_matches("Unrecognized expression '").trim_end_matches('\'');
-                Error::location(31325, format!("Unknown expression {name}"))
-            }
-            _ => error,
-        })?;
+        if let Value::Document(operator) = value
+            && let Some(first) = operator.first().filter(|_| is_operator(operator))
+            && !Expression::has_operator(first.name)
+        {
+            return Err(Error::location(31325, format!("Unknown expression {}", first.name)));
+        }
+        let expression = Expression::parse(value, self.context)?;
         self.has_computed = true;
         self.root.insert(&path, 0, Child::Computed(expression.optimize()?))
     }
@@ -231,6 +232,7 @@ fn positional_path(name: &BStr) -> Result<Option<FieldPath>> {
         return Ok(None);
     }
     match name.strip_suffix(b".$") {
+        Some([]) => Err(Error::location(5392900, "Projection on the positional operator '.$' needs a field before it")),
         Some(path) if !path.split_str(".").any(|part| part == b"$") => Ok(Some(FieldPath::parse(path)?)),
         _ => {
             let reason = "As of 4.4, it's illegal to specify positional operator in the middle of a path.Positional projection may only be used at the end, for example: a.b.$. If the query previously used a form like a.b.$.d, remove the parts following the '$' and the results will be equivalent.";

@@ -3,10 +3,11 @@
 //! Arrays are refused anywhere on the paths: the hash of an array tells nothing about its values. When keys are *removed* an
 //! array on the way counts as null instead, so that entries which an old version let in can go.
 
-use super::hash::{HASH_SEED, hash_element, hash_null};
 use super::{KeySet, Purpose, SharedCollator};
 use pando_base::{Error, Result};
-use pando_doc::{Collator, DocBuilder, DocRef, FieldPath, RawElement, Value, ValueType};
+use pando_doc::{
+    Collator, DocBuilder, DocRef, FieldPath, HASH_SEED, RawElement, Value, ValueType, hash_element, hash_null,
+};
 use pando_keystring::KeyOrdering;
 
 /// Makes the keys of one index.

@@ -9,7 +9,6 @@
 mod along_path;
 mod btree;
 mod expand;
-mod hash;
 mod hashed;
 mod key_set;
 #[cfg(test)]
@@ -20,7 +19,6 @@ mod two_d_sphere;
 mod wildcard;
 
 pub use along_path::values_along;
-pub use hash::{HASH_SEED, hash_element, hash_null};
 pub use key_set::{Key, KeySet};
 
 use btree::BtreeKeys;

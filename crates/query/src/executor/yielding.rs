@@ -4,6 +4,10 @@ use pando_base::{AnyParameter, Error, Parameter, ParameterSet, Result};
 use pando_operation::{Operation, storage_error};
 use pando_storage::StorageError;
 
+/// Queries have to have an index.
+pub static NO_TABLE_SCAN: Parameter<bool> =
+    Parameter::new("notablescan", false, "Refuses queries with a filter that would have to look at every document.");
+
 /// After so many pieces of work a query yields.
 pub static YIELD_ITERATIONS: Parameter<i32> = Parameter::new(
     "internalQueryExecYieldIterations",
@@ -25,7 +29,7 @@ pub static TRIAL_WORKS_MAX: Parameter<i32> = Parameter::new(
 .at_least(1);
 
 /// All of them.
-pub static PARAMETERS: &[&dyn AnyParameter] = &[&YIELD_ITERATIONS, &YIELD_PERIOD_MS, &TRIAL_WORKS_MAX];
+pub static PARAMETERS: &[&dyn AnyParameter] = &[&YIELD_ITERATIONS, &YIELD_PERIOD_MS, &TRIAL_WORKS_MAX, &NO_TABLE_SCAN];
 
 /// Reading the clock costs more than most pieces of work.
 const CLOCK_READ_INTERVAL: u32 = 128;

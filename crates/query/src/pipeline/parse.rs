@@ -1,9 +1,9 @@
 //! Reading pipelines: the table of stages.
 
 use super::stages::{
-    add_fields, bucket, bucket_auto, count, densify, documents, facet, fill, geo_near, graph_lookup, group,
-    inhibit_optimization, limit, lookup, match_stage, output, project, redact, replace_root, sample, skip, sort,
-    sort_by_count, union_with, unset, unwind, window,
+    add_fields, bucket, bucket_auto, count, densify, documents, facet, fill, geo_near, graph_lookup, group, limit,
+    lookup, match_stage, no_effect, output, project, redact, replace_root, sample, skip, sort, sort_by_count,
+    union_with, unset, unwind, window,
 };
 use super::{CountedSource, DocumentSource, Pushdown, SharedStage};
 use crate::spill::StageResources;
@@ -58,7 +58,8 @@ pub fn parse_pipeline(stages: &[Doc], parser: &PipelineParser) -> Result<Vec<Sha
         for stage in read {
             if stage.must_be_first() && !parsed.is_empty() {
                 let reason = format!("{} is only valid as the first stage in a pipeline", stage.name());
-                return Err(Error::location(40602, reason));
+                let code = if stage.name() == "$geoNear" { 40603 } else { 40602 };
+                return Err(Error::location(code, reason));
             }
             if stage.output().is_some() && (place + 1 < stages.len() || parser.is_nested) {
                 let (code, reason) = match parser.is_nested {
@@ -115,7 +116,15 @@ pub(super) fn parse_stage(stage: DocRef<'_>, parser: &PipelineParser) -> Result<
         b"$unionWith" => one(union_with::parse(element.value, parser)),
         b"$documents" => one(documents::parse(element.value, context)),
         b"$redact" => one(redact::parse(element.value, context)),
-        b"$_internalInhibitOptimization" => one(inhibit_optimization::parse(element.value)),
+        b"$_internalInhibitOptimization" => one(no_effect::parse_inhibit_optimization(element.value)),
+        b"$_internalSplitPipeline" => one(no_effect::parse_split_pipeline(element.value)),
+        b"$_internalShredDocuments" => one(no_effect::parse_shred_documents(element.value)),
+        b"$_internalDensify" => densify::parse_internal(element.value, parser),
+        b"$_internalSetWindowFields" => window::parse_internal(element.value, parser),
+        b"$search" | b"$searchMeta" | b"$vectorSearch" | b"$listSearchIndexes" => {
+            let reason = format!("{} stage is only allowed on MongoDB Atlas", element.name);
+            Err(Error::location(6047401, reason))
+        }
         b"$out" => one(output::parse_out(element.value, parser)),
         b"$merge" => one(output::parse_merge(element.value, parser)),
         _ => match parser.provider.as_ref().and_then(|provider| provider.parse(element, &parser.namespace)) {

@@ -352,7 +352,7 @@ fn hash_of(value: &OwnedValue) -> Option<i64> {
         return None;
     }
     let holder = pando_doc::doc! { "": value };
-    holder.view().raw_elements().next().map(|element| pando_index::hash_element(element, pando_index::HASH_SEED))
+    holder.view().raw_elements().next().map(|element| pando_doc::hash_element(element, pando_doc::HASH_SEED))
 }
 
 #[cfg(test)]

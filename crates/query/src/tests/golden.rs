@@ -104,6 +104,7 @@ tables! {
     u6_graph_lookup, "graph_lookup";
     u6_group, "group";
     u6_lookup, "lookup";
+    u6_no_effect, "no_effect";
     u6_optimize, "optimize";
     u6_set_window_fields, "set_window_fields";
 }

@@ -17,8 +17,6 @@ use std::cmp::Ordering;
 use std::sync::Arc;
 
 const STAGE: &str = "$densify";
-/// How many documents one stage may make.
-const MADE_MAX: u64 = 500_000;
 
 #[derive(Clone, Debug, PartialEq)]
 enum Bounds {
@@ -36,6 +34,8 @@ struct Densify {
     step: Number,
     unit: Option<TimeUnit>,
     bounds: Bounds,
+    /// How many documents it may make.
+    made_max: u64,
     specification: Doc,
 }
 
@@ -48,8 +48,25 @@ impl std::fmt::Debug for DensifySpec {
     }
 }
 
-/// Reads it.
+/// Reads it: a sort and the stage itself.
 pub(in crate::pipeline) fn parse(value: Value<'_>, parser: &PipelineParser) -> Result<Vec<SharedStage>> {
+    let densify = parse_densify(value, parser)?;
+    let mut order = DocBuilder::new();
+    if densify.bounds != Bounds::Full {
+        densify.partition_fields.iter().for_each(|field| order.append(field, 1));
+    }
+    order.append(densify.field.text(), 1);
+    let mut stages = parse_stage(doc! { "$sort": order.finish() }.view(), parser)?;
+    stages.push(Arc::new(DensifySpec(Arc::new(densify))));
+    Ok(stages)
+}
+
+/// Reads the stage without its sort.
+pub(in crate::pipeline) fn parse_internal(value: Value<'_>, parser: &PipelineParser) -> Result<Vec<SharedStage>> {
+    Ok(vec![Arc::new(DensifySpec(Arc::new(parse_densify(value, parser)?)))])
+}
+
+fn parse_densify(value: Value<'_>, parser: &PipelineParser) -> Result<Densify> {
     let Value::Document(specification) = value else {
         let reason = format!("The {STAGE} stage specification must be an object, found {}", value.value_type());
         return Err(Error::failed_to_parse(reason));
@@ -76,20 +93,13 @@ pub(in crate::pipeline) fn parse(value: Value<'_>, parser: &PipelineParser) -> R
                       You may have meant to specify 'full' bounds.";
         return Err(Error::location(5733408, reason));
     }
-    let mut order = DocBuilder::new();
-    if bounds != Bounds::Full {
-        paths.iter().for_each(|path| order.append(path.text(), 1));
-    }
-    order.append(field.text(), 1);
-    let mut stages = parse_stage(doc! { "$sort": order.finish() }.view(), parser)?;
     let partition = match partition_fields.is_empty() {
         true => None,
         false => Some(Expression::parse(Value::Document(nested(&partition_fields).view()), &parser.context)?),
     };
     let specification = specification.to_doc();
-    let densify = Densify { field, partition_fields, partition, step, unit, bounds, specification };
-    stages.push(Arc::new(DensifySpec(Arc::new(densify))));
-    Ok(stages)
+    let made_max = parser.resources.densified_documents_max;
+    Ok(Densify { field, partition_fields, partition, step, unit, bounds, made_max, specification })
 }
 
 fn parse_range(range: pando_doc::DocRef<'_>) -> Result<(Number, Option<TimeUnit>, Bounds)> {
@@ -97,6 +107,13 @@ fn parse_range(range: pando_doc::DocRef<'_>) -> Result<(Number, Option<TimeUnit>
     let (mut step, mut unit, mut bounds) = (None, None, None);
     for option in range.elements() {
         match &**option.name {
+            b"step" if !option.value.is_number() => {
+                let reason = format!(
+                    "BSON field '{RANGE}.step' is the wrong type '{}', expected types '[int, decimal, double, long]'",
+                    option.value.value_type()
+                );
+                return Err(Error::type_mismatch(reason));
+            }
             b"step" => step = Some(option.value),
             b"unit" => unit = Some(TimeUnit::parse(options::string(RANGE, option)?.as_bytes())?),
             b"bounds" => bounds = Some(option.value),
@@ -161,20 +178,24 @@ fn parse_bounds(bounds: Value<'_>, step: Value<'_>, unit: Option<TimeUnit>) -> R
 }
 
 impl Densify {
+    /// Refuses dates if the step is a number, and numbers if it is a time.
+    fn check_kind(&self, value: &OwnedValue) -> Result<()> {
+        let reason = match (value, self.unit) {
+            (OwnedValue::DateTime(_), None) => {
+                "$densify: Encountered date value for field in collection when step does not have a date unit."
+            }
+            (OwnedValue::DateTime(_), Some(_)) | (_, None) => return Ok(()),
+            _ => "$densify: Encountered numeric value for field in collection when step has a date unit.",
+        };
+        Err(Error::location(6053600, reason))
+    }
+
     /// The value that many steps further.
     fn step_from(&self, value: &OwnedValue, count: i64) -> Result<OwnedValue> {
-        if let OwnedValue::DateTime(date) = value {
-            let Some(unit) = self.unit else {
-                let reason =
-                    "$densify: Encountered date value for field in collection when step does not have a date unit.";
-                return Err(Error::location(6053600, reason));
-            };
+        self.check_kind(value)?;
+        if let (OwnedValue::DateTime(date), Some(unit)) = (value, self.unit) {
             let amount = self.step.truncated_i64().saturating_mul(count);
             return add_to_date(*date, unit, amount).map(OwnedValue::DateTime);
-        }
-        if self.unit.is_some() {
-            let reason = "$densify: Encountered numeric value for field in collection when step has a date unit.";
-            return Err(Error::location(6053600, reason));
         }
         let number = value.view().as_number().unwrap_or(Number::Int32(0));
         Ok(OwnedValue::from(if count < 0 { number.minus(self.step) } else { number.plus(self.step) }))
@@ -264,6 +285,7 @@ impl DensifySource {
             Some(value) if value.is_number() || matches!(value, Value::DateTime(_)) => value.to_owned(),
             Some(_) => return Err(Error::location(5733201, "Densify field type must be numeric or a date")),
         };
+        densify.check_kind(&value)?;
         let partition = self.partition_of(&document)?;
         let known = self.place_of(&partition).and_then(|place| self.partitions.get(place)).map(|it| it.current.clone());
         let end = match &densify.bounds {
@@ -326,11 +348,11 @@ impl DensifySource {
             return Ok(None);
         }
         self.made += 1;
-        if self.made > MADE_MAX {
+        if self.made > densify.made_max {
             let reason = format!(
-                "Generated {} documents in $densify, which is over the limit of {MADE_MAX}. Increase the \
+                "Generated {} documents in $densify, which is over the limit of {}. Increase the \
                  'internalQueryMaxAllowedDensifyDocs' parameter to allow more generated documents",
-                self.made
+                self.made, densify.made_max
             );
             return Err(Error::location(5897900, reason));
         }

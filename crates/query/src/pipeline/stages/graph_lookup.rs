@@ -5,9 +5,9 @@ use crate::pipeline::source::pass_on_to_source;
 use crate::pipeline::{
     DocumentSource, Modified, Needs, PipelineContext, PipelineParser, Pulled, SharedStage, StageSpec, parse_pipeline,
 };
-use pando_base::{Error, Namespace, Result};
+use pando_base::{Error, ErrorCode, Namespace, Result};
 use pando_doc::{ArrayBuilder, Doc, DocRef, FieldPath, LeafArrays, OwnedValue, PathOptions, Value, doc, visit_path};
-use pando_expr::{Expression, MatchExpression, Operand};
+use pando_expr::{Expression, MatchExpression, Operand, SharedCollator};
 use pando_keystring::{KeyOrdering, StackBuilder, Version};
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
@@ -92,6 +92,9 @@ pub(in crate::pipeline) fn parse(value: Value<'_>, parser: &PipelineParser) -> R
 
 fn parse_from(value: Value<'_>, parser: &PipelineParser) -> Result<Namespace> {
     match value {
+        Value::String(name) if name.is_empty() => {
+            Err(Error::new(ErrorCode::InvalidNamespace, "$graphLookup 'from' field must name a collection"))
+        }
         Value::String(name) => parser.namespace.sibling(&name.to_string()),
         other => {
             let reason = format!("$graphLookup 'from' field must be a string, but found {}", other.value_type());
@@ -134,15 +137,19 @@ struct GraphLookupSource {
     pending: Option<Doc>,
 }
 
+fn key_of(value: Value<'_>, collator: Option<&SharedCollator>) -> Result<Vec<u8>> {
+    let mut key = StackBuilder::new(Version::V1, KeyOrdering::ASCENDING);
+    match collator {
+        Some(collator) => key.append_collated(value, &**collator)?,
+        None => key.append(value)?,
+    }
+    Ok(key.bytes().to_vec())
+}
+
 impl GraphLookup {
     /// Bytes that are the same for equal values, and in their order.
     fn key(&self, value: Value<'_>) -> Result<Vec<u8>> {
-        let mut key = StackBuilder::new(Version::V1, KeyOrdering::ASCENDING);
-        match &self.parser.context.collator {
-            Some(collator) => key.append_collated(value, &**collator)?,
-            None => key.append(value)?,
-        }
-        Ok(key.bytes().to_vec())
+        key_of(value, self.parser.context.collator.as_ref())
     }
 
     fn add(&self, frontier: &mut Frontier, value: OwnedValue) -> Result<()> {
@@ -164,8 +171,13 @@ impl GraphLookup {
     /// The stages that find the documents next to the frontier.
     fn stages(&self, frontier: &Frontier) -> Result<Vec<SharedStage>> {
         let mut wanted = ArrayBuilder::new();
-        frontier.values().for_each(|value| wanted.push(value));
-        let reached = doc! { (self.connect_to.text()): { "$in": wanted.finish() } };
+        let has_null = frontier.values().any(|value| matches!(value, OwnedValue::Null));
+        frontier.values().filter(|value| !value.view().is_nullish()).for_each(|value| wanted.push(value));
+        let mut reached = doc! { (self.connect_to.text()): { "$in": wanted.finish() } };
+        if has_null {
+            // Null leads to null, not to where there is nothing.
+            reached = doc! { "$or": [reached, { (self.connect_to.text()): { "$type": 10 } }] };
+        }
         let mut conditions = ArrayBuilder::new();
         if let Some(filter) = &self.filter {
             conditions.push(filter);
@@ -206,7 +218,8 @@ impl GraphLookup {
                     );
                     return Err(Error::location(40271, reason));
                 };
-                let id = self.key(id)?;
+                // Ids are different, whatever the collation says.
+                let id = key_of(id, None)?;
                 if visited.contains_key(&id) {
                     continue;
                 }

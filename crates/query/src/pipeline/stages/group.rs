@@ -32,6 +32,8 @@ pub(super) struct GroupField {
 struct Group {
     id: Expression,
     fields: Vec<GroupField>,
+    /// What is grouped by, as it is shown.
+    shown_id: OwnedValue,
     specification: Doc,
     collator: Option<SharedCollator>,
     resources: StageResources,
@@ -51,10 +53,11 @@ pub(in crate::pipeline) fn parse(value: Value<'_>, parser: &PipelineParser) -> R
     let Value::Document(specification) = value else {
         return Err(Error::location(15947, "a group's fields must be specified in an object"));
     };
-    let (mut id, mut fields) = (None, Vec::new());
+    let (mut id, mut shown_id, mut fields) = (None, OwnedValue::Null, Vec::new());
     for element in specification.elements() {
         if element.name == "_id" {
             id = Some(parse_id(element.value, parser)?);
+            shown_id = Expression::parse(element.value, &parser.context)?.optimize()?.to_value();
         } else {
             fields.push(parse_field(element, parser)?);
         }
@@ -63,6 +66,7 @@ pub(in crate::pipeline) fn parse(value: Value<'_>, parser: &PipelineParser) -> R
     Ok(Arc::new(GroupSpec(Arc::new(Group {
         id,
         fields,
+        shown_id,
         specification: specification.to_doc(),
         collator: parser.context.collator.clone(),
         resources: parser.resources.clone(),
@@ -348,7 +352,11 @@ impl StageSpec for GroupSpec {
     }
 
     fn to_doc(&self) -> Doc {
-        doc! { "$group": &self.0.specification }
+        let mut shown = DocBuilder::new();
+        shown.append("_id", &self.0.shown_id);
+        let fields = self.0.specification.elements().filter(|field| field.name != "_id");
+        fields.for_each(|field| shown.append_element(field));
+        doc! { "$group": shown.finish() }
     }
 
     /// A filter on what is grouped by leaves whole groups out; it may as well leave their documents out.

@@ -18,7 +18,7 @@ use crate::pipeline::{
     DocumentSource, Modified, Needs, PipelineParser, Pushdown, SharedStage, StageSpec, parse_pipeline,
 };
 use bstr::BStr;
-use pando_base::{Error, Namespace, Result};
+use pando_base::{Error, ErrorCode, Namespace, Result};
 use pando_doc::{Doc, DocBuilder, DocRef, FieldPath, OwnedValue, Value, doc};
 use pando_expr::matcher::Node;
 use pando_expr::{Expression, MatchExpression};
@@ -88,6 +88,9 @@ pub(in crate::pipeline) fn parse(value: Value<'_>, parser: &PipelineParser) -> R
         }
     };
     let from = match from {
+        Some(from) if from.is_empty() => {
+            return Err(Error::new(ErrorCode::InvalidNamespace, "$lookup 'from' field must name a collection"));
+        }
         Some(from) => parser.namespace.sibling(&from)?,
         // Documents of the stage's own need no collection.
         None if pipeline.as_deref().is_some_and(super::documents::begin) => parser.namespace.clone(),

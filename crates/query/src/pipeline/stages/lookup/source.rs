@@ -8,15 +8,15 @@ use super::hash_join::HashTable;
 use super::local_values::{equality, values_of};
 use super::{Lookup, LookupSpec};
 use crate::executor::Collections;
-use crate::pipeline::stages::match_stage;
 use crate::pipeline::stages::set_field::with_field;
 use crate::pipeline::stages::unwind::Unwinding;
+use crate::pipeline::stages::{documents, match_stage};
 use crate::pipeline::{DocumentSource, ListSource, PipelineContext, Pulled, SharedStage, StageFacts, parse_pipeline};
 use crate::stage::StageNode;
 use bstr::BStr;
 use pando_base::Result;
 use pando_catalog::{Collection, IndexKind};
-use pando_doc::{ArrayBuilder, Doc, DocBuilder, DocRef, FieldPath, Value};
+use pando_doc::{ArrayBuilder, Doc, DocBuilder, DocRef, FieldPath, Value, doc};
 use pando_expr::SharedCollator;
 use pando_operation::Operation;
 use std::collections::BTreeSet;
@@ -83,11 +83,12 @@ impl LookupSource {
             let value = expression.evaluate_document(document)?.into_value();
             parser.context.set_variable(BStr::new(name), value);
         }
-        let mut stages = Vec::new();
+        let mut stages = lookup.pipeline.clone().unwrap_or_default();
         if let Some((local, foreign)) = &lookup.fields {
-            stages.push(pando_doc::doc! { "$match": equality(document, local, foreign) });
+            // Documents of the pipeline's own come first.
+            let place = usize::from(documents::begin(&stages));
+            stages.insert(place, doc! { "$match": equality(document, local, foreign) });
         }
-        stages.extend(lookup.pipeline.iter().flatten().cloned());
         let mut parsed = parse_pipeline(&stages, &parser)?;
         parsed.extend(self.matching());
         Ok(parsed)

@@ -10,4 +10,4 @@ mod parse;
 mod reckon;
 mod source;
 
-pub(in crate::pipeline) use parse::parse;
+pub(in crate::pipeline) use parse::{parse, parse_internal};

@@ -15,8 +15,17 @@ const STAGE: &str = "$setWindowFields";
 /// Where the partition of a document is kept while it is sorted by it.
 const PARTITION: &str = "__internal_setWindowFields_partition_key";
 
-/// Reads it.
+/// Reads it: what makes the partition a field, the sort, the stage itself.
 pub(in crate::pipeline) fn parse(value: Value<'_>, parser: &PipelineParser) -> Result<Vec<SharedStage>> {
+    parse_stages(value, parser, true)
+}
+
+/// Reads the stage for documents that are sorted already.
+pub(in crate::pipeline) fn parse_internal(value: Value<'_>, parser: &PipelineParser) -> Result<Vec<SharedStage>> {
+    parse_stages(value, parser, false)
+}
+
+fn parse_stages(value: Value<'_>, parser: &PipelineParser, sorts: bool) -> Result<Vec<SharedStage>> {
     let Value::Document(specification) = value else {
         let found = value.value_type();
         let reason = format!("the {STAGE} stage specification must be an object, found {found}");
@@ -55,7 +64,7 @@ pub(in crate::pipeline) fn parse(value: Value<'_>, parser: &PipelineParser) -> R
         order.append_all(sort_by);
     }
     let order = order.finish();
-    if !order.is_empty() {
+    if !order.is_empty() && sorts {
         stages.extend(parse_stage(doc! { "$sort": order }.view(), parser)?);
     }
     let key = match sort.as_ref().map(SortPattern::parts) {

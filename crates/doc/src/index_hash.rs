@@ -6,8 +6,8 @@
 //! the whole number they begin with, so that `1`, `1.0` and `1.5` hash alike; nested elements one by one, closed by a
 //! zero type; all else as encoded.
 
+use crate::{DocRef, Number, RawElement, Value, ValueType};
 use md5::{Digest, Md5};
-use pando_doc::{DocRef, Number, RawElement, Value, ValueType};
 
 /// The seed of every index; nothing else was ever used.
 pub const HASH_SEED: i32 = 0;
@@ -79,7 +79,7 @@ fn whole_part(number: Number) -> i64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use pando_doc::{Decimal128, Doc, doc};
+    use crate::{Decimal128, Doc, doc};
 
     fn hash(doc: &Doc) -> i64 {
         hash_element(doc.view().raw_elements().next().unwrap(), HASH_SEED)
