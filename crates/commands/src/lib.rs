@@ -42,6 +42,7 @@ pub mod status;
 mod stored;
 mod table;
 pub mod testing;
+mod timeseries;
 pub mod transaction;
 pub mod ttl;
 mod version;

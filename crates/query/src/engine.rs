@@ -27,6 +27,7 @@ use pando_expr::{MatchExpression, ParseContext, Projection, ProjectionPolicies, 
 use pando_operation::{Operation, storage_error};
 use pando_script::{Script, SharedScript};
 use pando_sorter::SpillDirectory;
+use pando_timeseries::BucketCatalog;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU32;
 
@@ -54,6 +55,8 @@ pub struct QueryEngine {
     pub(crate) is_scripting: bool,
     /// How often the present was asked for as a timestamp, so that each time is another.
     pub(crate) timestamps_given: Arc<AtomicU32>,
+    /// Which buckets of time series take measurements.
+    pub buckets: Arc<BucketCatalog>,
     /// What queries have looked at.
     pub counters: Arc<QueryCounters>,
     /// Where large stages go on.
@@ -102,6 +105,7 @@ impl QueryEngine {
             wall_ms: wall_ms(env),
             is_scripting: true,
             timestamps_given: Arc::default(),
+            buckets: Arc::default(),
             counters: Arc::default(),
             spilling,
             yield_override: None,

@@ -3,7 +3,7 @@
 //! A request ([`request`]) is read and checked ([`CanonicalQuery`]), planned ([`planner`]), and run ([`stage`], [`executor`]).
 //! Plans are tried against each other and remembered ([`PlanCache`]). Writes ([`write`]) are plans whose root changes what they
 //! find; aggregations ([`pipeline`]) are stages behind a plan. What a client takes in several batches is kept by the
-//! [`cursor::CursorManager`]. [`explain`] tells what all of this does.
+//! [`cursor::CursorManager`]. [`timeseries`] puts measurements into buckets. [`explain`] tells what all of this does.
 //!
 //! Everything is synchronous in bounded pieces; only [`executor::drive`] and what is built on it wait. Documents are shared bytes
 //! from storage to reply.
@@ -28,6 +28,7 @@ pub mod request;
 mod shape;
 pub mod spill;
 pub mod stage;
+pub mod timeseries;
 pub mod write;
 
 #[cfg(test)]

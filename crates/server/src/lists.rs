@@ -17,6 +17,7 @@ pub(crate) const PARAMETERS: &[&[&dyn AnyParameter]] = &[
     pando_query::cursor::PARAMETERS,
     pando_query::executor::PARAMETERS,
     pando_query::spill::PARAMETERS,
+    pando_query::timeseries::PARAMETERS,
     pando_query::executor::SCRIPT_PARAMETERS,
     pando_repl::PARAMETERS,
     pando_session::PARAMETERS,

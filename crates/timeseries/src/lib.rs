@@ -40,7 +40,7 @@ pub use limits::BucketLimits;
 pub use meta::{measurement_meta, normalized};
 pub use options::{CollModTimeseries, Granularity, TimeseriesOptions, bucket_validator};
 pub use statistics::Statistics;
-pub use unpack::{BucketReader, FieldSet};
+pub use unpack::{BucketReader, FieldSet, measurement_count};
 pub use validate::check_bucket;
 
 /// `control.version` of buckets that are open.

@@ -31,6 +31,12 @@ impl Default for BucketLimits {
 }
 
 impl BucketLimits {
+    /// The same without a limit to what a bucket takes.
+    #[must_use]
+    pub fn unbounded(self) -> BucketLimits {
+        BucketLimits { count_max: usize::MAX, size_bytes_max: usize::MAX, ..self }
+    }
+
     /// The size at which a bucket is full, with so many buckets in use.
     pub fn effective_size_bytes_max(&self, active_count: usize) -> usize {
         self.size_bytes_max.min(self.shared_size_bytes(active_count))

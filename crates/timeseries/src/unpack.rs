@@ -188,7 +188,14 @@ impl std::fmt::Debug for BucketReader {
     }
 }
 
-/// How many measurements a bucket has.
+/// How many measurements a bucket has: as it says itself, if it is compressed.
+pub fn measurement_count(bucket: DocRef<'_>, options: &TimeseriesOptions) -> usize {
+    let control = bucket.get("control").and_then(|control| control.as_document());
+    let told = control.and_then(|control| control.get("count")).and_then(|count| count.to_i64_exact());
+    told.and_then(|told| usize::try_from(told).ok()).or_else(|| count(bucket, options)).unwrap_or(0)
+}
+
+/// How many measurements a bucket has; none if that cannot be told.
 pub(crate) fn count(bucket: DocRef<'_>, options: &TimeseriesOptions) -> Option<usize> {
     let data = bucket.get("data")?.as_document()?;
     match data.get(&options.time_field)? {

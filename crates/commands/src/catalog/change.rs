@@ -14,7 +14,7 @@ use pando_operation::{Operation, write_conflict_retry};
 use pando_repl::ReplGate;
 
 /// Runs a change in a unit of work, again if it conflicts with another.
-pub(super) async fn change<T>(
+pub(crate) async fn change<T>(
     operation: &mut Operation,
     what: &str,
     namespace: &Namespace,
@@ -25,7 +25,7 @@ pub(super) async fn change<T>(
 
 /// Locks collections in X, whatever order they come in, with their databases in IX, and sees to it that the node may write
 /// there. All at once, because locks that are taken later could wait in a circle.
-pub(super) async fn lock_exclusively(data: &Data, operation: &mut Operation, namespaces: &[&Namespace]) -> Result<()> {
+pub(crate) async fn lock_exclusively(data: &Data, operation: &mut Operation, namespaces: &[&Namespace]) -> Result<()> {
     let mut databases: Vec<DatabaseName> = namespaces.iter().map(|namespace| namespace.database_name()).collect();
     databases.sort_by_key(|database| ResourceId::from(database));
     databases.dedup();
@@ -43,7 +43,7 @@ pub(super) async fn lock_exclusively(data: &Data, operation: &mut Operation, nam
 
 /// Makes sure that a database has its `system.views`, which the caller has locked: in a unit of its own, so that the
 /// view's document comes later than the collection.
-pub(super) async fn ensure_system_views(
+pub(crate) async fn ensure_system_views(
     data: &Data,
     operation: &mut Operation,
     system_views: &Namespace,

@@ -6,11 +6,14 @@ use super::names::check_uuid;
 use super::system_views::ViewDocuments;
 use super::view_pipeline::check_view_pipeline;
 use crate::arguments::{SafeBool, SafeLong, is_generic};
+use crate::timeseries::{Timeseries, timeseries};
 use crate::{Access, Class, CommandRow, Data, Invocation, NamespaceOf, SecondaryOk, arguments, run_boxed};
 use pando_base::{Error, ErrorCode, Namespace, Result, Uuid, bail, ensure};
 use pando_catalog::{CollModChange, Collection, Index, IndexChange, ValidationAction, ValidationLevel, ViewDefinition};
 use pando_doc::{Array, Doc, DocBuilder, DocRef, Value, compare_docs};
 use pando_operation::Operation;
+use pando_query::timeseries::options_of;
+use pando_timeseries::{CollModTimeseries, index_keys};
 use std::cmp::Ordering;
 use std::sync::Arc;
 
@@ -76,6 +79,9 @@ async fn run(invocation: &Invocation, reply: &mut DocBuilder) -> Result<()> {
     if let Some(validator) = arguments.validator {
         check_validator(invocation, &namespace, validator, true)?;
     }
+    if let Some(found) = timeseries(data, &namespace)? {
+        return modify_timeseries(invocation, data, &namespace, &found, &arguments, reply).await;
+    }
     let system_views = Namespace::system_views(&namespace.database_name());
     let mut operation = invocation.operation()?;
     lock_exclusively(data, &mut operation, &[&namespace, &system_views]).await?;
@@ -121,6 +127,87 @@ async fn modify_collection(
         append_index_change(change, old, reply);
     }
     Ok(())
+}
+
+/// What a time-series collection is told goes to its buckets; a new span goes into the view too.
+async fn modify_timeseries(
+    invocation: &Invocation,
+    data: &Data,
+    namespace: &Namespace,
+    found: &Timeseries,
+    arguments: &CollModArguments<'_>,
+    reply: &mut DocBuilder,
+) -> Result<()> {
+    let refused = [
+        (arguments.validator.is_some(), "validator"),
+        (arguments.validation_level.is_some(), "validationLevel"),
+        (arguments.validation_action.is_some(), "validationAction"),
+        (arguments.view_on.is_some(), "viewOn"),
+        (arguments.pipeline.is_some(), "pipeline"),
+        (arguments.pre_and_post_images.is_some(), "changeStreamPreAndPostImages"),
+        (arguments.capped_size.is_some(), "cappedSize"),
+        (arguments.capped_max.is_some(), "cappedMax"),
+    ];
+    for (is_given, name) in refused {
+        ensure!(!is_given, ErrorCode::InvalidOptions, "option not supported on a time-series collection: {name}");
+    }
+    let buckets = &found.buckets.namespace;
+    let system_views = Namespace::system_views(&namespace.database_name());
+    let mut operation = invocation.operation()?;
+    lock_exclusively(data, &mut operation, &[namespace, buckets, &system_views]).await?;
+    check_uuid(data, buckets, arguments.collection_uuid)?;
+    let Some(collection) = data.catalog.collection_for_write(&mut operation, buckets)? else {
+        bail!(ErrorCode::NamespaceNotFound, "ns does not exist")
+    };
+    let options = options_of(&collection)?;
+    let wanted = arguments.timeseries.map(CollModTimeseries::parse).transpose()?;
+    let changed = wanted.map(|wanted| options.modified(&wanted)).transpose()?.flatten();
+    let key = arguments.index.as_ref().and_then(|index| index.key_pattern);
+    let key = key.map(|key| index_keys::buckets_key(key, &options)).transpose()?;
+    let index = arguments
+        .index
+        .as_ref()
+        .map(|index| IndexArguments { key_pattern: key.as_ref().map(Doc::view), ..index.clone() });
+    let index = index.map(|index| index_change(&collection, &index)).transpose()?;
+    let expiry = arguments.expire_after_seconds.map(|given| expiry(&collection, given)).transpose()?;
+    let change_of = CollModChange {
+        timeseries: changed.as_ref().map(|options| options.to_doc()),
+        expire_after_seconds: expiry,
+        index,
+        ..CollModChange::default()
+    };
+    let command = timeseries_command(buckets, arguments, &change_of);
+    let outcome = change(&mut operation, "collMod", buckets, |operation| {
+        data.catalog.coll_mod(operation, &*data.observers, &collection, &change_of, command.view())
+    })
+    .await?;
+    if let (Some(change), Some(old)) = (&change_of.index, &outcome.old_index) {
+        append_index_change(change, old, reply);
+    }
+    let view = data.catalog.latest().view(namespace)?.cloned();
+    let (Some(changed), Some(view)) = (changed, view) else { return Ok(()) };
+    let view = ViewDefinition { pipeline: Array::from_iter([changed.view_stage()]), ..(*view).clone() };
+    let writer = ViewDocuments(data.write_path());
+    change(&mut operation, "collMod", namespace, |operation| {
+        data.catalog.modify_view(operation, &*data.observers, &writer, view.clone())
+    })
+    .await
+}
+
+/// The command as the oplog has it: on the buckets, with the options that they get.
+fn timeseries_command(buckets: &Namespace, arguments: &CollModArguments<'_>, change: &CollModChange) -> Doc {
+    let mut command = DocBuilder::new();
+    command.append("collMod", buckets.collection());
+    command.append_some("timeseries", change.timeseries.as_ref());
+    command.append_some("expireAfterSeconds", arguments.expire_after_seconds);
+    if let Some(change) = &change.index {
+        command.document("index", |index| {
+            index.append("name", change.name.as_str());
+            index.append_some("hidden", change.hidden);
+            index.append_some("expireAfterSeconds", change.expire_after_seconds);
+        });
+    }
+    command.finish()
 }
 
 fn check_dry_run(change: &CollModChange) -> Result<()> {

@@ -6,8 +6,9 @@ use super::same_options::check_same;
 use super::system_views::ViewDocuments;
 use super::view_pipeline::check_view_pipeline;
 use crate::arguments::{SafeBool, SafeLong};
+use crate::timeseries::{check_same_timeseries, create_timeseries};
 use crate::{Access, Class, CommandRow, Data, Invocation, NamespaceOf, SecondaryOk, arguments, run_boxed};
-use pando_base::{ErrorCode, Namespace, Result, Uuid, bail, ensure};
+use pando_base::{ErrorCode, Namespace, Result, Uuid, ensure};
 use pando_catalog::{CollectionOptions, ViewDefinition};
 use pando_doc::{Array, DocBuilder, DocRef, Value};
 
@@ -70,7 +71,10 @@ async fn run(invocation: &Invocation, reply: &mut DocBuilder) -> Result<()> {
     }
     match create(invocation, data, &namespace, options.clone()).await {
         Err(error) if error.code() == ErrorCode::NamespaceExists && invocation.transaction().is_none() => {
-            check_same(data, &namespace, &options, error)
+            match options.timeseries {
+                Some(_) => check_same_timeseries(data, &namespace, &options, error),
+                None => check_same(data, &namespace, &options, error),
+            }
         }
         outcome => outcome,
     }
@@ -89,8 +93,8 @@ pub(crate) async fn create_from_oplog(
 }
 
 async fn create(invocation: &Invocation, data: &Data, namespace: &Namespace, options: CollectionOptions) -> Result<()> {
-    if options.timeseries.is_some() {
-        bail!(ErrorCode::NotImplemented, "time-series collections are not built yet");
+    if options.timeseries.is_some() && options.uuid.is_none() {
+        return create_timeseries(invocation, data, namespace, &options).await;
     }
     if options.is_view() {
         return create_view(invocation, data, namespace, options).await;

@@ -6,6 +6,7 @@ use super::index_build::build_indexes;
 use super::names::{check_uuid, index_count};
 use super::partial_filter::check_partial_filter;
 use crate::arguments::SafeBool;
+use crate::timeseries::{buckets_index, timeseries};
 use crate::{Access, Action, Class, CommandRow, Data, Invocation, NamespaceOf, SecondaryOk, arguments, run_boxed};
 use pando_base::{ErrorCode, Namespace, Result, Uuid, ensure};
 use pando_catalog::{Collection, CollectionOptions, IndexDescriptor, PreparedIndex};
@@ -54,6 +55,8 @@ async fn run(invocation: &Invocation, reply: &mut DocBuilder) -> Result<()> {
     let data = invocation.data()?;
     let arguments = CreateIndexesArguments::parse(&invocation.request)?;
     let namespace = invocation.collection()?;
+    let timeseries = timeseries(data, &namespace)?;
+    let namespace = timeseries.as_ref().map_or(namespace, |found| found.buckets.namespace.clone());
     let is_replica_set = invocation.node.replication.is_replica_set();
     namespace.validate_for_write(is_replica_set)?;
     ensure!(!namespace.is_system_views(), ErrorCode::IllegalOperation, "not allowed to create index on {namespace}");
@@ -62,7 +65,14 @@ async fn run(invocation: &Invocation, reply: &mut DocBuilder) -> Result<()> {
         ErrorCode::BadValue,
         "Standalones can't specify commitQuorum"
     );
-    let specifications = specifications(&namespace, &arguments.indexes)?;
+    let given: Vec<Doc> = match &timeseries {
+        Some(found) => {
+            arguments.indexes.iter().map(|index| buckets_index(*index, &found.options)).collect::<Result<_>>()?
+        }
+        None => arguments.indexes.iter().map(|index| index.to_doc()).collect(),
+    };
+    let given: Vec<DocRef<'_>> = given.iter().map(Doc::view).collect();
+    let specifications = specifications(&namespace, &given)?;
     for specification in &specifications {
         crate::settings::check_new_index(&invocation.node.parameters, specification.view())?;
     }
@@ -190,7 +200,7 @@ fn check_buildable(data: &Data, specification: &Doc) -> Result<()> {
 }
 
 /// Adds indexes to a collection without documents, in the operation's unit of work.
-fn add_to_empty(
+pub(crate) fn add_to_empty(
     data: &Data,
     operation: &mut Operation,
     mut collection: Arc<Collection>,

@@ -42,15 +42,38 @@ async fn run(invocation: &Invocation, reply: &mut DocBuilder) -> Result<()> {
     let system_views = Namespace::system_views(&namespace.database_name());
     let mut operation = invocation.operation()?;
     let is_view = data.catalog.latest().view(&namespace)?.is_some();
-    let names = [&namespace, &system_views];
-    lock_exclusively(data, &mut operation, if is_view { &names } else { &names[..1] }).await?;
+    let buckets = namespace.timeseries_buckets();
+    let is_timeseries = data.catalog.latest().view(&namespace)?.is_some_and(|view| view.is_timeseries());
+    let series = namespace.timeseries_view().filter(|_| namespace.is_timeseries_buckets());
+    let names: Vec<&Namespace> = match &series {
+        Some(series) => vec![&namespace, series, &system_views],
+        None if is_timeseries => vec![&namespace, &buckets, &system_views],
+        None if is_view => vec![&namespace, &system_views],
+        None => vec![&namespace],
+    };
+    lock_exclusively(data, &mut operation, &names).await?;
     check_uuid(data, &namespace, arguments.collection_uuid)?;
     if let Some(collection) = data.catalog.collection_for_write(&mut operation, &namespace)? {
         change(&mut operation, "drop", &namespace, |operation| {
             data.catalog.drop_collection(operation, &*data.observers, &namespace).map(|_| ())
         })
         .await?;
+        if let Some(series) = &series {
+            data.query.buckets.forget_collection(collection.uuid);
+            drop_view(data, &mut operation, series).await?;
+        }
         reply.append("nIndexesWas", super::names::index_count(&collection));
+        reply.append("ns", namespace.as_str());
+    } else if is_timeseries && drop_view(data, &mut operation, &namespace).await? {
+        data.top.forget(&namespace);
+        if let Some(collection) = data.catalog.collection_for_write(&mut operation, &buckets)? {
+            change(&mut operation, "drop", &buckets, |operation| {
+                data.catalog.drop_collection(operation, &*data.observers, &buckets).map(|_| ())
+            })
+            .await?;
+            data.query.buckets.forget_collection(collection.uuid);
+            reply.append("nIndexesWas", super::names::index_count(&collection));
+        }
         reply.append("ns", namespace.as_str());
     } else if is_view && drop_view(data, &mut operation, &namespace).await? {
         data.top.forget(&namespace);

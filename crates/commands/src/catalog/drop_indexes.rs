@@ -3,11 +3,13 @@
 use super::change::{change, lock_exclusively};
 use super::names::{check_uuid, index_count};
 use crate::arguments::SafeBool;
+use crate::timeseries::timeseries;
 use crate::{Access, Action, Class, CommandRow, Data, Invocation, NamespaceOf, SecondaryOk, arguments, run_boxed};
-use pando_base::{ErrorCode, Namespace, Result, Uuid, bail, ensure};
+use pando_base::{Error, ErrorCode, Namespace, Result, Uuid, bail, ensure};
 use pando_catalog::{Collection, Index};
-use pando_doc::{ArrayRef, DocBuilder, DocRef, Value, compare_docs};
+use pando_doc::{ArrayRef, DocBuilder, DocRef, OwnedValue, Value, compare_docs};
 use pando_operation::Operation;
+use pando_timeseries::{TimeseriesOptions, index_keys};
 use std::cmp::Ordering;
 use std::sync::Arc;
 
@@ -37,12 +39,16 @@ async fn run(invocation: &Invocation, reply: &mut DocBuilder) -> Result<()> {
     let data = invocation.data()?;
     let arguments = DropIndexesArguments::parse(&invocation.request)?;
     let namespace = invocation.collection()?;
+    let timeseries = timeseries(data, &namespace)?;
+    let namespace = timeseries.as_ref().map_or(namespace, |found| found.buckets.namespace.clone());
+    let translated = timeseries.map(|found| index_on_buckets(arguments.index, &found.options)).transpose()?;
+    let index = translated.as_ref().map_or(arguments.index, OwnedValue::view);
     let mut operation = invocation.operation()?;
     lock_exclusively(data, &mut operation, &[&namespace]).await?;
     check_uuid(data, &namespace, arguments.collection_uuid)?;
     let collection = find(data, &mut operation, &namespace)?;
-    check_not_clustered(&collection, arguments.index)?;
-    let (names, is_all) = names(&collection, arguments.index)?;
+    check_not_clustered(&collection, index)?;
+    let (names, is_all) = names(&collection, index)?;
     change(&mut operation, "dropIndexes", &namespace, |operation| {
         let mut next = Arc::clone(&collection);
         for name in &names {
@@ -56,6 +62,15 @@ async fn run(invocation: &Invocation, reply: &mut DocBuilder) -> Result<()> {
         reply.append("msg", "non-_id indexes dropped for collection");
     }
     Ok(())
+}
+
+/// A key on measurements is a key on buckets; names are the same.
+fn index_on_buckets(index: Value<'_>, options: &TimeseriesOptions) -> Result<OwnedValue> {
+    let Value::Document(key) = index else { return Ok(index.to_owned()) };
+    let key = index_keys::buckets_key(key, options).map_err(|error| {
+        Error::new(ErrorCode::IndexNotFound, format!("{error} Command request: {{ index: {key} }}"))
+    })?;
+    Ok(OwnedValue::Document(key))
 }
 
 fn find(data: &Data, operation: &mut Operation, namespace: &Namespace) -> Result<Arc<Collection>> {

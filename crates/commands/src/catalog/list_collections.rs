@@ -81,7 +81,10 @@ impl List<'_> {
         if let Some(collection) = view.collection(&data.catalog, operation, &namespace)? {
             self.push(self.collection_row(&collection), &mut rows)?;
         } else if let Some(definition) = view.latest().view(&namespace)? {
-            self.push(self.view_row(definition), &mut rows)?;
+            let latest = data.catalog.latest();
+            let buckets = latest.collection(&namespace.timeseries_buckets());
+            let buckets = buckets.map(|buckets| &**buckets).filter(|_| definition.is_timeseries());
+            self.push(self.view_row(definition, buckets), &mut rows)?;
         }
         Ok(rows)
     }
@@ -89,12 +92,16 @@ impl List<'_> {
     fn all(&self, invocation: &Invocation, data: &Data, operation: &mut Operation) -> Result<Vec<Doc>> {
         let mut rows = Vec::new();
         let mut view = data.catalog.establish(operation)?;
-        for collection in view.collections(&data.catalog, operation, &invocation.database)? {
-            self.push(self.collection_row(&collection), &mut rows)?;
+        let collections = view.collections(&data.catalog, operation, &invocation.database)?;
+        for collection in &collections {
+            self.push(self.collection_row(collection), &mut rows)?;
         }
         if let Some(views) = view.latest().views(&invocation.database) {
             for definition in views.iter() {
-                self.push(self.view_row(definition), &mut rows)?;
+                let buckets = collections
+                    .iter()
+                    .find(|collection| definition.is_timeseries() && collection.namespace == definition.view_on);
+                self.push(self.view_row(definition, buckets.map(|buckets| &**buckets)), &mut rows)?;
             }
         }
         Ok(rows)
@@ -124,11 +131,16 @@ impl List<'_> {
         row.finish()
     }
 
-    fn view_row(&self, view: &ViewDefinition) -> Doc {
+    fn view_row(&self, view: &ViewDefinition, buckets: Option<&Collection>) -> Doc {
         let mut row = DocBuilder::new();
         row.append("name", view.namespace.collection());
         row.append("type", if view.is_timeseries() { "timeseries" } else { "view" });
         if self.name_only {
+            return row.finish();
+        }
+        if let Some(buckets) = buckets {
+            row.append("options", timeseries_options(buckets));
+            row.append("info", doc! { "readOnly": self.is_read_only });
             return row.finish();
         }
         row.document("options", |options| {
@@ -139,4 +151,16 @@ impl List<'_> {
         row.append("info", doc! { "readOnly": !view.is_timeseries() });
         row.finish()
     }
+}
+
+/// The options of a time-series collection, without those that its buckets have for themselves.
+fn timeseries_options(buckets: &Collection) -> Doc {
+    let mut out = DocBuilder::new();
+    let shown = ["storageEngine", "indexOptionDefaults", "collation", "timeseries", "expireAfterSeconds"];
+    for element in buckets.options.to_doc_without_uuid().elements() {
+        if shown.iter().any(|name| element.name == *name) {
+            out.append_element(element);
+        }
+    }
+    out.finish()
 }

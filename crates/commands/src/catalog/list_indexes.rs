@@ -4,11 +4,13 @@ use super::change::{does_not_exist, is_a_view};
 use super::cursor_reply::{CursorArguments, append_cursor};
 use crate::arguments::SafeBool;
 use crate::locking::lock_for_read;
+use crate::timeseries::{measurements_index, timeseries};
 use crate::{Access, Admission, CommandRow, Data, Invocation, NamespaceOf, SecondaryOk, arguments, run_boxed};
-use pando_base::{ErrorCode, Result, Uuid, ensure};
+use pando_base::{ErrorCode, Namespace, Result, Uuid, ensure};
 use pando_catalog::{Collection, Index};
 use pando_doc::{Doc, DocBuilder, Value};
 use pando_operation::Operation;
+use pando_timeseries::TimeseriesOptions;
 use std::sync::Arc;
 
 pub(super) const ROW: CommandRow = CommandRow {
@@ -44,18 +46,26 @@ async fn run(invocation: &Invocation, reply: &mut DocBuilder) -> Result<()> {
     );
     let mut operation = invocation.operation()?;
     lock_for_read(&mut operation).await?;
-    let collection = find(invocation, data, &mut operation)?;
+    let (collection, timeseries) = find(invocation, data, &mut operation)?;
     let form = match (arguments.include_build_uuids.0, arguments.include_build_info.0) {
         (true, _) => Form::WithBuildUuid,
         (_, true) => Form::WithBuildInfo,
         _ => Form::Plain,
     };
     let rows = rows(&collection, form);
-    append_cursor(invocation, data, &mut operation, &collection.namespace, rows, limits, reply)
+    let Some((namespace, options)) = timeseries else {
+        return append_cursor(invocation, data, &mut operation, &collection.namespace, rows, limits, reply);
+    };
+    let rows = rows.iter().filter_map(|row| measurements_index(row.view(), &options)).collect();
+    append_cursor(invocation, data, &mut operation, &namespace, rows, limits, reply)
 }
 
 /// The collection that the command names, by its name or its id.
-fn find(invocation: &Invocation, data: &Data, operation: &mut Operation) -> Result<Arc<Collection>> {
+fn find(
+    invocation: &Invocation,
+    data: &Data,
+    operation: &mut Operation,
+) -> Result<(Arc<Collection>, Option<(Namespace, TimeseriesOptions)>)> {
     let mut view = data.catalog.establish(operation)?;
     if let Value::Binary { subtype: 4, bytes } = invocation.target() {
         let uuid = Uuid::from_slice(bytes)?;
@@ -64,11 +74,15 @@ fn find(invocation: &Invocation, data: &Data, operation: &mut Operation) -> Resu
             let reason = format!("Unable to resolve {uuid}");
             pando_base::Error::new(ErrorCode::NamespaceNotFound, reason)
         };
-        return found.filter(|found| found.namespace.database_name() == invocation.database).ok_or_else(missing);
+        let found = found.filter(|found| found.namespace.database_name() == invocation.database);
+        return found.map(|found| (found, None)).ok_or_else(missing);
     }
     let namespace = invocation.collection()?;
-    match view.collection(&data.catalog, operation, &namespace)? {
-        Some(collection) => Ok(collection),
+    if let Some(collection) = view.collection(&data.catalog, operation, &namespace)? {
+        return Ok((collection, None));
+    }
+    match timeseries(data, &namespace)? {
+        Some(found) => Ok((found.buckets, Some((namespace, found.options)))),
         None if view.latest().view(&namespace)?.is_some() => Err(is_a_view(&namespace)),
         None => Err(does_not_exist(&namespace)),
     }

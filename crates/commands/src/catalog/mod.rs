@@ -49,10 +49,13 @@ mod view_pipeline;
 
 use crate::CommandRow;
 
+pub(crate) use change::{change, ensure_system_views, lock_exclusively};
 pub(crate) use copy::temporary_name;
 pub(crate) use create::create_from_oplog;
+pub(crate) use create_indexes::add_to_empty;
 pub use index_build::INDEX_BUILD_SPILLS;
 pub(crate) use storage_stats::append_storage_stats;
+pub(crate) use system_views::ViewDocuments;
 
 /// The commands of this area.
 pub static ROWS: &[CommandRow] = &[

@@ -8,7 +8,7 @@ use pando_operation::Operation;
 use std::sync::Arc;
 
 /// Writes through the node's write path, so that the `_id` index and the oplog have it too.
-pub(super) struct ViewDocuments<'a>(pub(super) &'a WritePath);
+pub(crate) struct ViewDocuments<'a>(pub(crate) &'a WritePath);
 
 impl SystemViewsWriter for ViewDocuments<'_> {
     fn put(&self, operation: &mut Operation, system_views: &Arc<Collection>, document: DocRef<'_>) -> Result<()> {

@@ -8,6 +8,7 @@ use super::stored_functions;
 use crate::arguments::{Place, SafeBool, SafeLong};
 use crate::locking::unlock;
 use crate::table::run_boxed;
+use crate::timeseries::timeseries;
 use crate::{
     Access, Action, Admission, Class, CommandRow, Data, Invocation, NamespaceOf, OpCounter, SecondaryOk, arguments,
     watch,
@@ -114,6 +115,14 @@ async fn run(invocation: &Invocation, reply: &mut DocBuilder) -> Result<()> {
     check_count(arguments.deletes.len())?;
     let statements = arguments.statements()?;
     check_can_write(invocation, data, &namespace, arguments.collection_uuid)?;
+    let timeseries = timeseries(data, &namespace)?;
+    let is_timeseries = timeseries.is_some() || matches!(arguments.is_timeseries, Some(SafeBool(true)));
+    let namespace = timeseries.map_or(namespace, |found| found.buckets.namespace.clone());
+    ensure!(
+        !is_timeseries || invocation.transaction().is_none(),
+        ErrorCode::OperationNotSupportedInTransaction,
+        "Cannot perform a multi-document transaction on a time-series collection: {namespace}"
+    );
     let mut operation = invocation.operation()?;
     if statements.iter().any(|delete| stored_functions::are_needed(delete.query)) {
         stored_functions::load(invocation, data, &mut operation).await?;
@@ -124,7 +133,7 @@ async fn run(invocation: &Invocation, reply: &mut DocBuilder) -> Result<()> {
         invocation.node.counters.operations.delete.increment();
         let watched = watch::Statement::begin(invocation, index);
         let request = arguments.request(invocation, &namespace, delete);
-        let outcome = one(data, &mut operation, request, retryable.as_ref(), index, &mut result).await;
+        let outcome = one(data, &mut operation, is_timeseries, request, retryable.as_ref(), index, &mut result).await;
         unlock(&operation);
         watched.end(invocation, &mut operation, outcome.as_ref().err(), |out| delete.append_to(out)).await;
         if !result.take(index, outcome, arguments.ordered.0)? {
@@ -139,6 +148,7 @@ async fn run(invocation: &Invocation, reply: &mut DocBuilder) -> Result<()> {
 async fn one(
     data: &Data,
     operation: &mut Operation,
+    is_timeseries: bool,
     request: Result<DeleteRequest>,
     retryable: Option<&RetryableWrite>,
     index: usize,
@@ -157,6 +167,11 @@ async fn one(
         "Cannot use (or request) retryable writes with limit=0"
     );
     request.statement_ids = ids;
+    if is_timeseries {
+        lock_for_write(data, operation, &request.namespace).await?;
+        let n = data.query.delete_measurements(operation, &request).await?;
+        return Ok(UpdateResult { n, ..UpdateResult::default() });
+    }
     if let Some(collection) = lock_for_write(data, operation, &request.namespace).await? {
         lock_if_capped(operation, &collection).await?;
     }

@@ -9,8 +9,9 @@ use super::retryable::{RetryableWrite, statement};
 use crate::arguments::SafeBool;
 use crate::locking::unlock;
 use crate::table::run_boxed;
+use crate::timeseries::timeseries;
 use crate::{Access, Admission, Class, CommandRow, Data, Invocation, NamespaceOf, OpCounter, SecondaryOk, arguments};
-use pando_base::{Namespace, OperationKind, Result};
+use pando_base::{ErrorCode, Namespace, OperationKind, Result, ensure};
 use pando_collection::InsertOptions;
 use pando_doc::{ArrayRef, Doc, DocBuilder, DocRef};
 use pando_operation::Operation;
@@ -23,6 +24,10 @@ use pando_wire::Documents;
 const GROUP_COUNT_MAX: usize = 64;
 /// As many bytes.
 const GROUP_BYTES_MAX: usize = 256 * 1024;
+/// As many measurements.
+const SERIES_COUNT_MAX: usize = 10_000;
+/// As many bytes of them.
+const SERIES_BYTES_MAX: usize = 4 * 1024 * 1024;
 
 pub(super) const ROW: CommandRow = CommandRow {
     name: "insert",
@@ -61,12 +66,22 @@ async fn run(invocation: &Invocation, reply: &mut DocBuilder) -> Result<()> {
     let arguments = InsertArguments::parse(&invocation.request)?;
     check_count(arguments.documents.len())?;
     check_can_write(invocation, data, &namespace, arguments.collection_uuid)?;
+    let timeseries = match arguments.is_timeseries {
+        Some(SafeBool(true)) => Some(namespace.clone()),
+        _ => timeseries(data, &namespace)?.map(|found| found.buckets.namespace.clone()),
+    };
+    ensure!(
+        timeseries.is_none() || invocation.transaction().is_none(),
+        ErrorCode::OperationNotSupportedInTransaction,
+        "Cannot insert into a time-series collection in a multi-document transaction: {namespace}"
+    );
     let mut operation = invocation.operation()?;
     let retryable = RetryableWrite::begin(invocation, data, &mut operation, arguments.documents.len()).await?;
     let mut inserts = Inserts {
         invocation,
         data,
-        namespace: &namespace,
+        namespace: timeseries.as_ref().unwrap_or(&namespace),
+        is_timeseries: timeseries.is_some(),
         is_ordered: arguments.ordered.0,
         bypass_empty_timestamps: arguments.bypass_empty_timestamps.0,
         options: InsertOptions { bypass_validation: arguments.bypass_validation.0, ..InsertOptions::default() },
@@ -85,6 +100,8 @@ struct Inserts<'a> {
     invocation: &'a Invocation,
     data: &'a Data,
     namespace: &'a Namespace,
+    /// They are measurements, and go into buckets.
+    is_timeseries: bool,
     is_ordered: bool,
     bypass_empty_timestamps: bool,
     options: InsertOptions,
@@ -121,7 +138,11 @@ impl Inserts<'_> {
                     continue;
                 }
             }
-            let is_full = self.group.len() >= GROUP_COUNT_MAX || self.group_bytes >= GROUP_BYTES_MAX;
+            // Measurements of one source go into a bucket together: the more there are, the fewer buckets are written.
+            let is_full = match self.is_timeseries {
+                true => self.group.len() >= SERIES_COUNT_MAX || self.group_bytes >= SERIES_BYTES_MAX,
+                false => self.group.len() >= GROUP_COUNT_MAX || self.group_bytes >= GROUP_BYTES_MAX,
+            };
             if is_full {
                 if !self.flush(operation).await? {
                     return Ok(());
@@ -166,7 +187,11 @@ impl Inserts<'_> {
                 return self.fail_group(group.len(), &error);
             }
         };
-        let outcomes = self.data.query.insert(operation, &collection, &group, self.is_ordered, self.options).await;
+        let query = &self.data.query;
+        let outcomes = match self.is_timeseries {
+            true => query.insert_measurements(operation, &collection, &group, self.is_ordered).await,
+            false => query.insert(operation, &collection, &group, self.is_ordered, self.options).await,
+        };
         unlock(operation);
         let mut goes_on = true;
         for (place, outcome) in outcomes.into_iter().enumerate() {

@@ -8,6 +8,7 @@ use super::stored_functions;
 use crate::arguments::{Place, SafeBool};
 use crate::locking::unlock;
 use crate::table::run_boxed;
+use crate::timeseries::timeseries;
 use crate::{
     Access, Admission, Class, CommandRow, Data, Invocation, NamespaceOf, OpCounter, SecondaryOk, arguments, watch,
 };
@@ -136,6 +137,14 @@ async fn run(invocation: &Invocation, reply: &mut DocBuilder) -> Result<()> {
     let statements = arguments.statements()?;
     statements.iter().try_for_each(|statement| Update::check_stage_names(statement.update))?;
     check_can_write(invocation, data, &namespace, arguments.collection_uuid)?;
+    let timeseries = timeseries(data, &namespace)?;
+    let is_timeseries = timeseries.is_some() || matches!(arguments.is_timeseries, Some(SafeBool(true)));
+    let namespace = timeseries.map_or(namespace, |found| found.buckets.namespace.clone());
+    ensure!(
+        !is_timeseries || invocation.transaction().is_none(),
+        ErrorCode::OperationNotSupportedInTransaction,
+        "Cannot perform a multi-document transaction on a time-series collection: {namespace}"
+    );
     let mut operation = invocation.operation()?;
     if statements.iter().any(|update| stored_functions::are_needed(update.query)) {
         stored_functions::load(invocation, data, &mut operation).await?;
@@ -146,7 +155,7 @@ async fn run(invocation: &Invocation, reply: &mut DocBuilder) -> Result<()> {
         invocation.node.counters.operations.update.increment();
         let watched = watch::Statement::begin(invocation, index);
         let request = arguments.request(invocation, &namespace, update);
-        let outcome = one(data, &mut operation, request, retryable.as_ref(), index, &mut result).await;
+        let outcome = one(data, &mut operation, is_timeseries, request, retryable.as_ref(), index, &mut result).await;
         unlock(&operation);
         watched.end(invocation, &mut operation, outcome.as_ref().err(), |out| update.append_to(out)).await;
         if !result.take(index, outcome, arguments.ordered.0)? {
@@ -161,6 +170,7 @@ async fn run(invocation: &Invocation, reply: &mut DocBuilder) -> Result<()> {
 async fn one(
     data: &Data,
     operation: &mut Operation,
+    is_timeseries: bool,
     request: Result<UpdateRequest>,
     retryable: Option<&RetryableWrite>,
     index: usize,
@@ -181,6 +191,10 @@ async fn one(
     );
     request.statement_ids = ids;
     request.validate()?;
+    if is_timeseries {
+        lock_for_write(data, operation, &request.namespace).await?;
+        return data.query.update_meta(operation, &request).await;
+    }
     if request.upsert {
         collection_for_insert(data, operation, &request.namespace).await?;
     } else {

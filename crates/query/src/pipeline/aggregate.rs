@@ -3,6 +3,7 @@
 use super::dependencies;
 use super::optimize::optimize;
 use super::parse::chain;
+use super::stages::unpack;
 use super::{
     DocumentSource, ExecutorSource, ListSource, PipelineContext, PipelineParser, Pulled, Pushdown, SharedStage,
     StageProvider, StageRun, parse_pipeline, require_collation, view_stages, with_view,
@@ -177,7 +178,7 @@ impl QueryEngine {
         let mut context = self.parse_context(operation, &request.collation, &request.variables, known)?;
         context.is_map_reduce = request.is_map_reduce;
         let parser = self.parser_of(request, context, provider);
-        let stages = optimize(parse_pipeline(&request.pipeline, &parser)?);
+        let stages = unpack::rewrite(optimize(parse_pipeline(&request.pipeline, &parser)?), known);
         let output = stages.last().and_then(|stage| stage.output());
         let mut planned = plan_pipeline(&request.namespace, &stages);
         self.search_by_distance(&stages, &mut planned.query, &parser.context, collection.as_deref())?;
@@ -258,7 +259,7 @@ impl QueryEngine {
             all.extend(stages.iter().cloned());
             return self.pipeline_source(operation, &view.namespace, &all, collator);
         }
-        let stages = &optimize(stages.to_vec());
+        let stages = &unpack::rewrite(optimize(stages.to_vec()), collection.as_deref());
         let mut planned = plan_pipeline(namespace, stages);
         planned.query.collator = collator.clone();
         if stages.first().is_some_and(|first| matches!(first.pushdown(), Pushdown::GeoNear(_))) {

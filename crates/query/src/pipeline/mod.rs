@@ -27,6 +27,8 @@ pub use source::{
 pub use stages::Unwinding;
 pub use stages::geo_near::GeoNear;
 pub(crate) use stages::set_field::with_field;
+pub(crate) use stages::unpack::Facts;
+pub use stages::unpack::Unpacking;
 pub use views::{find_as_pipeline, with_view};
 use views::{require_collation, view_stages};
 
@@ -114,6 +116,16 @@ pub trait StageSpec: Send + Sync + Debug {
 
     /// What it does, if it is an `$unwind`.
     fn unwinding(&self) -> Option<Unwinding> {
+        None
+    }
+
+    /// What it does, if it unpacks buckets.
+    fn unpacking(&self) -> Option<&Unpacking> {
+        None
+    }
+
+    /// The same with another order, if it is a sort.
+    fn with_pattern(&self, _pattern: SortPattern) -> Option<SharedStage> {
         None
     }
 

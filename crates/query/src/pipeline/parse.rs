@@ -1,9 +1,7 @@
 //! Reading pipelines: the table of stages.
 
 use super::stages::{
-    add_fields, bucket, bucket_auto, count, densify, documents, facet, fill, geo_near, graph_lookup, group, limit,
-    lookup, match_stage, no_effect, output, project, redact, replace_root, sample, skip, sort, sort_by_count,
-    union_with, unset, unwind, window,
+    add_fields, bucket, bucket_auto, count, densify, documents, facet, fill, geo_near, graph_lookup, group, limit, lookup, match_stage, no_effect, output, project, redact, replace_root, sample, skip, sort, sort_by_count, union_with, unpack, unset, unwind, window,
 };
 use super::{CountedSource, DocumentSource, Pushdown, SharedStage};
 use crate::spill::StageResources;
@@ -125,6 +123,8 @@ pub(super) fn parse_stage(stage: DocRef<'_>, parser: &PipelineParser) -> Result<
             let reason = format!("{} stage is only allowed on MongoDB Atlas", element.name);
             Err(Error::location(6047401, reason))
         }
+        b"$_internalUnpackBucket" => one(unpack::parse(element.value, context, false)),
+        b"$_unpackBucket" => one(unpack::parse(element.value, context, true)),
         b"$out" => one(output::parse_out(element.value, parser)),
         b"$merge" => one(output::parse_merge(element.value, parser)),
         _ => match parser.provider.as_ref().and_then(|provider| provider.parse(element, &parser.namespace)) {

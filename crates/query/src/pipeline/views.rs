@@ -1,6 +1,7 @@
 //! Views: a pipeline in front of the client's, on the collection below.
 
 use crate::request::{AggregateRequest, FindRequest, Hint, natural_direction};
+use crate::timeseries::{hint_on_buckets, options_of_view};
 use pando_base::{Error, ErrorCode, Result};
 use pando_catalog::ResolvedView;
 use pando_collation::Collation;
@@ -23,6 +24,10 @@ pub fn with_view(request: &AggregateRequest, view: &ResolvedView) -> Result<Aggr
         namespace: view.namespace.clone(),
         pipeline: stages.chain(request.pipeline.iter().cloned()).collect(),
         collation,
+        hint: match options_of_view(view) {
+            Some(options) => hint_on_buckets(&request.hint, &options),
+            None => request.hint.clone(),
+        },
         ..request.clone()
     })
 }

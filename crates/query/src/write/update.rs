@@ -34,8 +34,8 @@ pub struct UpdateResult {
 
 /// An update that was read.
 pub(crate) struct ParsedUpdate {
-    query: Arc<CanonicalQuery>,
-    change: Arc<DocumentChange>,
+    pub(crate) query: Arc<CanonicalQuery>,
+    pub(crate) change: Arc<DocumentChange>,
     returned: ReturnedImage,
     retry_image: Option<RetryImage>,
 }

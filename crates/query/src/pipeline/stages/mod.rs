@@ -29,6 +29,7 @@ pub(super) mod sort;
 pub(super) mod sort_by_count;
 pub(super) mod transform;
 pub(super) mod union_with;
+pub(super) mod unpack;
 pub(super) mod unset;
 pub(super) mod unwind;
 pub(super) mod window;

@@ -135,6 +135,10 @@ impl StageSpec for SortSpec {
         ShardSplit::Both
     }
 
+    fn with_pattern(&self, pattern: SortPattern) -> Option<SharedStage> {
+        Some(Arc::new(SortSpec { pattern, ..self.clone() }))
+    }
+
     fn is_limited(&self) -> bool {
         self.limit.is_some()
     }

@@ -1,0 +1,133 @@
+//! Creating a time-series collection: its buckets, the index on source and time, and the view.
+
+use crate::catalog::{ViewDocuments, add_to_empty, change, ensure_system_views, lock_exclusively};
+use crate::{Data, Invocation};
+use pando_base::{Error, ErrorCode, Namespace, Result, bail, ensure};
+use pando_catalog::{ClusteredIndex, CollectionOptions, ViewDefinition};
+use pando_doc::{Array, Doc, DocBuilder, doc};
+use pando_timeseries::{TimeseriesOptions, bucket_validator, index_keys};
+
+/// What the collection of buckets is like.
+fn bucket_options(options: &CollectionOptions, timeseries: &TimeseriesOptions) -> CollectionOptions {
+    CollectionOptions {
+        timeseries: Some(timeseries.to_doc()),
+        validator: Some(bucket_validator(&timeseries.time_field)),
+        clustered_index: Some(ClusteredIndex::legacy()),
+        ..options.clone()
+    }
+}
+
+fn parse(namespace: &Namespace, options: &CollectionOptions) -> Result<TimeseriesOptions> {
+    let given = options.timeseries.as_ref().map_or(Doc::new(), Doc::clone);
+    let timeseries = TimeseriesOptions::parse(given.view())?;
+    timeseries.check_fields(namespace.as_str())?;
+    timeseries.completed()
+}
+
+/// Creates the buckets and the view. Where the name is that of buckets, only these: a collection that is restored.
+pub(crate) async fn create_timeseries(
+    invocation: &Invocation,
+    data: &Data,
+    namespace: &Namespace,
+    options: &CollectionOptions,
+) -> Result<()> {
+    ensure!(
+        invocation.transaction().is_none(),
+        ErrorCode::OperationNotSupportedInTransaction,
+        "Cannot create a time-series collection in a multi-document transaction."
+    );
+    let timeseries = parse(namespace, options)?;
+    let mut operation = invocation.operation()?;
+    if namespace.is_timeseries_buckets() {
+        let options = CollectionOptions { timeseries: Some(timeseries.to_doc()), ..options.clone() };
+        lock_exclusively(data, &mut operation, &[namespace]).await?;
+        return change(&mut operation, "create", namespace, |operation| {
+            data.catalog.create_collection(operation, &*data.observers, namespace, options.clone()).map(|_| ())
+        })
+        .await;
+    }
+    let buckets = namespace.timeseries_buckets();
+    let system_views = Namespace::system_views(&namespace.database_name());
+    lock_exclusively(data, &mut operation, &[namespace, &buckets, &system_views]).await?;
+    data.catalog.check_database_case(&namespace.database_name())?;
+    require_free(data, namespace)?;
+    let wanted = bucket_options(options, &timeseries);
+    match data.catalog.collection_for_write(&mut operation, &buckets)? {
+        Some(there) => {
+            let is_same = comparable(&there.options) == comparable(&wanted);
+            ensure!(
+                is_same,
+                ErrorCode::NamespaceExists,
+                "Bucket Collection already exists. NS: {buckets}. UUID: {}",
+                there.uuid
+            );
+        }
+        None => {
+            change(&mut operation, "create", &buckets, |operation| {
+                let made = data.catalog.create_collection(operation, &*data.observers, &buckets, wanted.clone())?;
+                match default_index(&timeseries)? {
+                    Some(index) => add_to_empty(data, operation, made, &[index]).map(|_| ()),
+                    None => Ok(()),
+                }
+            })
+            .await?;
+        }
+    }
+    ensure_system_views(data, &mut operation, &system_views).await?;
+    let view = ViewDefinition {
+        namespace: namespace.clone(),
+        view_on: buckets,
+        pipeline: Array::from_iter([timeseries.view_stage()]),
+        collation: options.collation.clone(),
+    };
+    let writer = ViewDocuments(data.write_path());
+    change(&mut operation, "create", namespace, |operation| {
+        data.catalog.create_view(operation, &*data.observers, &writer, view.clone())
+    })
+    .await
+}
+
+fn require_free(data: &Data, namespace: &Namespace) -> Result<()> {
+    let latest = data.catalog.latest();
+    if latest.collection(namespace).is_some() {
+        bail!(ErrorCode::NamespaceExists, "Collection already exists. NS: {namespace}");
+    }
+    match latest.view(namespace)? {
+        Some(view) if view.is_timeseries() => {
+            bail!(ErrorCode::NamespaceExists, "A timeseries collection already exists. NS: {namespace}")
+        }
+        Some(_) => bail!(ErrorCode::NamespaceExists, "A view already exists. NS: {namespace}"),
+        None => Ok(()),
+    }
+}
+
+/// The index that leads to the buckets of a source by time.
+fn default_index(options: &TimeseriesOptions) -> Result<Option<Doc>> {
+    let Some(meta) = &options.meta_field else { return Ok(None) };
+    let time = &options.time_field;
+    let mut key = DocBuilder::new();
+    key.append(meta, 1);
+    key.append(time, 1);
+    let key = index_keys::buckets_key(key.finish().view(), options)?;
+    Ok(Some(doc! { "v": 2, "key": key, "name": (format!("{meta}_1_{time}_1")) }))
+}
+
+/// What two collections of buckets must have in common to be as good as each other.
+fn comparable(options: &CollectionOptions) -> CollectionOptions {
+    CollectionOptions { uuid: None, id_index: None, validator: None, ..options.clone() }
+}
+
+/// A time-series collection that is there with the same options is as good as created.
+pub(crate) fn check_same_timeseries(
+    data: &Data,
+    namespace: &Namespace,
+    options: &CollectionOptions,
+    original: Error,
+) -> Result<()> {
+    let Some(there) = super::timeseries(data, namespace)? else { return Err(original) };
+    let wanted = bucket_options(options, &parse(namespace, options)?);
+    match comparable(&there.buckets.options) == comparable(&wanted) {
+        true => Ok(()),
+        false => Err(original),
+    }
+}

@@ -1,0 +1,47 @@
+//! Time-series collections as commands see them: a name that is a view's, on buckets that are a collection's.
+//!
+//! A command that is given the name of a time-series collection works on its buckets; what it is told about measurements (keys of
+//! indexes, hints, options) is translated, and what it tells is translated back.
+
+mod create;
+mod indexes;
+
+pub(crate) use create::{check_same_timeseries, create_timeseries};
+pub(crate) use indexes::{buckets_index, measurements_index};
+
+use crate::Data;
+use pando_base::{Namespace, Result};
+use pando_catalog::Collection;
+use pando_query::timeseries::options_of;
+use pando_timeseries::TimeseriesOptions;
+use std::sync::Arc;
+
+/// The buckets of a time-series collection.
+pub(crate) struct Timeseries {
+    /// Their collection.
+    pub(crate) buckets: Arc<Collection>,
+    /// What the collection is like.
+    pub(crate) options: TimeseriesOptions,
+}
+
+/// The buckets behind a name, if it is a time-series collection's.
+pub(crate) fn timeseries(data: &Data, namespace: &Namespace) -> Result<Option<Timeseries>> {
+    let latest = data.catalog.latest();
+    if latest.collection(namespace).is_some() {
+        return Ok(None);
+    }
+    let is_timeseries = latest.view(namespace)?.is_some_and(|view| view.is_timeseries());
+    match latest.collection(&namespace.timeseries_buckets()).filter(|_| is_timeseries) {
+        Some(buckets) if buckets.options.timeseries.is_some() => {
+            let options = options_of(&buckets)?;
+            Ok(Some(Timeseries { buckets: Arc::clone(&buckets), options }))
+        }
+        _ => Ok(None),
+    }
+}
+
+/// The name of the buckets for that of a time-series collection; any other name as it is.
+pub(crate) fn on_buckets(data: &Data, namespace: &Namespace) -> Result<Namespace> {
+    let timeseries = timeseries(data, namespace)?;
+    Ok(timeseries.map_or_else(|| namespace.clone(), |timeseries| timeseries.buckets.namespace.clone()))
+}

@@ -1,0 +1,125 @@
+//! `$_internalUnpackBucket`: the measurements of buckets.
+//!
+//! What a time-series view consists of. What stands behind it is rewritten onto the buckets where that gives the same
+//! ([`rewrite`]): buckets that cannot have a wanted measurement are not read, and of those that are only the fields that somebody needs
+//! are unpacked.
+
+mod parse;
+mod predicates;
+mod rewrite;
+
+pub(in crate::pipeline) use parse::parse;
+pub(crate) use predicates::Facts;
+pub(in crate::pipeline) use rewrite::rewrite;
+
+use crate::pipeline::source::pass_on_to_source;
+use crate::pipeline::{DocumentSource, PipelineContext, Pulled, SharedStage, StageSpec};
+use pando_base::Result;
+use pando_doc::{Doc, DocBuilder, doc};
+use pando_expr::MatchExpression;
+use pando_timeseries::{BucketReader, FieldSet, TimeseriesOptions};
+use std::sync::Arc;
+
+/// After so many measurements that the filter refuses somebody may want to stop.
+const CHECK_INTERVAL: u32 = 1024;
+
+/// What an unpacking does.
+#[derive(Clone, Debug)]
+pub struct Unpacking {
+    /// The names of the fields, and the span of a bucket.
+    pub(super) options: TimeseriesOptions,
+    /// Which fields are wanted.
+    pub(super) fields: FieldSet,
+    /// Only measurements that match this.
+    pub(super) event_filter: Option<Arc<MatchExpression>>,
+    /// As written by who says that buckets have one kind of value at a path.
+    pub(super) assumes_one_schema: bool,
+    /// It was written as `$_unpackBucket`.
+    pub(super) is_short: bool,
+}
+
+struct UnpackSource {
+    source: Box<dyn DocumentSource>,
+    unpacking: Unpacking,
+    bucket: Option<BucketReader>,
+}
+
+impl UnpackSource {
+    /// The next measurement of the bucket at hand that is wanted.
+    fn measurement(&mut self, context: &mut PipelineContext<'_>) -> Result<Option<Doc>> {
+        let Some(bucket) = &mut self.bucket else { return Ok(None) };
+        let mut refused = 0;
+        while let Some(measurement) = bucket.read()? {
+            let is_wanted = match &self.unpacking.event_filter {
+                None => true,
+                Some(filter) => filter.try_matches(measurement.view())?,
+            };
+            if is_wanted {
+                return Ok(Some(measurement));
+            }
+            refused += 1;
+            if refused % CHECK_INTERVAL == 0 {
+                context.operation.context.check()?;
+            }
+        }
+        self.bucket = None;
+        Ok(None)
+    }
+}
+
+impl DocumentSource for UnpackSource {
+    fn next(&mut self, context: &mut PipelineContext<'_>) -> Result<Pulled> {
+        loop {
+            if let Some(measurement) = self.measurement(context)? {
+                return Ok(Pulled::Document(measurement));
+            }
+            match self.source.next(context)? {
+                Pulled::Document(bucket) => {
+                    let reader = BucketReader::new(&bucket, &self.unpacking.options, &self.unpacking.fields)?;
+                    self.bucket = Some(reader);
+                }
+                other => return Ok(other),
+            }
+        }
+    }
+
+    pass_on_to_source!();
+}
+
+impl StageSpec for Unpacking {
+    fn name(&self) -> &'static str {
+        if self.is_short { "$_unpackBucket" } else { "$_internalUnpackBucket" }
+    }
+
+    fn start(&self, source: Box<dyn DocumentSource>) -> Result<Box<dyn DocumentSource>> {
+        Ok(Box::new(UnpackSource { source, unpacking: self.clone(), bucket: None }))
+    }
+
+    fn unpacking(&self) -> Option<&Unpacking> {
+        Some(self)
+    }
+
+    fn to_doc(&self) -> Doc {
+        let mut out = DocBuilder::new();
+        let (kind, names) = match &self.fields {
+            FieldSet::Only(names) => ("include", names),
+            FieldSet::AllBut(names) => ("exclude", names),
+        };
+        let mut names: Vec<&str> = names.iter().map(String::as_str).collect();
+        names.sort_unstable();
+        out.array(kind, |array| names.iter().for_each(|name| array.push(*name)));
+        out.append("timeField", self.options.time_field.as_str());
+        out.append_some("metaField", self.options.meta_field.as_deref());
+        out.append("bucketMaxSpanSeconds", self.options.span_seconds());
+        if self.assumes_one_schema {
+            out.append("assumeNoMixedSchemaData", true);
+        }
+        out.append_some("eventFilter", self.event_filter.as_ref().map(|filter| filter.to_document()));
+        doc! { "$_internalUnpackBucket": out.finish() }
+    }
+}
+
+/// The unpacking among stages, if there is one.
+pub(super) fn place_of(stages: &[SharedStage]) -> Option<(usize, Unpacking)> {
+    stages.iter().enumerate().find_map(|(place, stage)| Some((place, stage.unpacking()?.clone())))
+}

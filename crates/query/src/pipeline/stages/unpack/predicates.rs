@@ -1,0 +1,164 @@
+//! Filters on measurements as filters on buckets.
+//!
+//! A condition on the meta value is the same condition on the bucket. Of a condition on anything else the bucket's extremes tell whether
+//! *some* measurement may fulfil it: `x > 5` needs `control.max.x > 5`. That holds because all values at a path have one kind within a
+//! bucket; where that is not known, nothing is said. Numbers that are none (NaN) are the least of all but are not less than anything, so
+//! they are let through.
+//!
+//! A bucket starts less than its span before each of its measurements, so that a bound on one end of its times bounds the other too.
+
+use pando_doc::{FieldPath, OwnedValue, Value};
+use pando_expr::matcher::{Comparison, ComparisonOperator, Node, Predicate};
+use pando_timeseries::{TimeseriesOptions, index_keys};
+
+/// An `$in` with more values than this says nothing of buckets.
+const IN_COUNT_MAX: usize = 64;
+
+/// What is known of the buckets.
+pub(crate) struct Facts<'a> {
+    pub(crate) options: &'a TimeseriesOptions,
+    /// Strings are compared in the filter as they were for the extremes.
+    pub(crate) is_same_collation: bool,
+    /// All values at a path have one kind within a bucket.
+    pub(crate) has_one_schema: bool,
+}
+
+impl Facts<'_> {
+    /// The same condition on the bucket, if it is on the meta value alone.
+    pub(crate) fn on_meta(&self, node: &Node) -> Option<Node> {
+        let all = |children: &[Node]| children.iter().map(|child| self.on_meta(child)).collect::<Option<Vec<_>>>();
+        Some(match node {
+            Node::And(children) if !children.is_empty() => Node::And(all(children)?),
+            Node::Or(children) => Node::Or(all(children)?),
+            Node::Nor(children) => Node::Nor(all(children)?),
+            Node::Not(child) => Node::Not(Box::new(self.on_meta(child)?)),
+            Node::Leaf(leaf) => Node::leaf(self.meta_path(&leaf.path)?, leaf.predicate.clone()),
+            _ => return None,
+        })
+    }
+
+    /// True if the condition is on the time alone.
+    pub(crate) fn is_on_time(&self, node: &Node) -> bool {
+        match node {
+            Node::Leaf(leaf) => leaf.path.text() == self.options.time_field.as_str(),
+            other => !other.children().is_empty() && other.children().iter().all(|child| self.is_on_time(child)),
+        }
+    }
+
+    fn meta_path(&self, path: &FieldPath) -> Option<FieldPath> {
+        let path = index_keys::meta_path(&path.text().to_string(), self.options)?;
+        FieldPath::lenient(path).ok()
+    }
+
+    /// What every bucket fulfils that has a measurement that fulfils the condition; none if that is any bucket.
+    pub(crate) fn on_bucket(&self, node: &Node) -> Option<Node> {
+        if let Some(exact) = self.on_meta(node) {
+            return Some(exact);
+        }
+        match node {
+            Node::And(children) => {
+                let parts: Vec<Node> = children.iter().filter_map(|child| self.on_bucket(child)).collect();
+                (!parts.is_empty()).then_some(Node::And(parts))
+            }
+            Node::Or(children) => {
+                children.iter().map(|child| self.on_bucket(child)).collect::<Option<Vec<_>>>().map(Node::Or)
+            }
+            Node::Leaf(leaf) => self.on_extremes(&leaf.path.text().to_string(), &leaf.predicate),
+            _ => None,
+        }
+    }
+
+    fn on_extremes(&self, path: &str, predicate: &Predicate) -> Option<Node> {
+        if self.meta_is_above(path) {
+            return None;
+        }
+        match predicate {
+            Predicate::Comparison(comparison) if path == self.options.time_field => {
+                let OwnedValue::DateTime(time_ms) = comparison.value else { return None };
+                Some(self.on_time(comparison.operator, time_ms))
+            }
+            Predicate::Comparison(comparison) => self.on_value(path, comparison.operator, comparison.value.view()),
+            Predicate::In(list) if list.regexes().is_empty() && list.values().len() <= IN_COUNT_MAX => {
+                let equal = |value: &OwnedValue| {
+                    let operator = ComparisonOperator::Equal;
+                    let comparison = Comparison { operator, value: value.clone() };
+                    self.on_extremes(path, &Predicate::Comparison(comparison))
+                };
+                list.values().iter().map(equal).collect::<Option<Vec<_>>>().map(Node::Or)
+            }
+            Predicate::Exists if self.has_one_schema => {
+                let min = control("min", path)?;
+                Some(Node::leaf(min, Predicate::Exists))
+            }
+            _ => None,
+        }
+    }
+
+    /// The path leads to or through the meta value.
+    fn meta_is_above(&self, path: &str) -> bool {
+        index_keys::meta_path(path, self.options).is_some()
+    }
+
+    fn on_time(&self, operator: ComparisonOperator, time_ms: i64) -> Node {
+        let span_ms = i64::from(self.options.span_seconds()) * 1000;
+        let end = |end: &str, operator, time_ms| {
+            comparison(end, &self.options.time_field, operator, Value::DateTime(time_ms))
+        };
+        let not_before = |operator| {
+            [end("max", operator, time_ms), end("min", ComparisonOperator::Greater, time_ms.saturating_sub(span_ms))]
+        };
+        let not_behind = |operator| {
+            [end("min", operator, time_ms), end("max", ComparisonOperator::Less, time_ms.saturating_add(span_ms))]
+        };
+        let parts: Vec<Option<Node>> = match operator {
+            ComparisonOperator::Greater | ComparisonOperator::GreaterOrEqual => not_before(operator).into(),
+            ComparisonOperator::Less | ComparisonOperator::LessOrEqual => not_behind(operator).into(),
+            ComparisonOperator::Equal => not_before(ComparisonOperator::GreaterOrEqual)
+                .into_iter()
+                .chain(not_behind(ComparisonOperator::LessOrEqual))
+                .collect(),
+        };
+        Node::And(parts.into_iter().flatten().collect())
+    }
+
+    fn on_value(&self, path: &str, operator: ComparisonOperator, value: Value<'_>) -> Option<Node> {
+        let is_ordered = match value {
+            Value::Double(number) => !number.is_nan(),
+            Value::Decimal(number) => !number.is_nan(),
+            Value::String(_) | Value::Symbol(_) => self.is_same_collation,
+            Value::Int32(_) | Value::Int64(_) | Value::Bool(_) | Value::DateTime(_) | Value::ObjectId(_) => true,
+            Value::Timestamp(_) | Value::Binary { .. } => true,
+            _ => false,
+        };
+        if !is_ordered || !self.has_one_schema {
+            return None;
+        }
+        let least = |operator| {
+            let fulfils = comparison("min", path, operator, value)?;
+            if !value.is_number() {
+                return Some(fulfils);
+            }
+            let is_none = comparison("min", path, ComparisonOperator::Equal, Value::Double(f64::NAN))?;
+            Some(Node::Or(vec![fulfils, is_none]))
+        };
+        match operator {
+            ComparisonOperator::Greater | ComparisonOperator::GreaterOrEqual => {
+                comparison("max", path, operator, value)
+            }
+            ComparisonOperator::Less | ComparisonOperator::LessOrEqual => least(operator),
+            ComparisonOperator::Equal => {
+                let greatest = comparison("max", path, ComparisonOperator::GreaterOrEqual, value)?;
+                Some(Node::And(vec![least(ComparisonOperator::LessOrEqual)?, greatest]))
+            }
+        }
+    }
+}
+
+fn control(end: &str, path: &str) -> Option<FieldPath> {
+    FieldPath::lenient(format!("control.{end}.{path}")).ok()
+}
+
+fn comparison(end: &str, path: &str, operator: ComparisonOperator, value: Value<'_>) -> Option<Node> {
+    let comparison = Comparison { operator, value: value.to_owned() };
+    Some(Node::leaf(control(end, path)?, Predicate::Comparison(comparison)))
+}

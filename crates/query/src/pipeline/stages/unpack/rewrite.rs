@@ -1,0 +1,118 @@
+//! What stands behind an unpacking, rewritten onto the buckets.
+
+use super::predicates::Facts;
+use super::{Unpacking, place_of};
+use crate::pipeline::stages::match_stage;
+use crate::pipeline::{Pushdown, SharedStage, dependencies};
+use crate::request::{SortKey, SortPart, SortPattern};
+use pando_catalog::Collection;
+use pando_doc::FieldPath;
+use pando_expr::MatchExpression;
+use pando_expr::matcher::Node;
+use pando_timeseries::{FieldSet, index_keys};
+use std::collections::HashSet;
+use std::sync::Arc;
+
+/// The same pipeline with as much as possible done on the buckets.
+pub(in crate::pipeline) fn rewrite(stages: Vec<SharedStage>, collection: Option<&Collection>) -> Vec<SharedStage> {
+    let Some((place, mut unpacking)) = place_of(&stages) else { return stages };
+    let mut before: Vec<SharedStage> = stages.iter().take(place).cloned().collect();
+    let mut behind: Vec<SharedStage> = stages.into_iter().skip(place + 1).collect();
+    let has_one_schema = collection.is_none_or(|collection| collection.timeseries_mixed_schema != Some(true));
+    unpacking.assumes_one_schema |= has_one_schema && collection.is_some();
+    take_filter(&mut unpacking, &mut before, &mut behind, collection, has_one_schema);
+    take_sort(&unpacking, &mut before, &mut behind);
+    take_fields(&mut unpacking, &behind);
+    before.push(Arc::new(unpacking));
+    before.extend(behind);
+    before
+}
+
+/// A filter right behind: what it says of buckets goes in front, what it says of measurements into the unpacking.
+fn take_filter(
+    unpacking: &mut Unpacking,
+    before: &mut Vec<SharedStage>,
+    behind: &mut Vec<SharedStage>,
+    collection: Option<&Collection>,
+    has_one_schema: bool,
+) {
+    let Some(Pushdown::Match(filter)) = behind.first().map(|stage| stage.pushdown()) else { return };
+    if filter.is_random() || filter.has_text() || filter.root().near_count() > 0 {
+        return;
+    }
+    let filter = Arc::clone(filter);
+    let own = collection.and_then(|collection| collection.options.collation.as_ref());
+    let facts = Facts {
+        options: &unpacking.options.clone(),
+        is_same_collation: filter.collator().map(|collator| collator.specification()) == own,
+        has_one_schema,
+    };
+    let parts = match filter.root() {
+        Node::And(parts) => parts.clone(),
+        other => vec![other.clone()],
+    };
+    let (mut on_buckets, mut on_measurements) = (Vec::new(), Vec::new());
+    for part in parts {
+        match facts.on_meta(&part) {
+            Some(exact) => on_buckets.push(exact),
+            None => {
+                on_buckets.extend(facts.on_bucket(&part));
+                on_measurements.push(part);
+            }
+        }
+    }
+    let expression = |parts: Vec<Node>| {
+        Arc::new(MatchExpression::from_node(Node::And(parts), filter.collator().cloned()).optimize())
+    };
+    if !on_buckets.is_empty() {
+        before.push(match_stage::of(expression(on_buckets)));
+    }
+    if !on_measurements.is_empty() {
+        on_measurements.extend(unpacking.event_filter.as_ref().map(|filter| filter.root().clone()));
+        unpacking.event_filter = Some(expression(on_measurements));
+    }
+    behind.remove(0);
+}
+
+/// An order by the meta value is the order of the buckets.
+fn take_sort(unpacking: &Unpacking, before: &mut Vec<SharedStage>, behind: &mut Vec<SharedStage>) {
+    let Some(first) = behind.first() else { return };
+    if first.is_limited() {
+        return;
+    }
+    let Pushdown::Sort(pattern) = first.pushdown() else { return };
+    let on_bucket = |part: &SortPart| match &part.key {
+        SortKey::Path(path) => {
+            let path = index_keys::meta_path(&path.text().to_string(), &unpacking.options)?;
+            Some(SortPart { key: SortKey::Path(FieldPath::lenient(path).ok()?), descending: part.descending })
+        }
+        SortKey::Meta(_) => None,
+    };
+    let parts: Option<Vec<SortPart>> = pattern.parts().iter().map(on_bucket).collect();
+    let on_buckets = parts.and_then(|parts| first.with_pattern(SortPattern::from_parts(parts)));
+    if let Some(on_buckets) = on_buckets {
+        before.push(on_buckets);
+        behind.remove(0);
+    }
+}
+
+/// Only the fields that somebody needs are unpacked.
+fn take_fields(unpacking: &mut Unpacking, behind: &[SharedStage]) {
+    if unpacking.fields != FieldSet::all() {
+        return;
+    }
+    let Some(mut paths) = dependencies::of_stages(behind) else { return };
+    if let Some(filter) = &unpacking.event_filter {
+        match filter.paths() {
+            None => return,
+            Some(looked_at) => paths.extend(looked_at),
+        }
+    }
+    let first = |path: &FieldPath| path.parts().next().map(ToString::to_string);
+    let names: HashSet<String> = paths.iter().filter_map(first).collect();
+    // What stages know beside the document is not among its fields.
+    if names.iter().any(|name| name.starts_with('\u{1}')) {
+        return;
+    }
+    unpacking.fields = FieldSet::Only(names);
+}

@@ -1,0 +1,44 @@
+//! Compressing buckets that are closed.
+
+use crate::QueryEngine;
+use pando_base::Result;
+use pando_catalog::Collection;
+use pando_collection::UpdateArguments;
+use pando_doc::Value;
+use pando_operation::{Operation, write_conflict_retry};
+use pando_oplog::update_object;
+use pando_timeseries::{Closed, TimeseriesOptions, compress, is_compressed};
+
+impl QueryEngine {
+    /// Compresses the buckets. One that cannot be, or that somebody else has written meanwhile, stays as it is: nothing is lost by that.
+    pub(super) async fn compress_closed(
+        &self,
+        operation: &mut Operation,
+        collection: &Collection,
+        options: &TimeseriesOptions,
+        closed: Vec<Closed>,
+    ) -> Result<()> {
+        for Closed { id } in closed {
+            operation.recovery_unit.abandon_snapshot()?;
+            write_conflict_retry(operation, "compressBucket", &collection.namespace, |operation| {
+                let Some((record_id, bucket)) =
+                    self.write_path.find_by_id(operation, collection, Value::ObjectId(id))?
+                else {
+                    return Ok(());
+                };
+                if is_compressed(bucket.view()) {
+                    return Ok(());
+                }
+                let Some(compressed) = compress(bucket.view(), options) else { return Ok(()) };
+                let change = update_object(bucket.view(), compressed.view()).unwrap_or_else(|| compressed.clone());
+                let arguments = UpdateArguments {
+                    bypass_validation: true,
+                    ..UpdateArguments::new(record_id, bucket.view(), compressed.view(), change.view())
+                };
+                self.write_path.update_document(operation, collection, &arguments).map(|_| ())
+            })
+            .await?;
+        }
+        Ok(())
+    }
+}

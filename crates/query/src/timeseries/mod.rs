@@ -1,0 +1,15 @@
+//! Time-series collections: measurements into buckets.
+//!
+//! What a bucket is and which one takes a measurement is told by `pando_timeseries`; here buckets are read and written. A bucket is read
+//! in the unit of work that writes it, so writers that meet on one conflict and try again.
+
+mod close;
+mod insert;
+mod modify;
+mod options;
+mod partial;
+mod search;
+mod translate;
+
+pub use options::{PARAMETERS, hint_on_buckets, is_timeseries, options_of, options_of_view};
+pub use partial::filter_on_buckets;
