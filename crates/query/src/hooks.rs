@@ -1,5 +1,6 @@
 //! What indexes and the write path need of the query language: partial filters, validators.
 
+use crate::timeseries::is_timeseries;
 use bstr::ByteSlice;
 use pando_base::{Component, Error, ErrorCode, Log, LogValue, Result, Severity, Uuid, log};
 use pando_catalog::{
@@ -133,6 +134,13 @@ impl MatchValidator {
 impl DocumentValidator for MatchValidator {
     fn validate(&self, operation: &Operation, collection: &Collection, document: DocRef<'_>) -> Result<()> {
         let Some(validator) = &collection.options.validator else { return Ok(()) };
+        // What is known of one kind stays so, or filters would leave out what they must not.
+        let is_one_kind = is_timeseries(collection) && collection.timeseries_mixed_schema == Some(false);
+        if is_one_kind && pando_timeseries::has_mixed_schema(document) {
+            let id = document.get("_id").and_then(|id| id.as_object_id()).map(|id| id.to_string()).unwrap_or_default();
+            let reason = format!("Cannot write time-series bucket containing mixed schema data, bucketId: {id}");
+            return Err(Error::new(ErrorCode::CannotInsertTimeseriesBucketsWithMixedSchema, reason));
+        }
         let known = self.filter(operation, collection, validator.view())?;
         // What cannot be evaluated is not fulfilled.
         if known.filter.try_matches(document).unwrap_or(false) {

@@ -7,7 +7,7 @@ use crate::compress::{decompress, is_compressed};
 use crate::extent::{End, Extent};
 use crate::{BucketLimits, TimeseriesOptions, VERSION_OPEN, measurement_meta};
 use pando_base::{Error, ErrorCode, Result, bail};
-use pando_doc::{Doc, DocBuilder, DocRef, ObjectId, OwnedValue, StringComparator, Value};
+use pando_doc::{Doc, DocBuilder, DocRef, ObjectId, OwnedValue, StringComparator, Value, ValueType};
 use std::collections::HashMap;
 
 /// Why a measurement does not go into a bucket.
@@ -34,11 +34,32 @@ pub fn measurement_time(measurement: DocRef<'_>, options: &TimeseriesOptions) ->
     }
 }
 
-/// The id of a bucket that starts at this time; what else tells it apart is drawn by chance.
-pub fn bucket_id(start_ms: i64, chance: u64) -> ObjectId {
-    let [c0, c1, c2, c3, c4, c5, c6, c7] = chance.to_be_bytes();
+/// The id of a bucket that starts at this time. What else tells it apart is a new id's: so buckets with one start are in the order in
+/// which they were made.
+pub fn bucket_id(start_ms: i64, fresh: ObjectId) -> ObjectId {
+    let mut bytes = *fresh.bytes();
     let seconds = start_ms.div_euclid(1000) as u32;
-    ObjectId::from_parts(seconds, [c0, c1, c2, c3, c4], u32::from_be_bytes([0, c5, c6, c7]))
+    for (to, from) in bytes.iter_mut().zip(seconds.to_be_bytes()) {
+        *to = from;
+    }
+    ObjectId::from_bytes(bytes)
+}
+
+/// True if values of different kinds are at a path of the bucket, so that its extremes do not tell what is between them.
+pub fn has_mixed_schema(bucket: DocRef<'_>) -> bool {
+    let control = bucket.get("control").and_then(|control| control.as_document());
+    let extremes =
+        control.and_then(|control| Some((control.get("min")?.as_document()?, control.get("max")?.as_document()?)));
+    extremes.is_some_and(|(least, greatest)| are_mixed(least, greatest))
+}
+
+fn are_mixed(least: DocRef<'_>, greatest: DocRef<'_>) -> bool {
+    least.raw_elements().any(|element| {
+        let Some(other) = greatest.get_raw(element.name) else { return true };
+        let is_nested = matches!(element.value_type, ValueType::Document | ValueType::Array);
+        element.value_type.canonical_order() != other.value_type.canonical_order()
+            || (is_nested && are_mixed(DocRef::trusted(element.value_bytes), DocRef::trusted(other.value_bytes)))
+    })
 }
 
 /// A field's values.

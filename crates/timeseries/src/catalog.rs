@@ -344,8 +344,11 @@ impl State {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::bucket_id;
     use pando_doc::doc;
+
+    fn bucket_id(start_ms: i64, number: u64) -> ObjectId {
+        crate::bucket_id(start_ms, ObjectId::from_parts(0, [0; 5], number as u32))
+    }
 
     fn options() -> TimeseriesOptions {
         TimeseriesOptions::parse(doc! { "timeField": "t", "metaField": "m" }.view()).unwrap().completed().unwrap()

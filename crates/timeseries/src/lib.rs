@@ -33,7 +33,7 @@ mod validate;
 #[cfg(test)]
 mod tests;
 
-pub use bucket::{Bucket, Rollover, bucket_id, measurement_time};
+pub use bucket::{Bucket, Rollover, bucket_id, has_mixed_schema, measurement_time};
 pub use catalog::{BucketCatalog, Candidate, Closed, SourceKey};
 pub use compress::{compress, is_compressed};
 pub use limits::BucketLimits;

@@ -113,7 +113,7 @@ impl TimeseriesOptions {
             bucket_max_span_seconds: None,
         };
         let mut has_time_field = false;
-        for element in options.elements() {
+        for element in options.elements().filter(|element| !element.value.is_nullish()) {
             let name = format!("timeseries.{}", element.name);
             match &**element.name {
                 b"timeField" => {
@@ -316,7 +316,7 @@ impl CollModTimeseries {
     /// Reads it.
     pub fn parse(options: DocRef<'_>) -> Result<CollModTimeseries> {
         let mut parsed = CollModTimeseries::default();
-        for element in options.elements() {
+        for element in options.elements().filter(|element| !element.value.is_nullish()) {
             let name = format!("collMod.timeseries.{}", element.name);
             match &**element.name {
                 b"granularity" => parsed.granularity = Some(Granularity::parse(element.value, &name)?),

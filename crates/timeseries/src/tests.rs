@@ -31,7 +31,7 @@ fn bucket_of(measurements: &[Doc], options: &TimeseriesOptions) -> (Bucket, Opti
     let time = measurement_time(first.view(), options).unwrap();
     let start = options.rounded_time(time);
     let meta = Bucket::meta_of(first.view(), options);
-    let mut bucket = Bucket::new(bucket_id(start, 9), start, meta, options);
+    let mut bucket = Bucket::new(bucket_id(start, pando_doc::ObjectId::default()), start, meta, options);
     let limits = BucketLimits::default();
     for measurement in measurements {
         let time = measurement_time(measurement.view(), options).unwrap();
@@ -122,7 +122,7 @@ fn x29_hostile_buckets_are_errors() {
     let options = options();
     let time = Value::DateTime(0);
     assert_eq!(measurement_time(doc! { "t": 1 }.view(), &options).unwrap_err().code(), ErrorCode::BadValue);
-    let id = bucket_id(0, 1);
+    let id = bucket_id(0, pando_doc::ObjectId::default());
     let control = doc! { "version": 2, "min": { "t": time }, "max": { "t": time } };
     for data in [
         doc! {},

@@ -199,7 +199,7 @@ impl CollectionOptions {
             (self.capped, "capped"),
             (self.auto_index_id.is_some(), "autoIndexId"),
             (self.id_index.is_some(), "idIndex"),
-            (self.validator.is_some(), "validator"),
+            // Buckets that are restored bring a validator with them.
             (self.validation_level.is_some(), "validationLevel"),
             (self.validation_action.is_some(), "validationAction"),
             (self.is_view(), "viewOn"),

@@ -4,6 +4,7 @@ use super::change::is_a_view;
 use super::storage_stats::append_storage_stats;
 use crate::arguments::{SafeBool, SafeInt};
 use crate::locking::lock_for_read;
+use crate::timeseries::{append_timeseries_stats, timeseries};
 use crate::{Access, Action, Admission, CommandRow, Invocation, NamespaceOf, SecondaryOk, arguments, run_boxed};
 use pando_base::{ErrorCode, Result, ensure};
 use pando_doc::DocBuilder;
@@ -40,9 +41,12 @@ async fn run(invocation: &Invocation, reply: &mut DocBuilder) -> Result<()> {
     lock_for_read(&mut operation).await?;
     let mut view = data.catalog.establish(&mut operation)?;
     let collection = view.collection(&data.catalog, &mut operation, &namespace)?;
+    reply.append("ns", namespace.as_str());
+    if let Some(found) = timeseries(data, &namespace)? {
+        return append_timeseries_stats(data, &found, scale, reply);
+    }
     if collection.is_none() && view.latest().view(&namespace)?.is_some() {
         return Err(is_a_view(&namespace));
     }
-    reply.append("ns", namespace.as_str());
     append_storage_stats(collection.as_deref(), scale, reply)
 }

@@ -5,14 +5,17 @@ use crate::Invocation;
 use crate::arguments::is_generic;
 use pando_base::{Error, ErrorCode, Namespace, Result, ensure};
 use pando_catalog::{CollectionOptions, ValidationAction, ValidationLevel};
-use pando_doc::{DocBuilder, DocRef, Value};
+use pando_doc::{DocBuilder, DocRef, Value, ValueType};
 use pando_expr::{Features, MatchExpression, ParseContext};
 
 /// Reads the options from a `create` request.
 pub(super) fn options_of(body: DocRef<'_>) -> Result<CollectionOptions> {
     let mut fields = DocBuilder::with_capacity(body.size_bytes());
     for element in body.raw_elements().skip(1).filter(|element| !is_generic(element.name)) {
-        fields.append_raw(element);
+        // What is null is not given.
+        if !matches!(element.value_type, ValueType::Null | ValueType::Undefined) {
+            fields.append_raw(element);
+        }
     }
     let mut options = CollectionOptions::parse_command(fields.finish().view())?;
     if let Some(given) = &options.collation {

@@ -3,6 +3,7 @@
 
 use super::storage_stats::collection_disk_bytes;
 use crate::arguments::SafeBool;
+use crate::timeseries::on_buckets;
 use crate::{Access, Action, CommandRow, Invocation, NamespaceOf, arguments, run_boxed};
 use pando_base::{Error, ErrorCode, Result, bail, ensure};
 use pando_doc::DocBuilder;
@@ -28,7 +29,7 @@ arguments! {
 fn run(invocation: &Invocation, reply: &mut DocBuilder) -> Result<()> {
     let data = invocation.data()?;
     let arguments = CompactArguments::parse(&invocation.request)?;
-    let namespace = invocation.collection()?;
+    let namespace = on_buckets(data, &invocation.collection()?)?;
     let is_primary = data.replication.is_replicated() && data.replication.is_writable_primary();
     ensure!(
         !is_primary || arguments.force.0,

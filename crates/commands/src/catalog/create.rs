@@ -6,7 +6,7 @@ use super::same_options::check_same;
 use super::system_views::ViewDocuments;
 use super::view_pipeline::check_view_pipeline;
 use crate::arguments::{SafeBool, SafeLong};
-use crate::timeseries::{check_same_timeseries, create_timeseries};
+use crate::timeseries::{check_same_timeseries, check_timeseries_options, create_timeseries};
 use crate::{Access, Class, CommandRow, Data, Invocation, NamespaceOf, SecondaryOk, arguments, run_boxed};
 use pando_base::{ErrorCode, Namespace, Result, Uuid, ensure};
 use pando_catalog::{CollectionOptions, ViewDefinition};
@@ -64,6 +64,9 @@ async fn run(invocation: &Invocation, reply: &mut DocBuilder) -> Result<()> {
     if options.capped {
         options.capped_size_bytes =
             crate::settings::capped_size(&invocation.node.parameters, options.capped_size_bytes);
+    }
+    if options.timeseries.is_some() {
+        check_timeseries_options(invocation.body(), &namespace)?;
     }
     check_for_client(invocation, &namespace, &options)?;
     if arguments.auto_index_id.is_some() {

@@ -4,12 +4,13 @@ use super::change::{does_not_exist, is_a_view};
 use super::cursor_reply::{CursorArguments, append_cursor};
 use crate::arguments::SafeBool;
 use crate::locking::lock_for_read;
-use crate::timeseries::{measurements_index, timeseries};
+use crate::timeseries::timeseries;
 use crate::{Access, Admission, CommandRow, Data, Invocation, NamespaceOf, SecondaryOk, arguments, run_boxed};
 use pando_base::{ErrorCode, Namespace, Result, Uuid, ensure};
 use pando_catalog::{Collection, Index};
 use pando_doc::{Doc, DocBuilder, Value};
 use pando_operation::Operation;
+use pando_query::timeseries::measurements_index;
 use pando_timeseries::TimeseriesOptions;
 use std::sync::Arc;
 

@@ -2,6 +2,7 @@
 
 use crate::arguments::SafeBool;
 use crate::locking::{lock_collection, lock_for_read};
+use crate::timeseries::on_buckets;
 use crate::{Access, Action, CommandRow, Data, Invocation, NamespaceOf, SecondaryOk, arguments, run_boxed};
 use pando_base::{ErrorCode, Namespace, Result, bail, ensure};
 use pando_catalog::{Collection, Index};
@@ -44,7 +45,7 @@ async fn run(invocation: &Invocation, reply: &mut DocBuilder) -> Result<()> {
     let data = invocation.data()?;
     let arguments = ValidateArguments::parse(&invocation.request)?;
     check_arguments(&arguments)?;
-    let namespace = invocation.collection()?;
+    let namespace = on_buckets(data, &invocation.collection()?)?;
     let mut operation = invocation.operation()?;
     // In the background nobody is kept out; what is found is of one snapshot.
     let is_exclusive = !arguments.background.0;

@@ -9,7 +9,7 @@ use super::retryable::{RetryableWrite, statement};
 use crate::arguments::SafeBool;
 use crate::locking::unlock;
 use crate::table::run_boxed;
-use crate::timeseries::timeseries;
+use crate::timeseries::{check_bypass, timeseries};
 use crate::{Access, Admission, Class, CommandRow, Data, Invocation, NamespaceOf, OpCounter, SecondaryOk, arguments};
 use pando_base::{ErrorCode, Namespace, OperationKind, Result, ensure};
 use pando_collection::InsertOptions;
@@ -66,6 +66,7 @@ async fn run(invocation: &Invocation, reply: &mut DocBuilder) -> Result<()> {
     let arguments = InsertArguments::parse(&invocation.request)?;
     check_count(arguments.documents.len())?;
     check_can_write(invocation, data, &namespace, arguments.collection_uuid)?;
+    check_bypass(data, &namespace, arguments.bypass_validation.0)?;
     let timeseries = match arguments.is_timeseries {
         Some(SafeBool(true)) => Some(namespace.clone()),
         _ => timeseries(data, &namespace)?.map(|found| found.buckets.namespace.clone()),

@@ -8,7 +8,7 @@ use super::stored_functions;
 use crate::arguments::{Place, SafeBool};
 use crate::locking::unlock;
 use crate::table::run_boxed;
-use crate::timeseries::timeseries;
+use crate::timeseries::{check_bypass, timeseries};
 use crate::{
     Access, Admission, Class, CommandRow, Data, Invocation, NamespaceOf, OpCounter, SecondaryOk, arguments, watch,
 };
@@ -137,6 +137,7 @@ async fn run(invocation: &Invocation, reply: &mut DocBuilder) -> Result<()> {
     let statements = arguments.statements()?;
     statements.iter().try_for_each(|statement| Update::check_stage_names(statement.update))?;
     check_can_write(invocation, data, &namespace, arguments.collection_uuid)?;
+    check_bypass(data, &namespace, arguments.bypass_validation.0)?;
     let timeseries = timeseries(data, &namespace)?;
     let is_timeseries = timeseries.is_some() || matches!(arguments.is_timeseries, Some(SafeBool(true)));
     let namespace = timeseries.map_or(namespace, |found| found.buckets.namespace.clone());
@@ -190,11 +191,11 @@ async fn one(
         "Cannot use (or request) retryable writes with multi=true"
     );
     request.statement_ids = ids;
-    request.validate()?;
     if is_timeseries {
         lock_for_write(data, operation, &request.namespace).await?;
         return data.query.update_meta(operation, &request).await;
     }
+    request.validate()?;
     if request.upsert {
         collection_for_insert(data, operation, &request.namespace).await?;
     } else {

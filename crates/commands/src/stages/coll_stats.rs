@@ -3,6 +3,7 @@
 use super::{Asked, Make, options};
 use crate::arguments::{Place, SafeInt};
 use crate::catalog::append_storage_stats;
+use crate::timeseries::{append_timeseries_stats, timeseries};
 use pando_base::{Error, ErrorCode, Namespace, Result, bail, ensure};
 use pando_catalog::Collection;
 use pando_doc::{Doc, DocBuilder, DocRef, Value};
@@ -83,6 +84,8 @@ fn make(asked: &Asked, operation: &mut Operation, namespace: &Namespace, wanted:
     let catalog = &asked.data()?.catalog;
     let mut view = catalog.establish(operation)?;
     let collection = view.collection(catalog, operation, namespace)?;
+    let series = timeseries(asked.data()?, namespace)?;
+    let collection = series.as_ref().map(|series| Arc::clone(&series.buckets)).or(collection);
     let is_view = collection.is_none() && view.latest().view(namespace)?.is_some();
     let is_about_data = wanted.storage_scale.is_some() || wanted.count || wanted.scans;
     ensure!(
@@ -102,7 +105,10 @@ fn make(asked: &Asked, operation: &mut Operation, namespace: &Namespace, wanted:
     if let Some(scale) = wanted.storage_scale {
         let collection = found(collection.as_deref(), namespace, "storageStats")?;
         let stats = document.begin_document("storageStats");
-        append_storage_stats(Some(collection), scale, &mut document)?;
+        match &series {
+            Some(series) => append_timeseries_stats(asked.data()?, series, scale, &mut document)?,
+            None => append_storage_stats(Some(collection), scale, &mut document)?,
+        }
         document.end(stats);
     }
     if wanted.count {

@@ -29,8 +29,9 @@ impl StatusSection for Plain {
 
 /// The sections of this crate. The server sorts all by name.
 pub fn sections() -> Vec<Box<dyn StatusSection>> {
-    let plain: [(&'static str, Fill); 19] = [
+    let plain: [(&'static str, Fill); 20] = [
         ("asserts", asserts),
+        ("bucketCatalog", buckets),
         ("catalogStats", storage::catalog),
         ("defaultRWConcern", default_concerns),
         ("extra_info", extra_info),
@@ -60,6 +61,13 @@ pub fn sections() -> Vec<Box<dyn StatusSection>> {
 fn default_concerns(invocation: &Invocation, section: &mut DocBuilder) {
     if let Some(data) = invocation.node.data.as_ref().filter(|data| data.replication.is_replicated()) {
         crate::settings::append_defaults(data, false, section);
+    }
+}
+
+/// The buckets that measurements go into.
+fn buckets(invocation: &Invocation, section: &mut DocBuilder) {
+    if let Some(data) = &invocation.node.data {
+        data.query.buckets.append_status(section);
     }
 }
 

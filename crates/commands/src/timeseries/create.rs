@@ -1,10 +1,11 @@
 //! Creating a time-series collection: its buckets, the index on source and time, and the view.
 
+use crate::arguments::is_generic;
 use crate::catalog::{ViewDocuments, add_to_empty, change, ensure_system_views, lock_exclusively};
 use crate::{Data, Invocation};
 use pando_base::{Error, ErrorCode, Namespace, Result, bail, ensure};
 use pando_catalog::{ClusteredIndex, CollectionOptions, ViewDefinition};
-use pando_doc::{Array, Doc, DocBuilder, doc};
+use pando_doc::{Array, Doc, DocBuilder, DocRef, doc};
 use pando_timeseries::{TimeseriesOptions, bucket_validator, index_keys};
 
 /// What the collection of buckets is like.
@@ -22,6 +23,26 @@ fn parse(namespace: &Namespace, options: &CollectionOptions) -> Result<Timeserie
     let timeseries = TimeseriesOptions::parse(given.view())?;
     timeseries.check_fields(namespace.as_str())?;
     timeseries.completed()
+}
+
+/// What `create` takes beside `timeseries`.
+const ALLOWED: [&str; 6] =
+    ["storageEngine", "indexOptionDefaults", "collation", "timeseries", "expireAfterSeconds", "temp"];
+
+/// Refuses options that a time-series collection does not have. Buckets that are restored have two more.
+pub(crate) fn check_timeseries_options(body: DocRef<'_>, namespace: &Namespace) -> Result<()> {
+    for element in body.elements().skip(1).filter(|element| !is_generic(element.name)) {
+        let name = element.name.to_string();
+        let is_default = element.value.is_nullish() || (name == "capped" && !element.value.is_true());
+        let is_of_buckets =
+            namespace.is_timeseries_buckets() && matches!(name.as_str(), "validator" | "clusteredIndex");
+        ensure!(
+            is_default || is_of_buckets || ALLOWED.contains(&name.as_str()),
+            ErrorCode::InvalidOptions,
+            "{namespace}: 'timeseries' is not allowed with '{name}'"
+        );
+    }
+    Ok(())
 }
 
 /// Creates the buckets and the view. Where the name is that of buckets, only these: a collection that is restored.

@@ -48,7 +48,12 @@ pub(crate) fn buckets_index(specification: DocRef<'_>, options: &TimeseriesOptio
         out.append("key", buckets_key);
     }
     if keeps_original {
-        out.append("originalSpec", specification);
+        out.document("originalSpec", |original| {
+            if !specification.contains("v") {
+                original.append("v", 2);
+            }
+            original.append_all(specification);
+        });
     }
     Ok(out.finish())
 }
@@ -81,21 +86,4 @@ fn expiry_key(key: DocRef<'_>, options: &TimeseriesOptions) -> Result<Doc> {
             "TTL indexes on non-time fields are not supported on time-series collections"
         ),
     }
-}
-
-/// The specification on measurements for one on buckets; none if it is not one of ours.
-pub(crate) fn measurements_index(specification: DocRef<'_>, options: &TimeseriesOptions) -> Option<Doc> {
-    if let Some(Value::Document(original)) = specification.get("originalSpec") {
-        return Some(original.to_doc());
-    }
-    let Some(Value::Document(key)) = specification.get("key") else { return None };
-    let key = index_keys::measurements_key(key, options)?;
-    let mut out = DocBuilder::new();
-    for element in specification.elements() {
-        match element.name == "key" {
-            true => out.append("key", &key),
-            false => out.append_element(element),
-        }
-    }
-    Some(out.finish())
 }

@@ -5,12 +5,14 @@
 
 mod create;
 mod indexes;
+mod statistics;
 
-pub(crate) use create::{check_same_timeseries, create_timeseries};
-pub(crate) use indexes::{buckets_index, measurements_index};
+pub(crate) use create::{check_same_timeseries, check_timeseries_options, create_timeseries};
+pub(crate) use indexes::buckets_index;
+pub(crate) use statistics::append_timeseries_stats;
 
 use crate::Data;
-use pando_base::{Namespace, Result};
+use pando_base::{ErrorCode, Namespace, Result, ensure};
 use pando_catalog::Collection;
 use pando_query::timeseries::options_of;
 use pando_timeseries::TimeseriesOptions;
@@ -44,4 +46,19 @@ pub(crate) fn timeseries(data: &Data, namespace: &Namespace) -> Result<Option<Ti
 pub(crate) fn on_buckets(data: &Data, namespace: &Namespace) -> Result<Namespace> {
     let timeseries = timeseries(data, namespace)?;
     Ok(timeseries.map_or_else(|| namespace.clone(), |timeseries| timeseries.buckets.namespace.clone()))
+}
+
+/// Buckets that a client writes itself are looked at, whatever it asks for.
+pub(crate) fn check_bypass(data: &Data, namespace: &Namespace, bypasses: bool) -> Result<()> {
+    if !bypasses || !namespace.is_timeseries_buckets() {
+        return Ok(());
+    }
+    let latest = data.catalog.latest();
+    let is_timeseries = latest.collection(namespace).is_some_and(|buckets| buckets.options.timeseries.is_some());
+    ensure!(
+        !is_timeseries,
+        ErrorCode::BadValue,
+        "'bypassDocumentValidation' cannot be used for writes to the buckets of a time-series collection"
+    );
+    Ok(())
 }

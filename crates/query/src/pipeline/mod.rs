@@ -119,6 +119,21 @@ pub trait StageSpec: Send + Sync + Debug {
         None
     }
 
+    /// What it was written as, if it is a `$group`.
+    fn grouping(&self) -> Option<&Doc> {
+        None
+    }
+
+    /// True if it is a `$group` that compares strings by this collation.
+    fn has_collation(&self, _collation: Option<&Doc>) -> bool {
+        false
+    }
+
+    /// A `$group` with the same resources and collation that is written so.
+    fn regrouped(&self, _specification: &Doc) -> Option<SharedStage> {
+        None
+    }
+
     /// What it does, if it unpacks buckets.
     fn unpacking(&self) -> Option<&Unpacking> {
         None

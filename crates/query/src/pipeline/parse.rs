@@ -1,7 +1,7 @@
 //! Reading pipelines: the table of stages.
 
 use super::stages::{
-    add_fields, bucket, bucket_auto, count, densify, documents, facet, fill, geo_near, graph_lookup, group, limit, lookup, match_stage, no_effect, output, project, redact, replace_root, sample, skip, sort, sort_by_count, union_with, unpack, unset, unwind, window,
+    add_fields, bucket, bucket_auto, convert_index_stats, count, densify, documents, facet, fill, geo_near, graph_lookup, group, limit, lookup, match_stage, no_effect, output, project, redact, replace_root, sample, skip, sort, sort_by_count, union_with, unpack, unset, unwind, window,
 };
 use super::{CountedSource, DocumentSource, Pushdown, SharedStage};
 use crate::spill::StageResources;
@@ -67,6 +67,10 @@ pub fn parse_pipeline(stages: &[Doc], parser: &PipelineParser) -> Result<Vec<Sha
                 return Err(Error::location(code, reason));
             }
             let searches = matches!(stage.pushdown(), Pushdown::Match(filter) if filter.has_text());
+            if searches && parsed.iter().all(|stage| stage.unpacking().is_some()) && !parsed.is_empty() {
+                let reason = "text index required for $text query";
+                return Err(Error::new(ErrorCode::IndexNotFound, reason));
+            }
             if searches && !parsed.is_empty() {
                 let reason = "$match with $text is only allowed as the first pipeline stage";
                 return Err(Error::location(17313, reason));
@@ -124,6 +128,7 @@ pub(super) fn parse_stage(stage: DocRef<'_>, parser: &PipelineParser) -> Result<
             Err(Error::location(6047401, reason))
         }
         b"$_internalUnpackBucket" => one(unpack::parse(element.value, context, false)),
+        b"$_internalConvertBucketIndexStats" => one(convert_index_stats::parse(element.value)),
         b"$_unpackBucket" => one(unpack::parse(element.value, context, true)),
         b"$out" => one(output::parse_out(element.value, parser)),
         b"$merge" => one(output::parse_merge(element.value, parser)),

@@ -5,7 +5,7 @@ use crate::timeseries::{hint_on_buckets, options_of_view};
 use pando_base::{Error, ErrorCode, Result};
 use pando_catalog::ResolvedView;
 use pando_collation::Collation;
-use pando_doc::{Doc, DocRef, doc};
+use pando_doc::{Doc, DocBuilder, DocRef, doc};
 
 /// The aggregation on the collection below a view. Its collation is the view's, whatever the collection's is; a client that
 /// names another is refused.
@@ -20,9 +20,13 @@ pub fn with_view(request: &AggregateRequest, view: &ResolvedView) -> Result<Aggr
         let asked = Collation::parse(request.collation.view())?.map(|collation| collation.to_doc());
         require_collation(view, asked.as_ref())?;
     }
+    let pipeline: Vec<Doc> = match index_statistics(request, view) {
+        Some(pipeline) => pipeline,
+        None => stages.chain(request.pipeline.iter().cloned()).collect(),
+    };
     Ok(AggregateRequest {
         namespace: view.namespace.clone(),
-        pipeline: stages.chain(request.pipeline.iter().cloned()).collect(),
+        pipeline,
         collation,
         hint: match options_of_view(view) {
             Some(options) => hint_on_buckets(&request.hint, &options),
@@ -30,6 +34,17 @@ pub fn with_view(request: &AggregateRequest, view: &ResolvedView) -> Result<Aggr
         },
         ..request.clone()
     })
+}
+
+/// The pipeline that asks for the use of a time series' indexes, which are those of its buckets.
+fn index_statistics(request: &AggregateRequest, view: &ResolvedView) -> Option<Vec<Doc>> {
+    let options = options_of_view(view)?;
+    let (first, rest) = request.pipeline.split_first().filter(|(first, _)| first.view().contains("$indexStats"))?;
+    let mut fields = DocBuilder::new();
+    fields.append("timeField", options.time_field.as_str());
+    fields.append_some("metaField", options.meta_field.as_deref());
+    let convert = doc! { "$_internalConvertBucketIndexStats": fields.finish() };
+    Some([first.clone(), convert].into_iter().chain(rest.iter().cloned()).collect())
 }
 
 /// The stages that a view stands for.

@@ -192,7 +192,7 @@ impl QueryEngine {
             }
             _ => {}
         }
-        let id = bucket_id(options.rounded_time(time_ms), operation.env.random().next_u64());
+        let id = bucket_id(options.rounded_time(time_ms), self.object_ids.next(&operation.env));
         let (id, start_ms) = self.buckets.begin(key, id, time_ms, options, closed);
         Ok((id, start_ms, false))
     }

@@ -4,6 +4,7 @@
 //! in the unit of work that writes it, so writers that meet on one conflict and try again.
 
 mod close;
+mod indexes;
 mod insert;
 mod modify;
 mod options;
@@ -11,5 +12,6 @@ mod partial;
 mod search;
 mod translate;
 
+pub use indexes::measurements_index;
 pub use options::{PARAMETERS, hint_on_buckets, is_timeseries, options_of, options_of_view};
 pub use partial::filter_on_buckets;

@@ -49,7 +49,10 @@ impl QueryEngine {
     ) -> Result<ExpireResult> {
         // Buckets of measurements have the time of the first one in the id that they are clustered by.
         let ids = Ids { are_buckets: collection.options.timeseries.is_some(), until_ms: expired.until_ms };
-        let filter = filter_of(expired, &ids)?;
+        let filter = match collection.options.timeseries.as_ref().filter(|_| expired.index.is_none()) {
+            Some(options) => filter_of_buckets(expired, &ids, options)?,
+            None => filter_of(expired, &ids)?,
+        };
         let context = self.parse_context(operation, &Doc::new(), &Doc::new(), Some(collection))?;
         let filter = Arc::new(MatchExpression::parse(filter.view(), &context)?);
         let plan = match expired.index {
@@ -98,6 +101,15 @@ fn filter_of(expired: &Expired<'_>, ids: &Ids) -> Result<Doc> {
         Some(partial) => doc! { "$and": [own, (partial.clone())] },
         None => own,
     })
+}
+
+/// Times before 1970 and after 2106 do not fit into ids: the bucket itself says whether it is that old.
+fn filter_of_buckets(expired: &Expired<'_>, ids: &Ids, options: &Doc) -> Result<Doc> {
+    let time_field = options.get("timeField").and_then(|name| name.as_str()).unwrap_or_default();
+    let mut start = DocBuilder::new();
+    start.append(format!("control.min.{time_field}"), dates(expired.until_ms));
+    let by_id = filter_of(expired, ids)?;
+    Ok(doc! { "$and": [by_id, (start.finish())] })
 }
 
 fn field_of(index: &Index) -> Result<String> {

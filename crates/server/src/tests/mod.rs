@@ -21,6 +21,7 @@ mod settings;
 mod stable_api;
 mod stages;
 mod text_search;
+mod timeseries;
 mod transactions;
 mod ttl;
 mod watch;

@@ -13,7 +13,7 @@ use foldhash::fast::RandomState;
 use pando_base::{Error, ErrorCode, Result};
 use pando_doc::{ArrayBuilder, Doc, DocBuilder, DocRef, FieldPath, OwnedValue, Value, doc};
 use pando_expr::accumulator::parse_accumulator;
-use pando_expr::{Accumulator, AccumulatorKind, Expression, SharedCollator};
+use pando_expr::{Accumulator, AccumulatorKind, Expression, ParseContext, SharedCollator};
 use pando_keystring::{KeyOrdering, StackBuilder, Version};
 use pando_operation::Operation;
 use pando_sorter::{Merged, SpillStatistics, SpilledRanges};
@@ -53,13 +53,17 @@ pub(in crate::pipeline) fn parse(value: Value<'_>, parser: &PipelineParser) -> R
     let Value::Document(specification) = value else {
         return Err(Error::location(15947, "a group's fields must be specified in an object"));
     };
+    group_of(specification, &parser.context, parser.resources.clone())
+}
+
+fn group_of(specification: DocRef<'_>, context: &ParseContext, resources: StageResources) -> Result<SharedStage> {
     let (mut id, mut shown_id, mut fields) = (None, OwnedValue::Null, Vec::new());
     for element in specification.elements() {
         if element.name == "_id" {
-            id = Some(parse_id(element.value, parser)?);
-            shown_id = Expression::parse(element.value, &parser.context)?.optimize()?.to_value();
+            id = Some(parse_id(element.value, context)?);
+            shown_id = Expression::parse(element.value, context)?.optimize()?.to_value();
         } else {
-            fields.push(parse_field(element, parser)?);
+            fields.push(parse_field_in(element, context)?);
         }
     }
     let id = id.ok_or_else(|| Error::location(15955, "a group specification must include an _id"))?;
@@ -68,13 +72,13 @@ pub(in crate::pipeline) fn parse(value: Value<'_>, parser: &PipelineParser) -> R
         fields,
         shown_id,
         specification: specification.to_doc(),
-        collator: parser.context.collator.clone(),
-        resources: parser.resources.clone(),
+        collator: context.collator.clone(),
+        resources,
     }))))
 }
 
 /// A document of one field has null in place of what is missing, as a value alone has; of several it has nothing there.
-fn parse_id(value: Value<'_>, parser: &PipelineParser) -> Result<Expression> {
+fn parse_id(value: Value<'_>, context: &ParseContext) -> Result<Expression> {
     if let Value::Document(fields) = value
         && let (Some(only), 1) = (fields.first(), fields.field_count())
         && !only.name.starts_with(b"$")
@@ -83,13 +87,17 @@ fn parse_id(value: Value<'_>, parser: &PipelineParser) -> Result<Expression> {
         operands.push(only.value);
         operands.push(Value::Null);
         let whole = doc! { (&**only.name): { "$ifNull": operands.finish() } };
-        return Expression::parse(Value::Document(whole.view()), &parser.context)?.optimize();
+        return Expression::parse(Value::Document(whole.view()), context)?.optimize();
     }
-    Expression::parse(value, &parser.context)?.optimize()
+    Expression::parse(value, context)?.optimize()
 }
 
 /// Reads `name: {$accumulator: input}`.
 pub(super) fn parse_field(element: pando_doc::Element<'_>, parser: &PipelineParser) -> Result<GroupField> {
+    parse_field_in(element, &parser.context)
+}
+
+fn parse_field_in(element: pando_doc::Element<'_>, context: &ParseContext) -> Result<GroupField> {
     let name = element.name.to_string();
     if name.contains('.') {
         return Err(Error::location(40235, format!("The field name '{name}' cannot contain '.'")));
@@ -103,7 +111,7 @@ pub(super) fn parse_field(element: pando_doc::Element<'_>, parser: &PipelinePars
     let only = operators.first().filter(|_| operators.field_count() == 1);
     let operator =
         only.ok_or_else(|| Error::location(40238, format!("The field '{name}' must specify one accumulator")))?;
-    let (kind, input, count) = parse_accumulator(operator, &parser.context)?;
+    let (kind, input, count) = parse_accumulator(operator, context)?;
     Ok(GroupField { name, kind, input, count })
 }
 
@@ -334,6 +342,19 @@ impl DocumentSource for GroupSource {
 impl StageSpec for GroupSpec {
     fn name(&self) -> &'static str {
         "$group"
+    }
+
+    fn grouping(&self) -> Option<&Doc> {
+        Some(&self.0.specification)
+    }
+
+    fn has_collation(&self, collation: Option<&Doc>) -> bool {
+        self.0.collator.as_ref().map(|collator| collator.specification()) == collation
+    }
+
+    fn regrouped(&self, specification: &Doc) -> Option<SharedStage> {
+        let context = ParseContext::default().with_collator(self.0.collator.clone());
+        group_of(specification.view(), &context, self.0.resources.clone()).ok()
     }
 
     fn start(&self, source: Box<dyn DocumentSource>) -> Result<Box<dyn DocumentSource>> {

@@ -3,6 +3,7 @@
 pub(super) mod add_fields;
 pub(super) mod bucket;
 pub(super) mod bucket_auto;
+pub(super) mod convert_index_stats;
 pub(super) mod count;
 pub(super) mod densify;
 pub(super) mod documents;

@@ -4,6 +4,7 @@
 //! ([`rewrite`]): buckets that cannot have a wanted measurement are not read, and of those that are only the fields that somebody needs
 //! are unpacked.
 
+mod groups;
 mod parse;
 mod predicates;
 mod rewrite;
@@ -32,6 +33,8 @@ pub struct Unpacking {
     pub(super) fields: FieldSet,
     /// Only measurements that match this.
     pub(super) event_filter: Option<Arc<MatchExpression>>,
+    /// Only the extremes of these fields matter.
+    pub(super) extremes: Option<Vec<String>>,
     /// As written by who says that buckets have one kind of value at a path.
     pub(super) assumes_one_schema: bool,
     /// It was written as `$_unpackBucket`.
@@ -42,6 +45,8 @@ struct UnpackSource {
     source: Box<dyn DocumentSource>,
     unpacking: Unpacking,
     bucket: Option<BucketReader>,
+    /// Measurements of extremes that were not given yet.
+    ready: Vec<Doc>,
 }
 
 impl UnpackSource {
@@ -70,11 +75,23 @@ impl UnpackSource {
 impl DocumentSource for UnpackSource {
     fn next(&mut self, context: &mut PipelineContext<'_>) -> Result<Pulled> {
         loop {
+            if let Some(measurement) = self.ready.pop() {
+                return Ok(Pulled::Document(measurement));
+            }
             if let Some(measurement) = self.measurement(context)? {
                 return Ok(Pulled::Document(measurement));
             }
             match self.source.next(context)? {
                 Pulled::Document(bucket) => {
+                    let extremes = self
+                        .unpacking
+                        .extremes
+                        .as_ref()
+                        .and_then(|fields| groups::extreme_measurements(&bucket, &self.unpacking.options, fields));
+                    if let Some(extremes) = extremes {
+                        self.ready.extend(extremes);
+                        continue;
+                    }
                     let reader = BucketReader::new(&bucket, &self.unpacking.options, &self.unpacking.fields)?;
                     self.bucket = Some(reader);
                 }
@@ -92,7 +109,7 @@ impl StageSpec for Unpacking {
     }
 
     fn start(&self, source: Box<dyn DocumentSource>) -> Result<Box<dyn DocumentSource>> {
-        Ok(Box::new(UnpackSource { source, unpacking: self.clone(), bucket: None }))
+        Ok(Box::new(UnpackSource { source, unpacking: self.clone(), bucket: None, ready: Vec::new() }))
     }
 
     fn unpacking(&self) -> Option<&Unpacking> {

@@ -14,7 +14,7 @@ pub(in crate::pipeline) fn parse(value: Value<'_>, context: &ParseContext, is_sh
     let name = if is_short { "$_unpackBucket" } else { "$_internalUnpackBucket" };
     let Value::Document(specification) = value else {
         let reason = format!("{name} specification must be an object, got: {}", value.value_type());
-        return Err(Error::location(if is_short { 5_612_401 } else { 5_346_500 }, reason));
+        return Err(Error::location(if is_short { 5_612_400 } else { 5_346_500 }, reason));
     };
     let mut unpacking = Unpacking {
         options: TimeseriesOptions {
@@ -26,6 +26,7 @@ pub(in crate::pipeline) fn parse(value: Value<'_>, context: &ParseContext, is_sh
         },
         fields: FieldSet::all(),
         event_filter: None,
+        extremes: None,
         assumes_one_schema: false,
         is_short,
     };
@@ -44,12 +45,14 @@ pub(in crate::pipeline) fn parse(value: Value<'_>, context: &ParseContext, is_sh
                 unpacking.fields =
                     if element.name == "include" { FieldSet::Only(names) } else { FieldSet::AllBut(names) };
             }
-            b"timeField" => unpacking.options.time_field = text(value, "timeField", 5_346_504)?,
+            b"timeField" => {
+                unpacking.options.time_field = text(value, "timeField", if is_short { 5_612_401 } else { 5_346_504 })?
+            }
             b"metaField" => {
-                let field = text(value, "metaField", 5_346_505)?;
+                let field = text(value, "metaField", if is_short { 5_612_402 } else { 5_346_505 })?;
                 ensure!(
                     !field.contains('.'),
-                    ErrorCode::location(5_545_700),
+                    ErrorCode::location(if is_short { 5_612_403 } else { 5_545_700 }),
                     "metaField field must be a single-element field path"
                 );
                 unpacking.options.meta_field = Some(field);
@@ -60,7 +63,7 @@ pub(in crate::pipeline) fn parse(value: Value<'_>, context: &ParseContext, is_sh
                 let span = span.filter(|span| *span > 0).ok_or_else(|| Error::location(5_510_600, reason))?;
                 unpacking.options.bucket_max_span_seconds = Some(span);
             }
-            b"assumeNoMixedSchemaData" if !is_short => {
+            b"assumeNoMixedSchemaData" => {
                 unpacking.assumes_one_schema = flag(value, "assumeNoMixedSchemaData", 6_067_202)?;
             }
             b"eventFilter" if !is_short => {

@@ -1,12 +1,12 @@
 //! What stands behind an unpacking, rewritten onto the buckets.
 
 use super::predicates::Facts;
-use super::{Unpacking, place_of};
+use super::{Unpacking, groups, place_of};
 use crate::pipeline::stages::match_stage;
 use crate::pipeline::{Pushdown, SharedStage, dependencies};
 use crate::request::{SortKey, SortPart, SortPattern};
 use pando_catalog::Collection;
-use pando_doc::FieldPath;
+use pando_doc::{Doc, FieldPath};
 use pando_expr::MatchExpression;
 use pando_expr::matcher::Node;
 use pando_timeseries::{FieldSet, index_keys};
@@ -21,11 +21,25 @@ pub(in crate::pipeline) fn rewrite(stages: Vec<SharedStage>, collection: Option<
     let has_one_schema = collection.is_none_or(|collection| collection.timeseries_mixed_schema != Some(true));
     unpacking.assumes_one_schema |= has_one_schema && collection.is_some();
     take_filter(&mut unpacking, &mut before, &mut behind, collection, has_one_schema);
+    if unpacking.event_filter.is_none() && unpacking.fields == FieldSet::all() {
+        if let Some(one_bucket) = groups::last_point(&unpacking, &behind) {
+            before.extend(one_bucket);
+        }
+        let is_same_collation = |group: &SharedStage| group.has_collation(own_collation(collection));
+        if has_one_schema && behind.first().is_some_and(is_same_collation) {
+            unpacking.extremes = groups::extremes(&unpacking, &behind);
+        }
+    }
     take_sort(&unpacking, &mut before, &mut behind);
     take_fields(&mut unpacking, &behind);
     before.push(Arc::new(unpacking));
     before.extend(behind);
     before
+}
+
+/// The collation of the collection, by which the extremes of its buckets were told.
+fn own_collation(collection: Option<&Collection>) -> Option<&Doc> {
+    collection.and_then(|collection| collection.options.collation.as_ref())
 }
 
 /// A filter right behind: what it says of buckets goes in front, what it says of measurements into the unpacking.
@@ -41,7 +55,7 @@ fn take_filter(
         return;
     }
     let filter = Arc::clone(filter);
-    let own = collection.and_then(|collection| collection.options.collation.as_ref());
+    let own = own_collation(collection);
     let facts = Facts {
         options: &unpacking.options.clone(),
         is_same_collation: filter.collator().map(|collator| collator.specification()) == own,

@@ -1,0 +1,360 @@
+//! Time-series collections over the wire.
+
+use super::node::{Node, batch, node, part};
+use super::*;
+use pando_doc::{Array, DocBuilder, Value, compare_docs};
+
+/// The start of an hour, so that a bucket starts where it says.
+const HOUR_MS: i64 = 1_699_999_200_000;
+
+fn at(seconds: i64) -> Value<'static> {
+    Value::DateTime(HOUR_MS + seconds * 1000)
+}
+
+async fn series() -> Node {
+    let mut node = node().await;
+    node.ok(doc! { "create": "s", "timeseries": { "timeField": "t", "metaField": "m" } }).await;
+    node
+}
+
+async fn insert(node: &mut Node, collection: &str, documents: &[Doc]) -> Doc {
+    let documents = Array::from_iter(documents.iter());
+    node.ok(doc! { "insert": collection, "documents": documents, "ordered": false }).await
+}
+
+async fn find(node: &mut Node, collection: &str, filter: Doc) -> Vec<Doc> {
+    let reply = node.ok(doc! { "find": collection, "filter": filter, "batchSize": 10_000, "sort": { "_id": 1 } }).await;
+    batch(&reply, "firstBatch")
+}
+
+async fn aggregate(node: &mut Node, collection: &str, pipeline: &Array) -> Vec<Doc> {
+    let command = doc! { "aggregate": collection, "pipeline": pipeline, "cursor": { "batchSize": 10_000 } };
+    batch(&node.ok(command).await, "firstBatch")
+}
+
+/// The code of the first error of a write.
+async fn write_error(node: &mut Node, command: Doc) -> i64 {
+    let reply = node.ok(command).await;
+    let errors = reply.get("writeErrors").and_then(|errors| errors.as_array()).unwrap_or_else(|| panic!("{reply}"));
+    errors.get(0).unwrap().as_document().unwrap().get("code").unwrap().to_i64_exact().unwrap()
+}
+
+async fn buckets(node: &mut Node) -> Vec<Doc> {
+    find(node, "system.buckets.s", doc! {}).await
+}
+
+#[test]
+fn x29_measurements_go_into_buckets_and_come_back() {
+    run(async {
+        let mut node = series().await;
+        let measurements = [
+            doc! { "_id": 1, "t": at(1), "m": { "b": 1, "a": 2 }, "x": 5 },
+            doc! { "_id": 2, "t": at(2), "m": { "a": 2, "b": 1 }, "x": 3, "y": { "z": "v" } },
+            doc! { "_id": 3, "t": at(3), "m": 7 },
+            doc! { "_id": 4, "t": at(4) },
+        ];
+        let reply = insert(&mut node, "s", &measurements).await;
+        assert_eq!(reply.get("n"), Some(Value::Int32(4)));
+        let found = find(&mut node, "s", doc! {}).await;
+        assert_eq!(found.len(), 4);
+        assert_eq!(found[1], doc! { "t": at(2), "m": { "a": 2, "b": 1 }, "_id": 2, "x": 3, "y": { "z": "v" } });
+        let buckets = buckets(&mut node).await;
+        assert_eq!(buckets.len(), 3, "one for each source");
+        let of_both = buckets.iter().find(|bucket| part(bucket, "data").view().contains("x")).unwrap();
+        let control = part(of_both, "control");
+        assert_eq!(part(&control, "min"), doc! { "t": at(0), "_id": 1, "x": 3, "y": { "z": "v" } });
+        assert_eq!(part(&control, "max"), doc! { "_id": 2, "t": at(2), "x": 5, "y": { "z": "v" } });
+        assert_eq!(control.get("version"), Some(Value::Int32(1)));
+        assert_eq!(part(&part(of_both, "data"), "x"), doc! { "0": 5, "1": 3 });
+        let reply = node.ok(doc! { "listCollections": 1, "filter": { "name": "s" } }).await;
+        let [row] = &batch(&reply, "firstBatch")[..] else { panic!("{reply}") };
+        assert_eq!(text(row, "type"), "timeseries");
+        let options = doc! { "timeseries": {
+            "timeField": "t", "metaField": "m", "granularity": "seconds", "bucketMaxSpanSeconds": 3600
+        } };
+        assert_eq!(part(row, "options"), options);
+        assert_eq!(write_error(&mut node, doc! { "insert": "s", "documents": [{ "t": 1 }] }).await, 2);
+        node.ok(doc! { "create": "s", "timeseries": { "timeField": "t", "metaField": "m" } }).await;
+        assert_eq!(node.code(doc! { "create": "s", "timeseries": { "timeField": "t" } }).await, 48);
+        node.ok(doc! { "drop": "s" }).await;
+        let reply = node.ok(doc! { "listCollections": 1, "filter": { "name": { "$ne": "system.views" } } }).await;
+        assert_eq!(batch(&reply, "firstBatch"), Vec::<Doc>::new());
+    });
+}
+
+#[test]
+fn x29_full_buckets_are_compressed_and_read_as_before() {
+    run(async {
+        let mut node = series().await;
+        let measurements: Vec<Doc> = (0..2500)
+            .map(|place| doc! { "_id": (place), "t": at(i64::from(place) % 3000), "m": 1, "x": (place % 10) })
+            .collect();
+        insert(&mut node, "s", &measurements).await;
+        let buckets = buckets(&mut node).await;
+        let versions: Vec<i64> = buckets
+            .iter()
+            .map(|bucket| part(bucket, "control").get("version").unwrap().to_i64_exact().unwrap())
+            .collect();
+        assert_eq!(versions.iter().filter(|version| **version == 2).count(), 2, "{versions:?}");
+        let found = find(&mut node, "s", doc! { "x": { "$lt": 3 } }).await;
+        assert_eq!(found.len(), 750);
+        let grouped = aggregate(
+            &mut node,
+            "s",
+            &Array::from_iter([doc! { "$group": { "_id": "$m", "sum": { "$sum": "$x" }, "n": { "$sum": 1 } } }]),
+        )
+        .await;
+        assert_eq!(grouped, [doc! { "_id": 1, "sum": 11_250, "n": 2500 }]);
+        let count = node.ok(doc! { "count": "s", "query": { "x": 5 } }).await;
+        assert_eq!(count.get("n"), Some(Value::Int32(250)));
+        let distinct = node.ok(doc! { "distinct": "s", "key": "x" }).await;
+        assert_eq!(distinct.get("values").unwrap().as_array().unwrap().len(), 10);
+    });
+}
+
+#[test]
+fn x29_measurements_out_of_order_reopen_buckets() {
+    run(async {
+        let mut node = series().await;
+        for seconds in [7200, 100, 7300, 200, 14_400] {
+            insert(&mut node, "s", &[doc! { "t": at(seconds), "m": 1 }]).await;
+        }
+        let buckets = buckets(&mut node).await;
+        let counts: Vec<i64> = aggregate(
+            &mut node,
+            "s",
+            &Array::from_iter([
+                doc! { "$group": { "_id": { "$dateTrunc": { "date": "$t", "unit": "hour" } }, "n": { "$sum": 1 } } },
+                doc! { "$sort": { "_id": 1 } },
+            ]),
+        )
+        .await
+        .iter()
+        .map(|group| group.get("n").unwrap().to_i64_exact().unwrap())
+        .collect();
+        assert_eq!((buckets.len(), counts), (3, vec![2, 2, 1]));
+    });
+}
+
+#[test]
+fn x29_indexes_are_translated_both_ways() {
+    run(async {
+        let mut node = series().await;
+        let create = |key: Doc, name: &str| doc! { "createIndexes": "s", "indexes": [{ "key": key, "name": name }] };
+        node.ok(create(doc! { "t": -1 }, "time")).await;
+        node.ok(create(doc! { "x": 1 }, "value")).await;
+        let list = |name: &str| doc! { "listIndexes": name };
+        let keys =
+            |reply: &Doc| -> Vec<Doc> { batch(reply, "firstBatch").iter().map(|row| part(row, "key")).collect() };
+        let reply = node.ok(list("s")).await;
+        assert_eq!(keys(&reply), [doc! { "m": 1, "t": 1 }, doc! { "t": -1 }, doc! { "x": 1 }]);
+        let reply = node.ok(list("system.buckets.s")).await;
+        assert_eq!(keys(&reply)[1], doc! { "control.max.t": -1, "control.min.t": -1 });
+        node.ok(doc! { "dropIndexes": "s", "index": { "x": 1 } }).await;
+        assert_eq!(keys(&node.ok(list("s")).await).len(), 2);
+        assert_eq!(node.code(create(doc! { "x": "text" }, "text")).await, 72);
+        let unique = doc! { "createIndexes": "s", "indexes": [{ "key": { "m": 1 }, "name": "u", "unique": true }] };
+        assert_eq!(node.code(unique).await, 72);
+        insert(&mut node, "s", &[doc! { "t": at(1), "m": 1 }]).await;
+        let explained = node.ok(doc! { "explain": { "find": "s", "filter": { "m": 1 } } }).await;
+        assert!(explained.to_string().contains("IXSCAN"), "{explained}");
+    });
+}
+
+#[test]
+fn x29_deletes_are_of_measurements_and_updates_of_meta_values() {
+    run(async {
+        let mut node = series().await;
+        let measurements: Vec<Doc> = (0..100)
+            .map(|place| doc! { "_id": (place), "t": at(i64::from(place)), "m": (place % 4), "x": (place) })
+            .collect();
+        insert(&mut node, "s", &measurements).await;
+        let delete = |filter: Doc, limit: i32| doc! { "delete": "s", "deletes": [{ "q": filter, "limit": limit }] };
+        let n = |reply: Doc| reply.get("n").unwrap().to_i64_exact().unwrap();
+        assert_eq!(n(node.ok(delete(doc! { "m": 3 }, 0)).await), 25);
+        assert_eq!(n(node.ok(delete(doc! { "x": { "$lt": 8 }, "m": 1 }, 0)).await), 2);
+        assert_eq!(n(node.ok(delete(doc! { "x": { "$gte": 90 } }, 1)).await), 1);
+        assert_eq!(find(&mut node, "s", doc! {}).await.len(), 72);
+        let update = doc! { "q": { "m": 2 }, "u": { "$set": { "m": "two" } }, "multi": true };
+        let reply = node.ok(doc! { "update": "s", "updates": [update] }).await;
+        assert_eq!((reply.get("n"), reply.get("nModified")), (Some(Value::Int32(25)), Some(Value::Int32(25))));
+        assert_eq!(find(&mut node, "s", doc! { "m": "two" }).await.len(), 25);
+        assert_eq!(
+            write_error(
+                &mut node,
+                doc! { "update": "s", "updates": [{ "q": { "x": 2 }, "u": { "$set": { "m": 1 } }, "multi": true }] }
+            )
+            .await,
+            72
+        );
+        assert_eq!(
+            write_error(
+                &mut node,
+                doc! { "update": "s", "updates": [{ "q": { "m": 2 }, "u": { "$set": { "x": 1 } }, "multi": true }] }
+            )
+            .await,
+            72
+        );
+        assert_eq!(
+            write_error(
+                &mut node,
+                doc! { "update": "s", "updates": [{ "q": { "m": 2 }, "u": { "$set": { "m": 1 } } }] }
+            )
+            .await,
+            72
+        );
+        insert(&mut node, "s", &[doc! { "t": at(5), "m": 2 }]).await;
+        assert_eq!(find(&mut node, "s", doc! {}).await.len(), 73);
+    });
+}
+
+#[test]
+fn x29_the_span_of_buckets_grows_by_coll_mod() {
+    run(async {
+        let mut node = series().await;
+        let change = |granularity: &str| doc! { "collMod": "s", "timeseries": { "granularity": granularity } };
+        node.ok(change("minutes")).await;
+        assert_eq!(node.code(change("seconds")).await, 72);
+        insert(&mut node, "s", &[doc! { "t": at(0), "m": 1 }, doc! { "t": at(80_000), "m": 1 }]).await;
+        assert_eq!(buckets(&mut node).await.len(), 1);
+        let late = find(&mut node, "s", doc! { "t": { "$gte": at(80_000) } }).await;
+        assert_eq!(late.len(), 1, "the view knows the new span");
+    });
+}
+
+#[test]
+fn x29_hostile_buckets_are_errors_and_nothing_worse() {
+    run(async {
+        let mut node = series().await;
+        insert(&mut node, "s", &[doc! { "t": at(0), "m": 1 }]).await;
+        assert_eq!(
+            write_error(&mut node, doc! { "insert": "system.buckets.s", "documents": [{ "_id": 1 }] }).await,
+            121
+        );
+        let id = pando_doc::ObjectId::from_parts((HOUR_MS / 1000) as u32, [0; 5], 1);
+        for column in [&[][..], &[0x80], &[0x9F, 1, 2, 3], &[1, 0, 9], &[0xF1, 5, 0, 0, 0, 0, 0]] {
+            let bucket = doc! {
+                "_id": id, "meta": 1,
+                "control": { "version": 2, "min": { "t": at(0) }, "max": { "t": at(0) }, "count": 1 },
+                "data": { "t": Value::Binary { subtype: 7, bytes: column } }
+            };
+            node.ok(doc! { "insert": "system.buckets.s", "documents": [bucket] }).await;
+            let reply = node.run(doc! { "find": "s" }).await;
+            assert_ne!(reply.get("ok"), Some(Value::Double(1.0)), "{column:?}: {reply}");
+            insert(&mut node, "s", &[doc! { "t": at(1), "m": 1 }]).await;
+            node.ok(doc! { "delete": "system.buckets.s", "deletes": [{ "q": { "_id": id }, "limit": 1 }] }).await;
+        }
+        assert_eq!(find(&mut node, "s", doc! {}).await.len(), 6);
+    });
+}
+
+/// A small generator, so that a seed gives the same everywhere.
+struct Chance(u64);
+
+impl Chance {
+    fn below(&mut self, bound: u64) -> i64 {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        ((self.0 >> 33) % bound) as i64
+    }
+}
+
+fn measurement(chance: &mut Chance, id: i64) -> Doc {
+    let mut out = DocBuilder::new();
+    out.append("_id", id);
+    out.append("t", at(chance.below(20_000)));
+    if chance.below(10) > 0 {
+        out.append("m", doc! { "s": (chance.below(4)) });
+    }
+    match chance.below(7) {
+        0 => {}
+        1 => out.append("x", Value::Null),
+        2 => out.append("x", format!("s{}", chance.below(5)).as_str()),
+        3 => out.append("x", Array::from_iter([chance.below(9), chance.below(9)])),
+        4 => out.append("x", f64::NAN),
+        _ => out.append("x", chance.below(9)),
+    }
+    if chance.below(3) > 0 {
+        out.append("y", doc! { "z": (chance.below(9)), "w": (chance.below(3) == 0) });
+    }
+    out.finish()
+}
+
+fn condition(chance: &mut Chance, depth: u32) -> Doc {
+    let operator = ["$eq", "$lt", "$lte", "$gt", "$gte", "$ne"][chance.below(6) as usize];
+    match chance.below(if depth < 2 { 11 } else { 8 }) {
+        0 => doc! { "t": { (operator): at(chance.below(20_000)) } },
+        1 => doc! { "m.s": { (operator): (chance.below(4)) } },
+        2 | 3 => doc! { "x": { (operator): (chance.below(9)) } },
+        4 => doc! { "x": { (operator): (format!("s{}", chance.below(5))) } },
+        5 => doc! { "y.z": { (operator): (chance.below(9)) } },
+        6 => doc! { "x": { "$exists": (chance.below(2) == 0) } },
+        7 => doc! { "y.z": { "$in": [(chance.below(9)), (chance.below(9)), null] } },
+        8 => doc! { "$and": [(condition(chance, depth + 1)), (condition(chance, depth + 1))] },
+        9 => doc! { "$or": [(condition(chance, depth + 1)), (condition(chance, depth + 1))] },
+        _ => doc! { "$nor": [(condition(chance, depth + 1))] },
+    }
+}
+
+fn pipeline(chance: &mut Chance) -> Array {
+    let mut stages = Vec::new();
+    if chance.below(3) > 0 {
+        stages.push(doc! { "$match": (condition(chance, 0)) });
+    }
+    match chance.below(6) {
+        0 => stages.push(doc! { "$sort": { "t": (1 - 2 * chance.below(2)), "_id": 1 } }),
+        1 => stages.push(doc! { "$sort": { "m": 1, "_id": 1 } }),
+        2 => stages.push(doc! { "$group": { "_id": "$m", "lo": { "$min": "$y.z" }, "hi": { "$max": "$y.z" } } }),
+        3 => stages.push(doc! { "$group": { "_id": "$m.s", "n": { "$sum": 1 }, "sum": { "$sum": "$y.z" } } }),
+        4 => stages.push(doc! { "$project": { "_id": 1, "m": 1, "v": "$y.z" } }),
+        _ => stages.push(doc! { "$unset": ["y", "m"] }),
+    }
+    Array::from_iter(stages)
+}
+
+/// Documents without regard to their order and that of their fields.
+fn unordered(mut documents: Vec<Doc>) -> Vec<Doc> {
+    for document in &mut documents {
+        let mut elements: Vec<_> = document.elements().collect();
+        elements.sort_by(|left, right| left.name.cmp(right.name));
+        let mut out = DocBuilder::new();
+        elements.iter().for_each(|element| out.append_element(*element));
+        *document = out.finish();
+    }
+    documents.sort_by(|left, right| compare_docs(left.view(), right.view()));
+    documents
+}
+
+#[test]
+fn x29_queries_find_what_they_find_in_a_plain_collection() {
+    run(async {
+        let mut node = series().await;
+        let mut chance = Chance(29);
+        for round in 0..6 {
+            let measurements: Vec<Doc> = (0..150).map(|place| measurement(&mut chance, round * 1000 + place)).collect();
+            insert(&mut node, "s", &measurements).await;
+            insert(&mut node, "plain", &measurements).await;
+            for _ in 0..60 {
+                let filter = condition(&mut chance, 0);
+                let (series, plain) =
+                    (find(&mut node, "s", filter.clone()).await, find(&mut node, "plain", filter.clone()).await);
+                assert_eq!(unordered(series), unordered(plain), "{filter}");
+                let stages = pipeline(&mut chance);
+                let (series, plain) =
+                    (aggregate(&mut node, "s", &stages).await, aggregate(&mut node, "plain", &stages).await);
+                let is_sorted = stages.values().any(|stage| stage.as_document().unwrap().contains("$sort"));
+                if is_sorted {
+                    let ids = |documents: &[Doc]| -> Vec<i64> {
+                        documents.iter().map(|found| found.get("_id").unwrap().to_i64_exact().unwrap()).collect()
+                    };
+                    assert_eq!(ids(&series), ids(&plain), "{:?}", stages.as_doc());
+                } else {
+                    assert_eq!(unordered(series), unordered(plain), "{:?}", stages.as_doc());
+                }
+            }
+            let filter = condition(&mut chance, 0);
+            for collection in ["s", "plain"] {
+                node.ok(doc! { "delete": collection, "deletes": [{ "q": (&filter), "limit": 0 }] }).await;
+            }
+        }
+    });
+}
