@@ -40,6 +40,10 @@ impl SourceKey {
     fn size_bytes(&self) -> usize {
         self.meta.len()
     }
+
+    fn closed(&self, id: ObjectId) -> Closed {
+        Closed { collection: self.collection, id }
+    }
 }
 
 /// A bucket that a measurement may go into.
@@ -63,6 +67,8 @@ pub enum Candidate {
 /// A bucket that nothing more goes into: it is to be compressed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Closed {
+    /// Whose buckets these are.
+    pub collection: Uuid,
     /// Its `_id`.
     pub id: ObjectId,
 }
@@ -128,15 +134,17 @@ impl BucketCatalog {
         }
     }
 
-    /// Opens a new bucket with this id, unless another writer has just opened one that serves. Gives the bucket to use.
+    /// Opens a new bucket with this id, unless another writer has just opened one that serves and that will do. Gives the bucket to
+    /// use, when it starts, and whether it was stored.
     pub fn begin(
         &self,
         key: &SourceKey,
         id: ObjectId,
         time_ms: i64,
         options: &TimeseriesOptions,
+        must_be_new: bool,
         closed: &mut Vec<Closed>,
-    ) -> (ObjectId, i64) {
+    ) -> (ObjectId, i64, bool) {
         let start_ms = options.rounded_time(time_ms);
         let mut state = self.state.lock();
         let counts = state.statistics_of(key.collection);
@@ -144,8 +152,8 @@ impl BucketCatalog {
         let source = state.entry(key);
         let (mut added_bytes, is_first) = (0, source.open.is_none());
         match source.open.take() {
-            Some(open) if options.covers(open.start_ms, time_ms) && !open.is_stored => {
-                let known = (open.id, open.start_ms);
+            Some(open) if options.covers(open.start_ms, time_ms) && !must_be_new => {
+                let known = (open.id, open.start_ms, open.is_stored);
                 source.open = Some(open);
                 return known;
             }
@@ -156,14 +164,14 @@ impl BucketCatalog {
                         entry.insert(open.id);
                         added_bytes = ARCHIVED_BYTES;
                     }
-                    std::collections::btree_map::Entry::Occupied(_) => closed.push(Closed { id: open.id }),
+                    std::collections::btree_map::Entry::Occupied(_) => closed.push(key.closed(open.id)),
                 }
             }
             Some(open) => {
                 if !options.covers(open.start_ms, time_ms) {
                     self.count(&counts, |counts| &counts.closed_due_to_time_forward);
                 }
-                closed.push(Closed { id: open.id });
+                closed.push(key.closed(open.id));
             }
             None => {}
         }
@@ -172,7 +180,7 @@ impl BucketCatalog {
         if is_first {
             self.count(&counts, |counts| &counts.opened_due_to_metadata);
         }
-        (id, start_ms)
+        (id, start_ms, false)
     }
 
     /// Takes up a stored bucket; the one that was open is closed.
@@ -190,7 +198,7 @@ impl BucketCatalog {
         }
         if let Some(open) = source.open.replace(Open { id, start_ms, is_stored: true }) {
             self.count(&counts, |counts| &counts.closed_due_to_reopening);
-            closed.push(Closed { id: open.id });
+            closed.push(key.closed(open.id));
         }
         if was_archived {
             state.size_bytes = state.size_bytes.saturating_sub(ARCHIVED_BYTES);
@@ -227,7 +235,7 @@ impl BucketCatalog {
             Rollover::TimeBackward => &counts.closed_due_to_time_backward,
         });
         self.forget(key, id);
-        closed.push(Closed { id });
+        closed.push(key.closed(id));
     }
 
     /// The bucket is not what it was: it is not used again.
@@ -263,7 +271,7 @@ impl BucketCatalog {
             let Some(source) = state.sources.get_mut(&key) else { return };
             if let Some(open) = source.open.take_if(|open| open.is_stored) {
                 self.count(&counts, |counts| &counts.closed_due_to_memory_threshold);
-                closed.push(Closed { id: open.id });
+                closed.push(key.closed(open.id));
             }
             state.remove(&key);
         }
@@ -363,24 +371,25 @@ mod tests {
         let (catalog, options, mut closed) = (BucketCatalog::default(), options(), Vec::new());
         let hour = 3_600_000;
         assert_eq!(catalog.candidate(&key(1), 5 * hour, &options), Candidate::Search);
-        let (late, start_ms) = catalog.begin(&key(1), bucket_id(5 * hour, 1), 5 * hour, &options, &mut closed);
+        let (late, start_ms, _) =
+            catalog.begin(&key(1), bucket_id(5 * hour, 1), 5 * hour, &options, false, &mut closed);
         catalog.stored(&key(1), late, true, 1);
         assert_eq!(catalog.candidate(&key(1), 2 * hour, &options), Candidate::Search);
-        let (early, _) = catalog.begin(&key(1), bucket_id(2 * hour, 2), 2 * hour, &options, &mut closed);
+        let (early, ..) = catalog.begin(&key(1), bucket_id(2 * hour, 2), 2 * hour, &options, false, &mut closed);
         catalog.stored(&key(1), early, true, 1);
         assert_eq!(closed, []);
         let known = Candidate::Known { id: late, start_ms, is_stored: true };
         assert_eq!(catalog.candidate(&key(1), 5 * hour + 1000, &options), known);
         catalog.reopen(&key(1), late, start_ms, &mut closed);
-        assert_eq!(closed, [Closed { id: early }]);
+        assert_eq!(closed, [key(1).closed(early)]);
         assert_eq!(catalog.candidate(&key(1), 9 * hour, &options), Candidate::Begin);
     }
 
     #[test]
     fn x29_two_writers_open_one_bucket() {
         let (catalog, options, mut closed) = (BucketCatalog::default(), options(), Vec::new());
-        let first = catalog.begin(&key(1), bucket_id(0, 1), 0, &options, &mut closed);
-        let second = catalog.begin(&key(1), bucket_id(0, 2), 1000, &options, &mut closed);
+        let first = catalog.begin(&key(1), bucket_id(0, 1), 0, &options, false, &mut closed);
+        let second = catalog.begin(&key(1), bucket_id(0, 2), 1000, &options, false, &mut closed);
         assert_eq!(first, second);
     }
 
@@ -388,7 +397,7 @@ mod tests {
     fn x29_the_catalog_forgets_what_was_used_longest_ago() {
         let (catalog, options, mut closed) = (BucketCatalog::default(), options(), Vec::new());
         for meta in 0..1000 {
-            let (id, _) = catalog.begin(&key(meta), bucket_id(0, meta as u64), 0, &options, &mut closed);
+            let (id, ..) = catalog.begin(&key(meta), bucket_id(0, meta as u64), 0, &options, false, &mut closed);
             catalog.stored(&key(meta), id, true, 1);
             catalog.candidate(&key(0), 0, &options);
             catalog.expire(10_000, &mut closed);

@@ -61,12 +61,11 @@ async fn run(invocation: &Invocation, reply: &mut DocBuilder) -> Result<()> {
     append_cursor(invocation, data, &mut operation, &namespace, rows, limits, reply)
 }
 
+/// A time-series collection's name and options.
+type Series = (Namespace, TimeseriesOptions);
+
 /// The collection that the command names, by its name or its id.
-fn find(
-    invocation: &Invocation,
-    data: &Data,
-    operation: &mut Operation,
-) -> Result<(Arc<Collection>, Option<(Namespace, TimeseriesOptions)>)> {
+fn find(invocation: &Invocation, data: &Data, operation: &mut Operation) -> Result<(Arc<Collection>, Option<Series>)> {
     let mut view = data.catalog.establish(operation)?;
     if let Value::Binary { subtype: 4, bytes } = invocation.target() {
         let uuid = Uuid::from_slice(bytes)?;

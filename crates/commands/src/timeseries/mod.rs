@@ -35,8 +35,8 @@ pub(crate) fn timeseries(data: &Data, namespace: &Namespace) -> Result<Option<Ti
     let is_timeseries = latest.view(namespace)?.is_some_and(|view| view.is_timeseries());
     match latest.collection(&namespace.timeseries_buckets()).filter(|_| is_timeseries) {
         Some(buckets) if buckets.options.timeseries.is_some() => {
-            let options = options_of(&buckets)?;
-            Ok(Some(Timeseries { buckets: Arc::clone(&buckets), options }))
+            let options = options_of(buckets)?;
+            Ok(Some(Timeseries { buckets: Arc::clone(buckets), options }))
         }
         _ => Ok(None),
     }

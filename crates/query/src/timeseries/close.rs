@@ -18,7 +18,8 @@ impl QueryEngine {
         options: &TimeseriesOptions,
         closed: Vec<Closed>,
     ) -> Result<()> {
-        for Closed { id } in closed {
+        // Buckets of other collections are not locked; they stay as they are.
+        for Closed { id, .. } in closed.into_iter().filter(|closed| closed.collection == collection.uuid) {
             operation.recovery_unit.abandon_snapshot()?;
             write_conflict_retry(operation, "compressBucket", &collection.namespace, |operation| {
                 let Some((record_id, bucket)) =

@@ -193,8 +193,7 @@ impl QueryEngine {
             _ => {}
         }
         let id = bucket_id(options.rounded_time(time_ms), self.object_ids.next(&operation.env));
-        let (id, start_ms) = self.buckets.begin(key, id, time_ms, options, closed);
-        Ok((id, start_ms, false))
+        Ok(self.buckets.begin(key, id, time_ms, options, wants_new, closed))
     }
 
     /// Adds measurements to a bucket, as many as it takes, in one unit of work.

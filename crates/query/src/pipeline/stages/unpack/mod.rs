@@ -33,6 +33,8 @@ pub struct Unpacking {
     pub(super) fields: FieldSet,
     /// Only measurements that match this.
     pub(super) event_filter: Option<Arc<MatchExpression>>,
+    /// A bucket that matches this has only measurements that match the other.
+    pub(super) whole_filter: Option<Arc<MatchExpression>>,
     /// Only the extremes of these fields matter.
     pub(super) extremes: Option<Vec<String>>,
     /// As written by who says that buckets have one kind of value at a path.
@@ -45,6 +47,8 @@ struct UnpackSource {
     source: Box<dyn DocumentSource>,
     unpacking: Unpacking,
     bucket: Option<BucketReader>,
+    /// All measurements of the bucket are wanted.
+    is_whole: bool,
     /// Measurements of extremes that were not given yet.
     ready: Vec<Doc>,
 }
@@ -57,6 +61,7 @@ impl UnpackSource {
         while let Some(measurement) = bucket.read()? {
             let is_wanted = match &self.unpacking.event_filter {
                 None => true,
+                Some(_) if self.is_whole => true,
                 Some(filter) => filter.try_matches(measurement.view())?,
             };
             if is_wanted {
@@ -93,6 +98,10 @@ impl DocumentSource for UnpackSource {
                         continue;
                     }
                     let reader = BucketReader::new(&bucket, &self.unpacking.options, &self.unpacking.fields)?;
+                    self.is_whole = match &self.unpacking.whole_filter {
+                        None => false,
+                        Some(filter) => filter.try_matches(bucket.view())?,
+                    };
                     self.bucket = Some(reader);
                 }
                 other => return Ok(other),
@@ -109,7 +118,7 @@ impl StageSpec for Unpacking {
     }
 
     fn start(&self, source: Box<dyn DocumentSource>) -> Result<Box<dyn DocumentSource>> {
-        Ok(Box::new(UnpackSource { source, unpacking: self.clone(), bucket: None, ready: Vec::new() }))
+        Ok(Box::new(UnpackSource { source, unpacking: self.clone(), bucket: None, is_whole: false, ready: Vec::new() }))
     }
 
     fn unpacking(&self) -> Option<&Unpacking> {
@@ -131,6 +140,7 @@ impl StageSpec for Unpacking {
         if self.assumes_one_schema {
             out.append("assumeNoMixedSchemaData", true);
         }
+        out.append_some("wholeBucketFilter", self.whole_filter.as_ref().map(|filter| filter.to_document()));
         out.append_some("eventFilter", self.event_filter.as_ref().map(|filter| filter.to_document()));
         doc! { "$_internalUnpackBucket": out.finish() }
     }

@@ -27,6 +27,7 @@ pub(in crate::pipeline) fn parse(value: Value<'_>, context: &ParseContext, is_sh
         fields: FieldSet::all(),
         event_filter: None,
         extremes: None,
+        whole_filter: None,
         assumes_one_schema: false,
         is_short,
     };

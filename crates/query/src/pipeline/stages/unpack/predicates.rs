@@ -68,6 +68,30 @@ impl Facts<'_> {
         }
     }
 
+    /// What a bucket fulfils only if all of its measurements fulfil the condition, if its times tell that.
+    pub(crate) fn on_whole_bucket(&self, node: &Node) -> Option<Node> {
+        let all =
+            |children: &[Node]| children.iter().map(|child| self.on_whole_bucket(child)).collect::<Option<Vec<_>>>();
+        match node {
+            Node::And(children) if !children.is_empty() => all(children).map(Node::And),
+            Node::Or(children) => all(children).map(Node::Or),
+            Node::Leaf(leaf) if leaf.path.text() == self.options.time_field.as_str() => {
+                let Predicate::Comparison(Comparison { operator, value: OwnedValue::DateTime(time_ms) }) =
+                    &leaf.predicate
+                else {
+                    return None;
+                };
+                let end = |end: &str| comparison(end, &self.options.time_field, *operator, Value::DateTime(*time_ms));
+                match operator {
+                    ComparisonOperator::Greater | ComparisonOperator::GreaterOrEqual => end("min"),
+                    ComparisonOperator::Less | ComparisonOperator::LessOrEqual => end("max"),
+                    ComparisonOperator::Equal => Some(Node::And(vec![end("min")?, end("max")?])),
+                }
+            }
+            _ => None,
+        }
+    }
+
     fn on_extremes(&self, path: &str, predicate: &Predicate) -> Option<Node> {
         if self.meta_is_above(path) {
             return None;

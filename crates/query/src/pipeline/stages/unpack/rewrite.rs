@@ -75,13 +75,16 @@ fn take_filter(
             }
         }
     }
-    let expression = |parts: Vec<Node>| {
-        Arc::new(MatchExpression::from_node(Node::And(parts), filter.collator().cloned()).optimize())
-    };
+    let collator = filter.collator().cloned();
+    let expression =
+        |parts: Vec<Node>| Arc::new(MatchExpression::from_node(Node::And(parts), collator.clone()).optimize());
     if !on_buckets.is_empty() {
         before.push(match_stage::of(expression(on_buckets)));
     }
     if !on_measurements.is_empty() {
+        let is_first = unpacking.event_filter.is_none();
+        let whole = on_measurements.iter().map(|part| facts.on_whole_bucket(part)).collect::<Option<Vec<_>>>();
+        unpacking.whole_filter = whole.filter(|_| is_first).map(&expression);
         on_measurements.extend(unpacking.event_filter.as_ref().map(|filter| filter.root().clone()));
         unpacking.event_filter = Some(expression(on_measurements));
     }
