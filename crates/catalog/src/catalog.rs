@@ -37,6 +37,12 @@ impl Catalog {
         &self.reaper
     }
 
+    /// A name for a table that the catalog does not keep: `internal-<purpose>-...`. Whoever makes it drops it, and finds out at
+    /// start which of those are there nobody needs.
+    pub fn new_internal_ident(&self, purpose: &str) -> String {
+        self.names.internal(purpose)
+    }
+
     /// Drops tables whose time has come and forgets names that nobody can read any more; how many tables. To be called when
     /// oldest or the checkpoint has moved.
     pub fn reap(&self) -> Result<usize> {

@@ -22,6 +22,9 @@ use std::sync::{Arc, Weak};
 const COLLECTION_PREFIX: &str = "collection-";
 const INDEX_PREFIX: &str = "index-";
 
+/// With what the names of tables begin that belong to no collection: those of index builds.
+pub const INTERNAL_PREFIX: &str = "internal-";
+
 /// True if the catalog gave this name, so that the table must be in the catalog or go.
 pub(crate) fn is_of_catalog(ident: &str) -> bool {
     ident.starts_with(COLLECTION_PREFIX) || ident.starts_with(INDEX_PREFIX)
@@ -51,6 +54,10 @@ impl IdentNames {
 
     pub(crate) fn index(&self) -> String {
         self.name(INDEX_PREFIX)
+    }
+
+    pub(crate) fn internal(&self, purpose: &str) -> String {
+        self.name(&format!("{INTERNAL_PREFIX}{purpose}-"))
     }
 
     fn name(&self, prefix: &str) -> String {

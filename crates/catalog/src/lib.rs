@@ -40,6 +40,7 @@ pub use ddl::{CollModChange, CollModOutcome, IndexChange, Observers, PreparedInd
 pub use durable::{
     CATALOG_IDENT, CatalogEntry, CatalogFeatures, DurableCatalog, IndexEntry, list_catalog_row, list_catalog_view_row,
 };
+pub use ident::INTERNAL_PREFIX;
 pub use index::{
     ID_INDEX_NAME, Index, IndexDescriptor, IndexKind, MultikeyComponents, MultikeyPaths, MultikeyState,
     is_id_key_pattern, is_wildcard_path,

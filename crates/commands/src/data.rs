@@ -8,6 +8,7 @@ use crate::watch::{Profiler, Top};
 use pando_base::{Error, ErrorCode, Result};
 use pando_catalog::{Catalog, Observers};
 use pando_collection::WritePath;
+use pando_index_build::IndexBuilds;
 use pando_locks::ResourceId;
 use pando_operation::{Operation, Services};
 use pando_query::QueryEngine;
@@ -26,6 +27,8 @@ pub struct Data {
     pub catalog: Arc<Catalog>,
     /// Who is told of every write: the oplog's writer in a set.
     pub observers: Arc<Observers>,
+    /// The index builds under way.
+    pub index_builds: Arc<IndexBuilds>,
     /// Plans and runs; it has the write path.
     pub query: QueryEngine,
     /// The cursors of clients.

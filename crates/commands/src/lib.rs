@@ -77,7 +77,6 @@ pub use version::{GIT_VERSION, MAX_WIRE_VERSION, MIN_WIRE_VERSION, VERSION, VERS
 pub static FAIL_POINTS: &[&dyn pando_base::AnyFailPoint] = &[
     &FAIL_COMMAND,
     &handshake::WAIT_IN_HELLO,
-    &catalog::INDEX_BUILD_SPILLS,
     &ttl::HANG_BETWEEN_PASSES,
     &ttl::HANG_WITH_LOCK,
 ];

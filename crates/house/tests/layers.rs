@@ -45,6 +45,7 @@ const LAYERS: &[(&str, &[&str])] = &[
     ),
     ("pando-index", &["pando-wire", "pando-oplog", "pando-engine-log", "pando-engine-runs", "pando-engine"]),
     ("pando-collection", &["pando-wire", "pando-engine-log", "pando-engine-runs", "pando-engine"]),
+    ("pando-index-build", &["pando-wire", "pando-engine-log", "pando-engine-runs", "pando-engine"]),
     (
         "pando-expr",
         &["pando-env", "pando-keystring", "pando-wire", "pando-oplog", "pando-storage", "pando-locks", "pando-engine"],

@@ -5,8 +5,8 @@
 //!   indexes, indexes being built.
 //!
 //! This crate must not know the query language (a partial index's filter is a [`DocumentFilter`]), collations' data (a
-//! collation is a `Collator`), replication or commands: see [`IndexHooks`]. Index builds will lie here too; their side
-//! tables plug in as an [`IndexInterceptor`].
+//! collation is a `Collator`), replication or commands: see [`IndexHooks`]. Index builds lie above; their side tables plug in
+//! as an [`IndexInterceptor`].
 //!
 //! Invariant: in every snapshot an index that is ready has exactly the keys of the documents that its filter lets in, each
 //! with its record id; and its multikey state covers all of them.
@@ -15,8 +15,8 @@ mod access;
 mod keys;
 
 pub use access::{
-    Constraints, DocumentFilter, Duplicates, IndexAccess, IndexHooks, IndexInterceptor, Indexing, KeyCounts,
-    KeyScratch, SideWrite, duplicate_cluster_key_error, duplicate_key_error,
+    Arrays, Constraints, DocumentFilter, Duplicates, IndexAccess, IndexHooks, IndexInterceptor, Indexing, Interceptors,
+    KeyCounts, KeyScratch, SideWrite, duplicate_cluster_key_error, duplicate_key_error,
 };
 pub use keys::{
     Key, KeyGenerator, KeySet, Purpose, SharedCollator, WILDCARD_PATH_FIELD, WildcardFields, values_along,

@@ -18,6 +18,7 @@ mod stash;
 #[cfg(test)]
 mod tests;
 mod unit_of_work;
+mod yielding;
 
 pub use extensions::Extensions;
 pub use operation::{ContextInterruption, Operation};
@@ -29,3 +30,4 @@ pub use retry::{storage_error, write_conflict_retry, write_conflict_retry_blocki
 pub use services::Services;
 pub use stash::Stash;
 pub use unit_of_work::UnitOfWork;
+pub use yielding::yield_now;

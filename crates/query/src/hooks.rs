@@ -11,7 +11,7 @@ use pando_collection::DocumentValidator;
 use pando_doc::{Doc, DocBuilder, DocRef, JsonFormat, doc, doc_to_json};
 use pando_expr::matcher::explain_failure;
 use pando_expr::{Features, MatchExpression, ParseContext};
-use pando_index::{DocumentFilter, IndexHooks, SharedCollator};
+use pando_index::{DocumentFilter, IndexHooks, IndexInterceptor, Interceptors, SharedCollator};
 use pando_operation::Operation;
 use parking_lot::RwLock;
 use std::collections::HashMap;
@@ -21,12 +21,20 @@ use std::sync::Arc;
 pub struct QueryIndexHooks {
     catalog: Arc<Catalog>,
     observers: Arc<Observers>,
+    interceptors: Arc<Interceptors>,
 }
 
 impl QueryIndexHooks {
     /// Hooks that write multikey states down in this catalog.
     pub fn new(catalog: &Arc<Catalog>, observers: &Arc<Observers>) -> QueryIndexHooks {
-        QueryIndexHooks { catalog: Arc::clone(catalog), observers: Arc::clone(observers) }
+        let interceptors = Arc::default();
+        QueryIndexHooks { catalog: Arc::clone(catalog), observers: Arc::clone(observers), interceptors }
+    }
+
+    /// Keys of indexes that are being built go to these.
+    #[must_use]
+    pub fn intercepted_by(self, interceptors: &Arc<Interceptors>) -> QueryIndexHooks {
+        QueryIndexHooks { interceptors: Arc::clone(interceptors), ..self }
     }
 }
 
@@ -63,6 +71,10 @@ impl IndexHooks for QueryIndexHooks {
         paths: &[MultikeyComponents],
     ) -> Result<()> {
         self.catalog.set_multikey(operation, &*self.observers, collection, index, paths)
+    }
+
+    fn interceptor(&self, index: &Index) -> Option<Arc<dyn IndexInterceptor>> {
+        self.interceptors.of(index)
     }
 }
 

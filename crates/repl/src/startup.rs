@@ -20,7 +20,6 @@ use pando_base::{Error, ErrorCode, Namespace, Result, Timestamp};
 use pando_catalog::{Catalog, CollectionOptions, PreparedIndex};
 use pando_doc::{DocRef, ObjectId, doc};
 use pando_operation::{Operation, Services};
-use pando_oplog::ObserverRegistry;
 use pando_session::fields::{Fields, int, whole_number};
 use pando_storage::CheckpointKind;
 use std::sync::Arc;
@@ -65,7 +64,7 @@ impl ReplicationParts {
         let mode = self.node.with_topology(|topology| topology.mode().clone());
         let mut operation = self.operation();
         if mode == Mode::StandAlone {
-            self.give_up_unfinished_builds(&mut operation, &ObserverRegistry::new())?;
+            self.give_up_unfinished_builds(&mut operation)?;
             return Ok(RecoveryOutcome::default());
         }
         let stored = self.local.first(&mut operation, Namespace::system_replset())?;
@@ -83,9 +82,7 @@ impl ReplicationParts {
         self.begin_history_if_needed(&mut operation)?;
         self.install(config, place);
         self.elect_if_alone(&mut operation, "electionTimeout")?;
-        if self.node.is_writable_primary() {
-            self.give_up_unfinished_builds(&mut operation, &*self.writer)?;
-        }
+        self.give_up_unfinished_builds(&mut operation)?;
         Ok(outcome)
     }
 

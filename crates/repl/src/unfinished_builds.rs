@@ -1,57 +1,31 @@
-//! Index builds that a crash has ended: at the next start they are given up, so that whoever wanted the index can ask again.
-//! The client never heard that it was there.
+//! Index builds that a crash or a shutdown has ended and that the oplog knows nothing of: at the next start they are given up, so
+//! that whoever wanted the index can ask again. The client never heard that it was there. The others are taken up by those
+//! who build indexes, once the node is primary.
 
 use crate::startup::ReplicationParts;
-use pando_base::{Error, ErrorCode, Result, Uuid};
-use pando_catalog::{Collection, Index, Observers};
-use pando_doc::{Doc, DocRef};
+use pando_base::Result;
+use pando_catalog::{Collection, Index};
 use pando_operation::Operation;
-use pando_oplog::observer::IndexBuildArguments;
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 impl ReplicationParts {
-    /// Takes the indexes out whose builds had not ended, and tells observers so, build by build. Before anybody can begin a
-    /// new build.
-    pub(crate) fn give_up_unfinished_builds(&self, operation: &mut Operation, observers: &Observers) -> Result<()> {
+    /// Takes the indexes out whose builds had not ended and were never told of. Before anybody can begin a new build.
+    pub(crate) fn give_up_unfinished_builds(&self, operation: &mut Operation) -> Result<()> {
         let collections: Vec<Arc<Collection>> = self.catalog.latest().all_collections().cloned().collect();
         for collection in collections {
-            let mut builds: BTreeMap<Option<Uuid>, Vec<Arc<Index>>> = BTreeMap::new();
-            for index in collection.indexes.iter().filter(|index| !index.ready) {
-                builds.entry(index.build_uuid).or_default().push(Arc::clone(index));
+            let is_unknown = |index: &&Arc<Index>| !index.ready && index.build_uuid.is_none();
+            let names: Vec<&str> = collection.indexes.iter().filter(is_unknown).map(|index| index.name()).collect();
+            if names.is_empty() {
+                continue;
             }
-            for (build, indexes) in builds {
-                operation.in_unit_of_work(|operation| {
-                    self.give_up_build(operation, observers, &collection, build, &indexes)
-                })?;
-            }
+            operation.in_unit_of_work(|operation| {
+                let mut next = self.catalog.collection_for_ddl(operation, &collection.namespace)?;
+                for name in &names {
+                    next = self.catalog.remove_index(operation, &next, name)?;
+                }
+                Ok(())
+            })?;
         }
         Ok(())
-    }
-
-    fn give_up_build(
-        &self,
-        operation: &mut Operation,
-        observers: &Observers,
-        collection: &Arc<Collection>,
-        build: Option<Uuid>,
-        indexes: &[Arc<Index>],
-    ) -> Result<()> {
-        let mut next = self.catalog.collection_for_ddl(operation, &collection.namespace)?;
-        for index in indexes {
-            next = self.catalog.remove_index(operation, &next, index.name())?;
-        }
-        // One that was never told of need not be taken back.
-        let Some(build_uuid) = build else { return Ok(()) };
-        let specifications: Vec<Doc> = indexes.iter().map(|index| index.descriptor.specification.clone()).collect();
-        let views: Vec<DocRef<'_>> = specifications.iter().map(Doc::view).collect();
-        let told = IndexBuildArguments {
-            collection: next.observed(),
-            build_uuid,
-            specifications: &views,
-            from_migrate: false,
-        };
-        let cause = Error::new(ErrorCode::InterruptedAtShutdown, "the server ended before the index was built");
-        observers.on_abort_index_build(operation, &told, &cause)
     }
 }

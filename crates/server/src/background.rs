@@ -4,7 +4,7 @@
 //! Every task ends when it is told to, before the engine closes: one that is in the middle of its work finishes that piece
 //! first, since pieces do not wait.
 
-use crate::compatibility;
+use crate::{compatibility, data};
 use pando_base::{Component, Log, Namespace, Result, Severity, log};
 use pando_commands::Data;
 use pando_commands::session::{reap_sessions, refresh_sessions};
@@ -48,6 +48,7 @@ impl Background {
         if data.replication.is_replicated() {
             background.spawn(env, repeat(env, data, log, TICK_INTERVAL, |data| data.replication_parts.tick()))?;
             background.spawn(env, compatibility::write_when_primary(env.clone(), Arc::downgrade(data), log.clone()))?;
+            background.spawn(env, data::take_up_builds_when_primary(env.clone(), Arc::downgrade(data), log.clone()))?;
         }
         if !data.services.parameters.get(&DISABLE_LOGICAL_SESSION_CACHE_REFRESH) {
             background.spawn(env, keep_sessions(env, data, log))?;

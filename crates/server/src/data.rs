@@ -15,7 +15,8 @@ use pando_commands::crud::InsertNews;
 use pando_commands::settings::{ClusterSettings, SettingsObserver};
 use pando_commands::watch::{ProfileFilter, ProfileSettings, Profiler, Top};
 use pando_env::Env;
-use pando_index::Indexing;
+use pando_index::{Indexing, Interceptors};
+use pando_index_build::{BuildParts, IndexBuilds, Member, Members, ResumeInfo};
 use pando_locks::{LockManager, TicketParameters, Tickets};
 use pando_operation::Services;
 use pando_oplog::ObserverRegistry;
@@ -25,7 +26,7 @@ use pando_query::{MatchValidator, PlanCache, QueryEngine, QueryIndexHooks};
 use pando_repl::apply::Applier;
 use pando_repl::config::HostAndPort;
 use pando_repl::topology::Mode;
-use pando_repl::{LocalStore, ReplicationNode, ReplicationParts};
+use pando_repl::{LocalStore, ReplGate, ReplicationNode, ReplicationParts};
 use pando_security::UserCache;
 use pando_session::{History, SessionCache, SessionCatalog, SessionTable, StoredSessions};
 use pando_sorter::SpillDirectory;
@@ -66,7 +67,8 @@ pub(crate) fn assemble(on: &Foundations<'_>, options: &ServerOptions, hostname: 
         );
     }
     let nobody: Arc<Observers> = Arc::new(ObserverRegistry::new());
-    let quiet = Arc::new(write_path(&catalog, &nobody, on.log));
+    let interceptors = Arc::new(Interceptors::default());
+    let quiet = Arc::new(write_path(&catalog, &nobody, &interceptors, on.log));
     let sessions = SessionCatalog::new();
     let session_table: Arc<dyn SessionTable> = Arc::new(StoredSessions::new(Arc::clone(&catalog), Arc::clone(&quiet)));
     let writer = replication.oplog_writer(sessions.clone(), Arc::clone(&session_table));
@@ -86,12 +88,14 @@ pub(crate) fn assemble(on: &Foundations<'_>, options: &ServerOptions, hostname: 
     let collections = Arc::new(CatalogCollections(Arc::clone(&catalog)));
     let inserts = Arc::new(InsertNews::default());
     let watcher = Arc::clone(&inserts) as Arc<dyn InsertWatcher>;
-    let told = Arc::new(write_path(&catalog, &observers, on.log).with_watcher(watcher));
-    let mut query = QueryEngine::new(on.env, collections, told, Arc::clone(on.parameters))
+    let told = Arc::new(write_path(&catalog, &observers, &interceptors, on.log).with_watcher(watcher));
+    let found = ResumeInfo::read_all(on.engine)?;
+    let spill_directory = spill_directory(on, options, &found)?;
+    let mut query = QueryEngine::new(on.env, collections, Arc::clone(&told), Arc::clone(on.parameters))
         .remembering_in(plan_cache)
         .with_scripting(options.is_scripting);
-    if let Some(directory) = spill_directory(on, options)? {
-        query = query.spilling_to(directory);
+    if let Some(directory) = &spill_directory {
+        query = query.spilling_to(Arc::clone(directory));
     }
     let replication_parts = ReplicationParts {
         services: services.clone(),
@@ -103,7 +107,19 @@ pub(crate) fn assemble(on: &Foundations<'_>, options: &ServerOptions, hostname: 
         own_host: own_host(options, hostname),
         other_names: vec![hostname.to_owned()],
     };
+    let members = SetMembers { node: Arc::clone(&replication), own_host: replication_parts.own_host.to_string() };
+    let build_parts = BuildParts {
+        services: services.clone(),
+        catalog: Arc::clone(&catalog),
+        write_path: told,
+        observers: Arc::clone(&observers),
+        interceptors,
+        members: Arc::new(members),
+        spill_directory,
+        data_directory: options.data_directory.clone(),
+    };
     Ok(Arc::new(Data {
+        index_builds: IndexBuilds::new(build_parts, found),
         services,
         catalog,
         observers,
@@ -122,11 +138,41 @@ pub(crate) fn assemble(on: &Foundations<'_>, options: &ServerOptions, hostname: 
     }))
 }
 
-/// Where large sorts and groups go on; what earlier ones have left there is removed. None for a node that must not write.
-fn spill_directory(on: &Foundations<'_>, options: &ServerOptions) -> Result<Option<Arc<SpillDirectory>>> {
+/// Who is in the set, for votes on index builds.
+struct SetMembers {
+    node: Arc<ReplicationNode>,
+    own_host: String,
+}
+
+impl Members for SetMembers {
+    fn members(&self) -> Vec<Member> {
+        let config = self.node.with_topology(|topology| topology.config().cloned());
+        let members = config.iter().flat_map(|config| &config.members);
+        let member = |member: &pando_repl::config::Member| Member {
+            host: member.host.to_string(),
+            is_voter: member.votes && !member.is_newly_added,
+            builds_indexes: !member.is_arbiter && member.builds_indexes,
+        };
+        members.map(member).collect()
+    }
+
+    fn own_host(&self) -> String {
+        self.own_host.clone()
+    }
+}
+
+/// Where large sorts and groups go on; what earlier ones have left there is removed, but for what index builds go on with. None
+/// for a node that must not write.
+fn spill_directory(
+    on: &Foundations<'_>,
+    options: &ServerOptions,
+    builds: &[(String, Option<ResumeInfo>)],
+) -> Result<Option<Arc<SpillDirectory>>> {
     let Some(data) = options.data_directory.as_ref().filter(|_| !options.is_read_only) else { return Ok(None) };
     let directory = SpillDirectory::new(Arc::clone(on.env.disk()), data.join(SPILL_DIRECTORY));
-    directory.remove_leftovers(&[]).map_err(|error| {
+    let kept: Vec<&str> =
+        builds.iter().filter_map(|(_, info)| info.as_ref()).flat_map(ResumeInfo::file_names).collect();
+    directory.remove_leftovers(&kept).map_err(|error| {
         let reason = format!("cannot clear {}: {error}", directory.path().display());
         Error::new(ErrorCode::FileStreamFailed, reason)
     })?;
@@ -140,19 +186,45 @@ pub(crate) fn tell_recovered(log: &Log, applied: u64) {
 }
 
 /// Recovers the data, and has the node take its part in its set.
-pub(crate) fn start(env: &Env, data: &Data, log: &Log) -> Result<()> {
+pub(crate) fn start(env: &Env, data: &Data, log: &Log) -> Result<u64> {
     let mut outcome = None;
     // It reads and writes files.
     env.tasks().blocking(&mut || outcome = Some(data.replication_parts.start()));
-    if let Some(recovered) = outcome.transpose()?.filter(|recovered| recovered.applied > 0) {
-        tell_recovered(log, recovered.applied);
+    let applied = outcome.transpose()?.map_or(0, |recovered| recovered.applied);
+    if applied > 0 {
+        tell_recovered(log, applied);
     }
     let mut outcome = Ok(());
     if compatibility::is_wanted(data) {
         let mut operation = data.services.internal_operation("FeatureCompatibilityVersion");
         env.tasks().blocking(&mut || outcome = compatibility::write(data, &mut operation));
     }
-    outcome
+    outcome.map(|()| applied)
+}
+
+/// Goes on with index builds. Those that the last shutdown has put down are resumed, if the data is as it was then; others begin
+/// anew. A node that may not write does so when it may ([`take_up_builds_when_primary`]).
+pub(crate) async fn take_up_builds(data: &Data, recovered: u64) -> Result<()> {
+    let is_primary = data.replication.is_replicated() && data.replication.is_writable_primary();
+    let infos = data.index_builds.take_resume_infos(is_primary && recovered == 0)?;
+    if is_primary { data.index_builds.take_up(infos).await } else { Ok(()) }
+}
+
+/// Goes on with index builds once the node is primary, if it was not at start.
+pub(crate) async fn take_up_builds_when_primary(env: Env, data: std::sync::Weak<Data>, log: Log) {
+    const INTERVAL: std::time::Duration = std::time::Duration::from_secs(1);
+    loop {
+        let Some(served) = data.upgrade() else { return };
+        if served.replication.is_writable_primary() {
+            if let Err(error) = served.index_builds.take_up(Vec::new()).await {
+                let message = "Could not go on with unfinished index builds";
+                log!(log, Severity::Error, Component::Index, 20661, message, "error" = &error);
+            }
+            return;
+        }
+        drop(served);
+        env.clock().sleep(INTERVAL).await;
+    }
 }
 
 /// How databases are profiled that nobody has said anything about.
@@ -186,8 +258,13 @@ fn services(on: &Foundations<'_>, replication: &Arc<ReplicationNode>) -> Result<
     })
 }
 
-fn write_path(catalog: &Arc<Catalog>, observers: &Arc<Observers>, log: &Log) -> WritePath {
-    let hooks = Arc::new(QueryIndexHooks::new(catalog, observers));
+fn write_path(
+    catalog: &Arc<Catalog>,
+    observers: &Arc<Observers>,
+    interceptors: &Arc<Interceptors>,
+    log: &Log,
+) -> WritePath {
+    let hooks = Arc::new(QueryIndexHooks::new(catalog, observers).intercepted_by(interceptors));
     let validator = Arc::new(MatchValidator::new(log.clone()));
     WritePath::new(Arc::clone(observers), Arc::new(Indexing::new(hooks)), validator)
 }

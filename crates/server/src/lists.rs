@@ -12,6 +12,7 @@ pub(crate) const PARAMETERS: &[&[&dyn AnyParameter]] = &[
     pando_commands::security::PARAMETERS,
     pando_commands::ttl::PARAMETERS,
     pando_commands::watch::PARAMETERS,
+    pando_index_build::PARAMETERS,
     pando_locks::PARAMETERS,
     pando_operation::PARAMETERS,
     pando_query::cursor::PARAMETERS,
@@ -30,7 +31,7 @@ pub fn parameters() -> impl Iterator<Item = &'static dyn AnyParameter> {
 
 /// The fail points.
 pub(crate) const FAIL_POINTS: &[&[&dyn AnyFailPoint]] =
-    &[pando_base::FAIL_POINTS, pando_commands::FAIL_POINTS, pando_repl::FAIL_POINTS];
+    &[pando_base::FAIL_POINTS, pando_commands::FAIL_POINTS, pando_index_build::FAIL_POINTS, pando_repl::FAIL_POINTS];
 
 /// The commands.
 pub(crate) fn commands() -> Vec<&'static [CommandRow]> {

@@ -72,8 +72,11 @@ impl Server {
             Box::new(sections::Network(Arc::clone(&network))),
         ];
         let grounds = Grounds::new(env, &*machine, &options, &log, engine.as_ref())?;
-        grounds.start_data(env, &*machine, &options, &log)?;
+        let recovered = grounds.start_data(env, &*machine, &options, &log)?;
         if let Some(data) = &grounds.data {
+            if !options.is_read_only {
+                data::take_up_builds(data, recovered).await?;
+            }
             data.settings.load(data, i64::try_from(env.clock().wall_ms()).unwrap_or(i64::MAX)).await?;
         }
         let node = Arc::new(node(env, machine, &options, &log, &control, extra, grounds)?);
@@ -186,6 +189,9 @@ impl Server {
         let background = self.background.lock().take();
         if let Some(background) = background {
             background.stop().await;
+        }
+        if let Some(data) = &self.node.data {
+            data.index_builds.shut_down().await;
         }
         let outcome = self.close_engine();
         match &outcome {
@@ -306,13 +312,13 @@ struct Grounds {
 
 impl Grounds {
     /// Recovers the data and lets the node take its part in its set; notes that it has started.
-    fn start_data(&self, env: &Env, machine: &dyn Machine, options: &ServerOptions, log: &Log) -> Result<()> {
-        let Some(data) = &self.data else { return Ok(()) };
-        data::start(env, data, log)?;
-        match options.is_read_only {
-            true => Ok(()),
-            false => startup_log::add(env, data, machine.facts(), options),
+    fn start_data(&self, env: &Env, machine: &dyn Machine, options: &ServerOptions, log: &Log) -> Result<u64> {
+        let Some(data) = &self.data else { return Ok(0) };
+        let recovered = data::start(env, data, log)?;
+        if !options.is_read_only {
+            startup_log::add(env, data, machine.facts(), options)?;
         }
+        Ok(recovered)
     }
 
     /// Opens the data, if there is an engine.

@@ -219,6 +219,11 @@ enum Source<V> {
 }
 
 impl<V: Spilled> Sorted<V> {
+    /// True if they are in memory alone: the sorter has nothing left to be kept.
+    pub fn is_in_memory(&self) -> bool {
+        matches!(self.0, Source::Memory(_))
+    }
+
     /// The next entry.
     pub fn next_entry(&mut self) -> Result<Option<(Box<[u8]>, V)>> {
         match &mut self.0 {

@@ -147,9 +147,13 @@ impl<T: Send + Sync> FailPoint<T> {
 
     /// If the point is on, enters it and stays until it is off.
     pub async fn pause_while_on(&self) {
-        if !self.should_fail() {
-            return;
+        if self.should_fail() {
+            self.until_off().await;
         }
+    }
+
+    /// Ends when the point is off: for a place that has entered it.
+    pub async fn until_off(&self) {
         loop {
             let changed = self.changed.notified();
             if !self.is_on() {

@@ -103,6 +103,28 @@ impl Catalog {
         })
     }
 
+    /// Gives an index whose build begins anew a fresh table: the old one may hold anything. Observers are the builder's
+    /// business.
+    pub fn restart_index(
+        self: &Arc<Self>,
+        operation: &mut Operation,
+        collection: &Arc<Collection>,
+        name: &str,
+    ) -> Result<Arc<Collection>> {
+        require_unit(operation)?;
+        let index = collection.index(name).ok_or_else(|| index_not_found(name))?;
+        ensure!(!index.ready, ErrorCode::IllegalOperation, "the index '{name}' is built already");
+        let (old, kind) = (index.ident().to_owned(), collection.records.kind());
+        let specification = &index.descriptor.specification;
+        let fresh = self.make_index(operation, &collection.namespace, kind, specification, index.build_uuid)?;
+        let next = self.modify(operation, collection, |entry| {
+            *entry.index_mut(name).ok_or_else(|| index_not_found(name))? = fresh;
+            Ok(())
+        })?;
+        self.dropped_ident(operation, &old)?;
+        Ok(next)
+    }
+
     /// Takes an index out whose build is given up, and its table with it. Observers are the builder's business.
     pub fn remove_index(
         self: &Arc<Self>,

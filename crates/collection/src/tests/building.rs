@@ -2,9 +2,9 @@
 
 use super::support::*;
 use pando_base::{ErrorCode, RecordId, Result};
-use pando_catalog::{Index, MultikeyComponents};
+use pando_catalog::Index;
 use pando_doc::{Value, doc};
-use pando_index::{Duplicates, IndexInterceptor, Key, KeySet, SideWrite};
+use pando_index::{Arrays, Duplicates, IndexInterceptor, Key, KeySet, SideWrite};
 use pando_operation::Operation;
 use parking_lot::Mutex;
 use std::sync::Arc;
@@ -21,13 +21,18 @@ impl IndexInterceptor for SideTable {
         kind: SideWrite,
         keys: &mut dyn Iterator<Item = Key<'_>>,
         record_id: &RecordId,
-        _paths: &[MultikeyComponents],
+        _arrays: Arrays<'_>,
     ) -> Result<u64> {
         let rows = keys.map(|key| format!("{kind:?} {} {record_id:?} {}", index.name(), key.bytes.len()));
         let rows: Vec<String> = rows.collect();
         let count = rows.len() as u64;
         self.0.lock().extend(rows);
         Ok(count)
+    }
+
+    fn skip(&self, _operation: &mut Operation, index: &Index, record_id: &RecordId) -> Result<()> {
+        self.0.lock().push(format!("Skip {} {record_id:?}", index.name()));
+        Ok(())
     }
 }
 

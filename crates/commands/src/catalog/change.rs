@@ -5,8 +5,8 @@
 //! that leaves its entries in the oplog. Locks are kept until the command's operation ends, so that nobody sees the state
 //! between two units of one command; but reads, which take no locks, find what was committed.
 
+use crate::Data;
 use crate::locking::{lock_database, wait_of};
-use crate::{Data, Invocation};
 use pando_base::{DatabaseName, Error, ErrorCode, Namespace, Result};
 use pando_catalog::CollectionOptions;
 use pando_locks::{LockRequest, Mode, ResourceId};
@@ -56,13 +56,6 @@ pub(crate) async fn ensure_system_views(
         data.catalog.create_collection(operation, &*data.observers, system_views, options).map(|_| ())
     })
     .await
-}
-
-/// A random id.
-pub(super) fn new_uuid(invocation: &Invocation) -> pando_base::Uuid {
-    let mut bytes = [0; 16];
-    invocation.node.env.random().fill(&mut bytes);
-    pando_base::Uuid::from_random(bytes)
 }
 
 /// The error for a collection that has to be there.

@@ -1,17 +1,20 @@
 //! `createIndexes`: one or more indexes of a collection, which is created if it is not there.
 
+use super::building::{await_other_build, await_own_build};
 use super::change::{change, is_a_view, lock_exclusively};
 use super::collation;
-use super::index_build::build_indexes;
 use super::names::{check_uuid, index_count};
 use super::partial_filter::check_partial_filter;
 use crate::arguments::SafeBool;
 use crate::timeseries::{buckets_index, timeseries};
-use crate::{Access, Action, Class, CommandRow, Data, Invocation, NamespaceOf, SecondaryOk, arguments, run_boxed};
-use pando_base::{ErrorCode, Namespace, Result, Uuid, ensure};
+use crate::{
+    Access, Action, Class, CommandRow, Data, Invocation, NamespaceOf, SecondaryOk, arguments, locking, run_boxed,
+};
+use pando_base::{Error, ErrorCode, Namespace, Result, Uuid, ensure};
 use pando_catalog::{Collection, CollectionOptions, IndexDescriptor, PreparedIndex};
 use pando_doc::{Doc, DocBuilder, DocRef, Value};
 use pando_index::IndexAccess;
+use pando_index_build::{ActiveBuild, CommitQuorum, StartBuild};
 use pando_operation::Operation;
 use pando_storage::Direction;
 use std::sync::Arc;
@@ -42,11 +45,23 @@ arguments! {
     }
 }
 
+/// What became of an attempt.
+enum Attempt {
+    /// The indexes are there.
+    Done(Outcome),
+    /// A build was begun, with so many indexes before.
+    Started(Arc<ActiveBuild>, i32),
+    /// Somebody else builds some of them: this has to end first.
+    Join(Arc<ActiveBuild>),
+    /// Too many builds are under way.
+    Full,
+}
+
 /// What the reply tells.
 #[derive(Clone, Copy)]
 struct Outcome {
-    count_before: i32,
-    count_after: i32,
+    /// None if the build goes on after the reply.
+    counts: Option<(i32, i32)>,
     /// None if nothing had to be looked at beyond the indexes.
     created_collection: Option<bool>,
 }
@@ -76,16 +91,46 @@ async fn run(invocation: &Invocation, reply: &mut DocBuilder) -> Result<()> {
     for specification in &specifications {
         crate::settings::check_new_index(&invocation.node.parameters, specification.view())?;
     }
+    let is_two_phase = is_replica_set && namespace.is_replicated();
+    let quorum = commit_quorum(data, arguments.commit_quorum, is_two_phase)?;
     let mut operation = invocation.operation()?;
-    lock_exclusively(data, &mut operation, &[&namespace]).await?;
-    check_uuid(data, &namespace, arguments.collection_uuid)?;
-    let outcome = match data.catalog.collection_for_write(&mut operation, &namespace)? {
-        Some(collection) => on_existing(invocation, data, &mut operation, &collection, &specifications).await?,
-        None => on_new(data, &mut operation, &namespace, &specifications).await?,
+    let outcome = loop {
+        lock_exclusively(data, &mut operation, &[&namespace]).await?;
+        check_uuid(data, &namespace, arguments.collection_uuid)?;
+        let request = Request { data, specifications: &specifications, quorum: &quorum, is_two_phase };
+        let attempt = match data.catalog.collection_for_write(&mut operation, &namespace)? {
+            Some(collection) => request.on_existing(&mut operation, &collection).await?,
+            None => Attempt::Done(on_new(data, &mut operation, &namespace, &specifications).await?),
+        };
+        match attempt {
+            Attempt::Done(outcome) => break outcome,
+            Attempt::Join(build) => await_other_build(&mut operation, &build).await?,
+            Attempt::Full => {
+                locking::unlock(&operation);
+                data.index_builds.wait_for_turn(&invocation.context).await?;
+            }
+            Attempt::Started(build, count_before) => {
+                if arguments.return_on_start.is_some_and(|returns| returns.0) {
+                    break Outcome { counts: None, created_collection: Some(false) };
+                }
+                let finished = await_own_build(data, &mut operation, &build).await?;
+                let count_after = i32::try_from(finished.index_count).unwrap_or(i32::MAX);
+                break Outcome { counts: Some((count_before, count_after)), created_collection: Some(false) };
+            }
+        }
     };
-    let quorum = is_replica_set && namespace.is_replicated();
-    append_outcome(outcome, specifications.len(), quorum.then_some(arguments.commit_quorum), reply);
+    append_outcome(outcome, specifications.len(), is_two_phase.then_some(arguments.commit_quorum), reply);
     Ok(())
+}
+
+/// Who has to be ready before the indexes are.
+fn commit_quorum(data: &Data, given: Option<Value<'_>>, is_two_phase: bool) -> Result<CommitQuorum> {
+    let Some(given) = given else { return Ok(CommitQuorum::default()) };
+    let quorum = CommitQuorum::parse(given)?;
+    if is_two_phase {
+        quorum.check_satisfiable(&data.index_builds.members())?;
+    }
+    Ok(quorum)
 }
 
 /// The specifications, each of which could be an index by itself.
@@ -135,59 +180,83 @@ async fn on_new(
         let created = data.catalog.create_collection(operation, &*data.observers, namespace, options)?;
         let count_before = index_count(&created);
         let collection = add_to_empty(data, operation, created, specifications)?;
-        Ok(Outcome { count_before, count_after: index_count(&collection), created_collection: Some(true) })
+        Ok(Outcome { counts: Some((count_before, index_count(&collection))), created_collection: Some(true) })
     })
     .await
 }
 
-async fn on_existing(
-    invocation: &Invocation,
-    data: &Data,
-    operation: &mut Operation,
-    collection: &Arc<Collection>,
-    specifications: &[Doc],
-) -> Result<Outcome> {
-    let count_before = index_count(collection);
-    let wanted = prepare_all(data, collection, specifications)?;
-    if wanted.is_empty() {
-        return Ok(Outcome { count_before, count_after: count_before, created_collection: None });
-    }
-    let namespace = &collection.namespace;
-    let is_older = || data.catalog.latest().collection(namespace).is_some_and(|other| other.uuid == collection.uuid);
-    ensure!(
-        !operation.in_multi_document_transaction() || !is_older(),
-        ErrorCode::OperationNotSupportedInTransaction,
-        "Cannot create new indexes on existing collection {namespace} in a multi-document transaction."
-    );
-    let next = if is_empty(operation, collection)? {
-        change(operation, "createIndexes", namespace, |operation| {
-            add_to_empty(data, operation, Arc::clone(collection), &wanted)
-        })
-        .await?
-    } else {
+/// What a client wants of a collection that is there.
+struct Request<'a> {
+    data: &'a Data,
+    specifications: &'a [Doc],
+    quorum: &'a CommitQuorum,
+    is_two_phase: bool,
+}
+
+impl Request<'_> {
+    /// The collection is locked in X.
+    async fn on_existing(&self, operation: &mut Operation, collection: &Arc<Collection>) -> Result<Attempt> {
+        let data = self.data;
+        let count_before = index_count(collection);
+        let (wanted, built_by_others) = prepare_all(data, collection, self.specifications)?;
+        if let Some(name) = built_by_others.first() {
+            let builds = data.index_builds.of_collection(collection.uuid);
+            let build = builds.into_iter().find(|build| build.index_names.contains(name));
+            let nobody =
+                || Error::new(ErrorCode::IndexBuildAlreadyInProgress, format!("Index already being built: {name}"));
+            return build.map(Attempt::Join).ok_or_else(nobody);
+        }
+        if wanted.is_empty() {
+            let counts = Some((count_before, count_before));
+            return Ok(Attempt::Done(Outcome { counts, created_collection: None }));
+        }
+        let namespace = &collection.namespace;
+        let is_older =
+            || data.catalog.latest().collection(namespace).is_some_and(|other| other.uuid == collection.uuid);
+        ensure!(
+            !operation.in_multi_document_transaction() || !is_older(),
+            ErrorCode::OperationNotSupportedInTransaction,
+            "Cannot create new indexes on existing collection {namespace} in a multi-document transaction."
+        );
+        if is_empty(operation, collection)? {
+            let next = change(operation, "createIndexes", namespace, |operation| {
+                add_to_empty(data, operation, Arc::clone(collection), &wanted)
+            })
+            .await?;
+            let counts = Some((count_before, index_count(&next)));
+            return Ok(Attempt::Done(Outcome { counts, created_collection: Some(false) }));
+        }
         ensure!(
             !operation.in_multi_document_transaction(),
             ErrorCode::OperationNotSupportedInTransaction,
             "Cannot create new indexes on non-empty collection {namespace} in a multi-document transaction."
         );
-        build_indexes(invocation, data, operation, collection, &wanted).await?
-    };
-    Ok(Outcome { count_before, count_after: index_count(&next), created_collection: Some(false) })
+        if !data.index_builds.has_turn() {
+            return Ok(Attempt::Full);
+        }
+        let (quorum, is_two_phase) = (self.quorum.clone(), self.is_two_phase);
+        let start = StartBuild { collection, specifications: &wanted, quorum, is_two_phase };
+        let build = data.index_builds.start(operation, start).await?;
+        Ok(Attempt::Started(build, count_before))
+    }
 }
 
-/// What is new of the specifications, in the form that is stored. Two that are the same are one; what conflicts among them is
-/// found when the second is added.
-fn prepare_all(data: &Data, collection: &Collection, specifications: &[Doc]) -> Result<Vec<Doc>> {
+/// What is new of the specifications, in the form that is stored, and the names of those that somebody else builds. Two that are
+/// the same are one; what conflicts among them is found when the second is added.
+fn prepare_all(data: &Data, collection: &Collection, specifications: &[Doc]) -> Result<(Vec<Doc>, Vec<String>)> {
     let mut wanted: Vec<Doc> = Vec::with_capacity(specifications.len());
+    let mut built_by_others = Vec::new();
     for specification in specifications {
-        if let PreparedIndex::New(completed) = data.catalog.prepare_index(collection, specification.view())?
-            && !wanted.contains(&completed)
-        {
-            check_buildable(data, &completed)?;
-            wanted.push(completed);
+        match data.catalog.prepare_index(collection, specification.view())? {
+            PreparedIndex::New(completed) if !wanted.contains(&completed) => {
+                check_buildable(data, &completed)?;
+                wanted.push(completed);
+            }
+            PreparedIndex::BeingBuilt(name) => built_by_others.push(name),
+            PreparedIndex::New(_) | PreparedIndex::Exists(_) => {}
         }
     }
-    Ok(wanted)
+    Ok((wanted, built_by_others))
 }
 
 /// Refuses now what would fail at the first document: kinds of index that there are not yet, filters that do not parse.
@@ -231,15 +300,18 @@ fn append_outcome(
     quorum: Option<Option<Value<'_>>>,
     reply: &mut DocBuilder,
 ) {
-    let Outcome { count_before, count_after, created_collection } = outcome;
-    reply.append("numIndexesBefore", count_before);
-    reply.append("numIndexesAfter", count_after);
+    let Outcome { counts, created_collection } = outcome;
+    if let Some((count_before, count_after)) = counts {
+        reply.append("numIndexesBefore", count_before);
+        reply.append("numIndexesAfter", count_after);
+    }
     reply.append_some("createdCollectionAutomatically", created_collection);
     match quorum {
         Some(Some(given)) => reply.append("commitQuorum", given),
         Some(None) => reply.append("commitQuorum", "votingMembers"),
         None => {}
     }
+    let Some((count_before, count_after)) = counts else { return };
     if count_after == count_before {
         reply.append("note", "all indexes already exist");
     } else if usize::try_from(count_after - count_before).is_ok_and(|added| added < specification_count) {

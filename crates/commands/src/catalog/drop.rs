@@ -1,6 +1,7 @@
 //! `drop`: a collection or a view goes. One that is not there is as good as dropped.
 
-use super::change::{change, lock_exclusively};
+use super::building::lock_without_builds;
+use super::change::change;
 use super::names::check_uuid;
 use super::system_views::ViewDocuments;
 use crate::{Access, Action, Class, CommandRow, Data, Invocation, NamespaceOf, SecondaryOk, arguments, run_boxed};
@@ -51,7 +52,7 @@ async fn run(invocation: &Invocation, reply: &mut DocBuilder) -> Result<()> {
         None if is_view => vec![&namespace, &system_views],
         None => vec![&namespace],
     };
-    lock_exclusively(data, &mut operation, &names).await?;
+    lock_without_builds(data, &mut operation, &names, "collection drop").await?;
     check_uuid(data, &namespace, arguments.collection_uuid)?;
     if let Some(collection) = data.catalog.collection_for_write(&mut operation, &namespace)? {
         change(&mut operation, "drop", &namespace, |operation| {

@@ -1,13 +1,15 @@
 //! `dropDatabase`: every collection of a database goes, then the database.
 
 use super::change::change;
-use crate::locking::lock_database;
+use crate::locking::{lock_database, unlock};
 use crate::{Access, Action, Class, CommandRow, Data, Invocation, SecondaryOk, arguments, run_boxed};
 use pando_base::{DatabaseName, ErrorCode, Namespace, Result, ensure};
 use pando_doc::DocBuilder;
+use pando_index_build::ActiveBuild;
 use pando_locks::Mode;
 use pando_operation::Operation;
 use pando_repl::ReplGate;
+use std::sync::Arc;
 
 pub(super) const ROW: CommandRow = CommandRow {
     name: "dropDatabase",
@@ -41,7 +43,14 @@ async fn run(invocation: &Invocation, _reply: &mut DocBuilder) -> Result<()> {
         "Have to pass 1 as 'drop' parameter"
     );
     let mut operation = invocation.operation()?;
-    lock_database(&mut operation, database, Mode::X).await?;
+    loop {
+        lock_database(&mut operation, database, Mode::X).await?;
+        let is_here = |build: &Arc<ActiveBuild>| build.namespace.database_name() == *database;
+        let Some(build) = data.index_builds.active().into_iter().find(is_here) else { break };
+        unlock(&operation);
+        data.index_builds.abort_collection(build.collection_uuid, "dropDatabase command").await;
+        operation.context.check()?;
+    }
     data.replication.check_can_write(&Namespace::from(database.clone()))?;
     drop_database(data, &mut operation, database).await?;
     data.profiler.forget(database);

@@ -3,12 +3,16 @@
 use super::change::{change, lock_exclusively};
 use super::names::{check_uuid, index_count};
 use crate::arguments::SafeBool;
+use crate::locking::unlock;
 use crate::timeseries::timeseries;
 use crate::{Access, Action, Class, CommandRow, Data, Invocation, NamespaceOf, SecondaryOk, arguments, run_boxed};
+use bstr::ByteSlice;
 use pando_base::{Error, ErrorCode, Namespace, Result, Uuid, bail, ensure};
 use pando_catalog::{Collection, Index};
 use pando_doc::{ArrayRef, DocBuilder, DocRef, OwnedValue, Value, compare_docs};
+use pando_index_build::ActiveBuild;
 use pando_operation::Operation;
+use pando_repl::ReplGate;
 use pando_timeseries::{TimeseriesOptions, index_keys};
 use std::cmp::Ordering;
 use std::sync::Arc;
@@ -44,20 +48,36 @@ async fn run(invocation: &Invocation, reply: &mut DocBuilder) -> Result<()> {
     let translated = timeseries.map(|found| index_on_buckets(arguments.index, &found.options)).transpose()?;
     let index = translated.as_ref().map_or(arguments.index, OwnedValue::view);
     let mut operation = invocation.operation()?;
-    lock_exclusively(data, &mut operation, &[&namespace]).await?;
-    check_uuid(data, &namespace, arguments.collection_uuid)?;
-    let collection = find(data, &mut operation, &namespace)?;
-    check_not_clustered(&collection, index)?;
-    let (names, is_all) = names(&collection, index)?;
+    let mut count_before = None;
+    let mut ended: Vec<String> = Vec::new();
+    let (collection, names, is_all) = loop {
+        lock_exclusively(data, &mut operation, &[&namespace]).await?;
+        check_uuid(data, &namespace, arguments.collection_uuid)?;
+        let collection = find(data, &mut operation, &namespace)?;
+        count_before.get_or_insert(index_count(&collection));
+        check_not_clustered(&collection, index)?;
+        let (names, is_all) = names(&collection, index, &ended)?;
+        let Some(build) = build_in_the_way(data, &collection, &names)? else { break (collection, names, is_all) };
+        unlock(&operation);
+        data.index_builds.abort(&build, "dropIndexes command").await;
+        ended.extend_from_slice(&build.index_names);
+        operation.context.check()?;
+    };
     change(&mut operation, "dropIndexes", &namespace, |operation| {
         let mut next = Arc::clone(&collection);
         for name in &names {
-            next = data.catalog.drop_index(operation, &*data.observers, &next, name)?;
+            next = match next.index(name) {
+                Some(index) if !index.ready && !data.replication.is_replicated() => {
+                    // What a replica set's build has left: alone, nobody goes on with it.
+                    data.catalog.remove_index(operation, &next, name)?
+                }
+                _ => data.catalog.drop_index(operation, &*data.observers, &next, name)?,
+            };
         }
         Ok(())
     })
     .await?;
-    reply.append("nIndexesWas", index_count(&collection));
+    reply.append("nIndexesWas", count_before.unwrap_or_default());
     if is_all {
         reply.append("msg", "non-_id indexes dropped for collection");
     }
@@ -71,6 +91,21 @@ fn index_on_buckets(index: Value<'_>, options: &TimeseriesOptions) -> Result<Own
         Error::new(ErrorCode::IndexNotFound, format!("{error} Command request: {{ index: {key} }}"))
     })?;
     Ok(OwnedValue::Document(key))
+}
+
+/// A build under way of one of these indexes: it is ended, if all of its indexes are to go.
+fn build_in_the_way(data: &Data, collection: &Collection, names: &[String]) -> Result<Option<Arc<ActiveBuild>>> {
+    let builds = data.index_builds.of_collection(collection.uuid);
+    let meant = |build: &&Arc<ActiveBuild>| build.index_names.iter().any(|name| names.contains(name));
+    let Some(build) = builds.iter().find(meant) else { return Ok(None) };
+    ensure!(
+        build.index_names.iter().all(|name| names.contains(name)),
+        ErrorCode::BackgroundOperationInProgressForNamespace,
+        "cannot perform operation: an index build is currently running for collection with UUID: {}. Found index build: {}",
+        collection.uuid,
+        build.build_uuid
+    );
+    Ok(Some(Arc::clone(build)))
 }
 
 fn find(data: &Data, operation: &mut Operation, namespace: &Namespace) -> Result<Arc<Collection>> {
@@ -94,13 +129,16 @@ fn check_not_clustered(collection: &Collection, index: Value<'_>) -> Result<()> 
     Ok(())
 }
 
-/// The names of the indexes to drop, each of which is there; and whether all are meant.
-fn names(collection: &Collection, index: Value<'_>) -> Result<(Vec<String>, bool)> {
+/// The names of the indexes to drop, each of which is there or was ended for this; and whether all are meant.
+fn names(collection: &Collection, index: Value<'_>, ended: &[String]) -> Result<(Vec<String>, bool)> {
+    let is_ended = |name: &str| ended.iter().any(|ended| ended == name);
     match index {
+        Value::String(name) if name.to_str().is_ok_and(is_ended) => Ok((Vec::new(), false)),
+        Value::Document(key) if !ended.is_empty() && collection.index_by_key(key).is_err() => Ok((Vec::new(), false)),
         Value::String(name) if name == "*" => Ok((all(collection), true)),
         Value::String(name) => Ok((vec![existing(collection, &name.to_string())?], false)),
         Value::Array(names) if first_is_star(names) => Ok((all(collection), true)),
-        Value::Array(names) => several(collection, names).map(|names| (names, false)),
+        Value::Array(names) => several(collection, names, ended).map(|names| (names, false)),
         Value::Document(key) => Ok((vec![by_key(collection, key)?], false)),
         other => bail!(
             ErrorCode::TypeMismatch,
@@ -119,7 +157,7 @@ fn all(collection: &Collection) -> Vec<String> {
     droppable.map(|index| index.name().to_owned()).collect()
 }
 
-fn several(collection: &Collection, names: ArrayRef<'_>) -> Result<Vec<String>> {
+fn several(collection: &Collection, names: ArrayRef<'_>, ended: &[String]) -> Result<Vec<String>> {
     let mut found: Vec<String> = Vec::with_capacity(names.len());
     for (place, name) in names.values().enumerate() {
         let Some(name) = name.as_str() else {
@@ -129,6 +167,9 @@ fn several(collection: &Collection, names: ArrayRef<'_>) -> Result<Vec<String>> 
                 name.value_type().name()
             );
         };
+        if ended.iter().any(|ended| ended == name) {
+            continue;
+        }
         let name = existing(collection, name)?;
         if !found.contains(&name) {
             found.push(name);

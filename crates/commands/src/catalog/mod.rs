@@ -4,13 +4,14 @@
 //! - `change`: locks, and units of work that are tried again;
 //! - `collection_options`, `collation`, `view_pipeline`, `partial_filter`, `same_options`: what clients may ask for;
 //! - `system_views`: documents of `system.views`; `copy`: documents of a collection into a new one;
-//! - `index_build`: the indexes of a collection that has documents, and the seam for builds that let writers in;
+//! - `building`: waiting for index builds, and ending those that are in the way;
 //! - `cursor_reply`, `storage_stats`: parts of replies.
 //!
 //! Who lists takes no locks: it sees one version of the catalog, whatever changes meanwhile. Who changes takes the global
 //! and the database's lock in IX and collections in X (`dropDatabase` the database in X), in the order of their ids, and
 //! keeps them to the end.
 
+mod building;
 mod cap_trunc;
 mod change;
 mod clone_collection_as_capped;
@@ -32,7 +33,6 @@ mod drop_database;
 mod drop_indexes;
 mod empty_capped;
 mod fsync;
-mod index_build;
 mod list_collections;
 mod list_databases;
 mod list_indexes;
@@ -41,11 +41,13 @@ mod partial_filter;
 mod re_index;
 mod rename_collection;
 mod same_options;
+mod set_index_commit_quorum;
 mod storage_stats;
 mod system_views;
 mod validate;
 mod validate_db_metadata;
 mod view_pipeline;
+mod vote_commit_index_build;
 
 use crate::CommandRow;
 
@@ -53,7 +55,6 @@ pub(crate) use change::{change, ensure_system_views, lock_exclusively};
 pub(crate) use copy::temporary_name;
 pub(crate) use create::create_from_oplog;
 pub(crate) use create_indexes::add_to_empty;
-pub use index_build::INDEX_BUILD_SPILLS;
 pub(crate) use storage_stats::append_storage_stats;
 pub(crate) use system_views::ViewDocuments;
 
@@ -81,6 +82,8 @@ pub static ROWS: &[CommandRow] = &[
     list_indexes::ROW,
     re_index::ROW,
     rename_collection::ROW,
+    set_index_commit_quorum::ROW,
     validate::ROW,
     validate_db_metadata::ROW,
+    vote_commit_index_build::ROW,
 ];

@@ -1,7 +1,6 @@
 //! `reIndex`: the indexes of a collection are made anew. Only on a node that stands alone.
 
 use super::change::{change, lock_exclusively};
-use super::index_build::build_indexes;
 use super::names::index_count;
 use crate::{Access, Action, Class, CommandRow, Invocation, NamespaceOf, SecondaryOk, arguments, run_boxed};
 use pando_base::{ErrorCode, Result, bail, ensure};
@@ -49,7 +48,7 @@ async fn run(invocation: &Invocation, reply: &mut DocBuilder) -> Result<()> {
         Ok(next)
     })
     .await?;
-    let built = build_indexes(invocation, data, &mut operation, &bare, &specifications).await?;
+    let built = data.index_builds.build_exclusively(&mut operation, &bare, &specifications).await?;
     reply.append("nIndexesWas", index_count(&collection));
     reply.append("nIndexes", index_count(&built));
     reply.array("indexes", |array| specifications.iter().for_each(|specification| array.push(specification)));

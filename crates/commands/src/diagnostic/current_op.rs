@@ -129,6 +129,14 @@ fn describe(node: &Node, context: &OperationContext) -> DocBuilder {
     if !description.plan_summary.is_empty() {
         operation.append("planSummary", &*description.plan_summary);
     }
+    if let Some((what, done, total)) = &description.progress {
+        let percent = done.saturating_mul(100).checked_div(*total).unwrap_or(100);
+        operation.append("msg", format!("{what} {what}: {done}/{total} {percent}%"));
+        operation.document("progress", |progress| {
+            progress.append("done", *done as i64);
+            progress.append("total", *total as i64);
+        });
+    }
     if context.killed_with().is_some() {
         operation.append("killPending", true);
     }

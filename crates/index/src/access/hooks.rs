@@ -5,6 +5,8 @@ use pando_base::{RecordId, Result};
 use pando_catalog::{Collection, Index, IndexDescriptor, MultikeyComponents};
 use pando_doc::DocRef;
 use pando_operation::Operation;
+use parking_lot::RwLock;
+use std::collections::HashMap;
 use std::sync::Arc;
 
 /// Decides which documents a partial index has keys of.
@@ -22,6 +24,15 @@ pub enum SideWrite {
     Remove,
 }
 
+/// What the keys of a document tell of arrays.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Arrays<'a> {
+    /// They make their index multikey.
+    pub is_multikey: bool,
+    /// For each field the parts of its path that were arrays; none where nobody keeps track.
+    pub paths: &'a [MultikeyComponents],
+}
+
 /// Takes the keys of writes that go on during an index build, to apply them when its first pass is done.
 pub trait IndexInterceptor: Send + Sync {
     /// Keeps the keys, in the operation's unit of work. Returns how many were kept.
@@ -32,8 +43,32 @@ pub trait IndexInterceptor: Send + Sync {
         kind: SideWrite,
         keys: &mut dyn Iterator<Item = Key<'_>>,
         record_id: &RecordId,
-        paths: &[MultikeyComponents],
+        arrays: Arrays<'_>,
     ) -> Result<u64>;
+
+    /// Keeps, in the operation's unit of work, that a document could not be indexed, to look at it again at the end.
+    fn skip(&self, operation: &mut Operation, index: &Index, record_id: &RecordId) -> Result<()>;
+}
+
+/// The interceptors of the builds that are under way, by the tables of their indexes. One lock, held for a look-up.
+#[derive(Default)]
+pub struct Interceptors(RwLock<HashMap<String, Arc<dyn IndexInterceptor>>>);
+
+impl Interceptors {
+    /// Who takes the keys of this index.
+    pub fn of(&self, index: &Index) -> Option<Arc<dyn IndexInterceptor>> {
+        self.0.read().get(index.ident()).cloned()
+    }
+
+    /// From now on the keys of the index with this table go there.
+    pub fn install(&self, ident: &str, interceptor: Arc<dyn IndexInterceptor>) {
+        self.0.write().insert(ident.to_owned(), interceptor);
+    }
+
+    /// They go into the index again.
+    pub fn remove(&self, ident: &str) {
+        self.0.write().remove(ident);
+    }
 }
 
 /// What only the layers above can do for an index.

@@ -25,7 +25,7 @@ mod tests;
 mod write;
 
 pub use duplicate::{duplicate_cluster_key_error, duplicate_key_error};
-pub use hooks::{DocumentFilter, IndexHooks, IndexInterceptor, SideWrite};
+pub use hooks::{Arrays, DocumentFilter, IndexHooks, IndexInterceptor, Interceptors, SideWrite};
 pub use index_access::IndexAccess;
 pub use write::{Constraints, Duplicates, KeyCounts, KeyScratch};
 

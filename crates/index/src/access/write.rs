@@ -1,7 +1,7 @@
 //! Writing the keys of one document, index by index.
 
 use super::duplicate::duplicate_key_error;
-use super::hooks::SideWrite;
+use super::hooks::{Arrays, SideWrite};
 use super::{IndexAccess, Indexing};
 use crate::{Key, KeySet, Purpose};
 use pando_base::{RecordId, Result};
@@ -79,7 +79,7 @@ impl Indexing {
         for index in &collection.indexes {
             let access = self.access(index)?;
             let target = Target { collection, index, access: &access, record_id, constraints };
-            target.new_keys(document, &mut scratch.new)?;
+            self.new_keys(operation, &target, document, &mut scratch.new)?;
             counts.inserted += self.add(operation, &target, &scratch.new, &scratch.old)?;
         }
         Ok(counts)
@@ -125,7 +125,7 @@ impl Indexing {
             }
             let target = Target { collection, index, access: &access, record_id, constraints };
             target.old_keys(old, &mut scratch.old);
-            target.new_keys(new, &mut scratch.new)?;
+            self.new_keys(operation, &target, new, &mut scratch.new)?;
             let KeyScratch { new, old } = &*scratch;
             counts.deleted += self.take(operation, &target, &mut old.difference(new))?;
             counts.inserted += self.add(operation, &target, new, old)?;
@@ -133,12 +133,33 @@ impl Indexing {
         Ok(counts)
     }
 
+    /// The keys of a document that is written. What cannot be indexed yet has none where constraints are relaxed; a build
+    /// under way looks at it again.
+    fn new_keys(
+        &self,
+        operation: &mut Operation,
+        target: &Target<'_>,
+        document: DocRef<'_>,
+        keys: &mut KeySet,
+    ) -> Result<()> {
+        let Target { access, index, record_id, constraints, .. } = *target;
+        match (access.keys(document, keys), constraints) {
+            (Ok(()), _) => Ok(()),
+            (Err(error), Constraints::Enforced) => Err(error),
+            (Err(_), Constraints::Relaxed) => match self.interceptor(index) {
+                Some(interceptor) => interceptor.skip(operation, index, record_id),
+                None => Ok(()),
+            },
+        }
+    }
+
     /// Adds keys to the index, or to the side table of its build, except those that it has already.
     fn add(&self, operation: &mut Operation, target: &Target<'_>, keys: &KeySet, has: &KeySet) -> Result<u64> {
         let Target { index, record_id, .. } = *target;
         if let Some(interceptor) = self.interceptor(index) {
-            let (mut added, paths) = (keys.difference(has), keys.multikey_paths());
-            return interceptor.side_write(operation, index, SideWrite::Insert, &mut added, record_id, paths);
+            let arrays = Arrays { is_multikey: keys.is_multikey(), paths: keys.multikey_paths() };
+            let mut added = keys.difference(has);
+            return interceptor.side_write(operation, index, SideWrite::Insert, &mut added, record_id, arrays);
         }
         let allowed = target.allows_duplicates();
         let mut duplicates = if allowed { Duplicates::Allowed } else { Duplicates::Refused };
@@ -196,7 +217,9 @@ impl Indexing {
     ) -> Result<u64> {
         let Target { index, record_id, .. } = *target;
         match self.interceptor(index) {
-            Some(interceptor) => interceptor.side_write(operation, index, SideWrite::Remove, keys, record_id, &[]),
+            Some(interceptor) => {
+                interceptor.side_write(operation, index, SideWrite::Remove, keys, record_id, Arrays::default())
+            }
             None => self.remove_keys(operation, index, keys, record_id),
         }
     }
@@ -217,14 +240,6 @@ impl Indexing {
 }
 
 impl Target<'_> {
-    fn new_keys(&self, document: DocRef<'_>, keys: &mut KeySet) -> Result<()> {
-        match (self.access.keys(document, keys), self.constraints) {
-            (Err(error), Constraints::Enforced) => Err(error),
-            // What cannot be indexed yet has no keys; the set is empty then.
-            _ => Ok(()),
-        }
-    }
-
     /// The keys of a document that leaves. One that could not be indexed by today's rules may be there all the same, left
     /// behind by relaxed constraints: then it has no keys.
     fn old_keys(&self, document: DocRef<'_>, keys: &mut KeySet) {

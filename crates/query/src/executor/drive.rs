@@ -4,34 +4,12 @@ use super::{BatchOutcome, BatchSource, Collections, DocumentSink, YieldCause};
 use pando_base::{Error, OperationContext, Result};
 use pando_env::Env;
 use pando_operation::Operation;
+pub use pando_operation::yield_now;
 use pando_script::during;
-use std::future::Future;
-use std::pin::Pin;
-use std::task::{Context, Poll};
 use std::time::Duration;
 
 /// The longest pause after a write conflict.
 const CONFLICT_PAUSE_MS_MAX: u64 = 100;
-
-/// Lets other tasks run once.
-pub async fn yield_now() {
-    YieldNow(false).await;
-}
-
-struct YieldNow(bool);
-
-impl Future for YieldNow {
-    type Output = ();
-
-    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
-        if self.0 {
-            return Poll::Ready(());
-        }
-        self.0 = true;
-        context.waker().wake_by_ref();
-        Poll::Pending
-    }
-}
 
 /// Fills a batch, yielding as often as needed; true if there is nothing more, for now at least.
 pub async fn drive(

@@ -181,24 +181,6 @@ fn u7_a_node_that_stands_alone_makes_its_indexes_anew() {
 }
 
 #[test]
-fn u7_a_build_with_more_keys_than_memory_is_as_good() {
-    run(async {
-        let mut node = node().await;
-        node.insert_into("c", &numbered(300)).await;
-        node.client.admin(doc! { "configureFailPoint": "indexBuildSpills", "mode": "alwaysOn" }).await;
-        let compound = doc! { "key": { "a": 1, "b": -1 }, "name": "ab", "unique": true };
-        node.ok(create(&[on("b"), compound])).await;
-        let validated = node.valid("c").await;
-        assert_eq!(part(&validated, "keysPerIndex"), doc! { "_id_": 300_i64, "b_1": 600_i64, "ab": 600_i64 });
-        let unique = doc! { "key": { "a": 1 }, "name": "a_1", "unique": true };
-        assert_eq!(node.code(create(&[unique])).await, 11000);
-        node.client.admin(doc! { "configureFailPoint": "indexBuildSpills", "mode": "off" }).await;
-        assert_eq!(node.index_names("c").await, ["_id_", "b_1", "ab"]);
-        node.valid("c").await;
-    });
-}
-
-#[test]
 fn u7_a_build_that_is_killed_leaves_nothing() {
     run(async {
         let mut node = node().await;

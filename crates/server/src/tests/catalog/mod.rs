@@ -2,6 +2,7 @@
 
 mod changes;
 mod collections;
+mod index_builds;
 mod indexes;
 mod many;
 mod renames;

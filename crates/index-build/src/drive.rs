@@ -1,0 +1,386 @@
+//! Driving a build to its end: locks, yields, progress, the vote, the commit, the abort.
+
+use crate::active::{ActiveBuild, Finished};
+use crate::builder::{BatchLimits, Builder, Phase};
+use crate::builds::{IndexBuilds, LOAD_KEYS, SCAN_LIMITS, shown};
+use crate::fail_points as points;
+use crate::fail_points::{Place, wait_at};
+use crate::parameters::{DRAIN_BATCH_SIZE, DRAIN_MEGABYTES};
+use pando_base::{Component, Error, ErrorCode, FailPoint, Result, Severity, log};
+use pando_catalog::{Collection, Index};
+use pando_doc::Doc;
+use pando_locks::Mode;
+use pando_operation::{Operation, write_conflict_retry, yield_now};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// A pass over the side tables that finds fewer rows ends the drain: what is left can be done while writers wait.
+const DRAINED_ROWS: u64 = 1000;
+/// Passes of one drain, however fast the writers are.
+const PASSES_MAX: usize = 100;
+/// How long a build waits for votes before it drains again.
+const QUORUM_WAIT: Duration = Duration::from_secs(1);
+
+impl IndexBuilds {
+    /// The task of a build.
+    pub(crate) async fn run(self: Arc<Self>, build: Arc<ActiveBuild>, mut builder: Builder, mut operation: Operation) {
+        let log = self.parts.services.log.clone();
+        let outcome = self.build(&build, &mut builder, &mut operation).await;
+        operation.locker.unlock_everything();
+        let outcome = match outcome {
+            Ok(finished) => Ok(finished),
+            Err(error) if error.code() == ErrorCode::InterruptedAtShutdown => {
+                if build.is_two_phase {
+                    self.left.lock().push(builder);
+                }
+                Err(error)
+            }
+            Err(error) => {
+                let cause = build.cause(error);
+                let (uuid, shown_cause) = (shown(&build.build_uuid), &cause);
+                let message = "Index build: failed";
+                log!(log, Severity::Info, Component::Index, 20649, message, "buildUUID" = uuid, "error" = shown_cause);
+                if let Err(error) = self.clean_up(&build, &mut builder, &cause).await {
+                    let message = "Unexpected error code during index build cleanup";
+                    log!(log, Severity::Warning, Component::Index, 6967701, message, "error" = &error);
+                }
+                Err(cause)
+            }
+        };
+        drop(operation);
+        self.unregister(&build);
+        build.end(outcome);
+    }
+
+    async fn build(&self, build: &ActiveBuild, builder: &mut Builder, operation: &mut Operation) -> Result<Finished> {
+        let log = &self.parts.services.log;
+        let indexes: Vec<Arc<Index>> = builder.indexes.iter().map(|building| Arc::clone(&building.index)).collect();
+        for index in &indexes {
+            let (uuid, name) = (shown(&build.build_uuid), index.name());
+            let (message, namespace) = ("Index build: starting", &build.namespace);
+            log!(
+                log,
+                Severity::Info,
+                Component::Index,
+                20384,
+                message,
+                "buildUUID" = uuid,
+                "namespace" = namespace,
+                "name" = name
+            );
+        }
+        self.pause(&points::BEFORE_INITIALIZING, build, &indexes, 0, operation).await?;
+        if self.has_votes(build) {
+            self.enter_entry(build).await?;
+        }
+        for point in [&points::AFTER_INITIALIZING, &points::BEFORE_BUILDING, &points::AFTER_SETTING_UP] {
+            self.pause(point, build, &indexes, 0, operation).await?;
+        }
+        self.pause(&points::AFTER_SETTING_UP_UNLOCKED, build, &indexes, 0, operation).await?;
+        if builder.phase() <= Phase::CollectionScan {
+            self.scan(build, builder, operation, &indexes).await?;
+        }
+        if builder.phase() == Phase::BulkLoad {
+            self.load(build, builder, operation).await?;
+        }
+        self.pause(&points::AFTER_BULK_LOAD, build, &indexes, 0, operation).await?;
+        self.drain(build, builder, operation, &indexes).await?;
+        self.pause(&points::AFTER_FIRST_DRAIN, build, &indexes, 0, operation).await?;
+        if self.has_votes(build) {
+            self.pause(&points::BEFORE_VOTE, build, &indexes, 0, operation).await?;
+            self.vote(build, &self.parts.members.own_host()).await?;
+        }
+        self.pause(&points::AFTER_VOTE, build, &indexes, 0, operation).await?;
+        self.await_quorum(build, builder, operation, &indexes).await?;
+        self.drain(build, builder, operation, &indexes).await?;
+        self.pause(&points::AFTER_SECOND_DRAIN, build, &indexes, 0, operation).await?;
+        self.pause(&points::BEFORE_COMMIT, build, &indexes, 0, operation).await?;
+        let committed = self.commit(build, builder, operation).await?;
+        if self.has_votes(build)
+            && let Err(error) = self.remove_entry(build.build_uuid).await
+        {
+            let message = "Failed to remove index build from system collection";
+            log!(log, Severity::Warning, Component::Index, 4763501, message, "error" = &error);
+        }
+        let uuid = shown(&build.build_uuid);
+        let (message, namespace) = ("Index build: completed successfully", &build.namespace);
+        log!(log, Severity::Info, Component::Index, 20663, message, "buildUUID" = uuid, "namespace" = namespace);
+        Ok(Finished { last_commit: operation.last_commit, index_count: committed.indexes.len() })
+    }
+
+    async fn pause(
+        &self,
+        point: &'static FailPoint<Doc>,
+        build: &ActiveBuild,
+        indexes: &[Arc<Index>],
+        iteration: u64,
+        operation: &mut Operation,
+    ) -> Result<()> {
+        let place = Place { build_uuid: build.build_uuid, indexes, iteration, step: 1, document: None };
+        wait_at(point, place, operation).await
+    }
+
+    /// Does a piece of work with the collection locked, off the workers of other operations; then lets others run.
+    async fn step<T: Send>(
+        &self,
+        build: &ActiveBuild,
+        operation: &mut Operation,
+        work: &mut (dyn FnMut(&mut Operation, &Arc<Collection>) -> Result<T> + Send),
+    ) -> Result<T> {
+        operation.context.check()?;
+        self.lock(operation, &build.namespace, Mode::IX).await?;
+        let outcome = self.with_collection(build, operation, work);
+        operation.locker.unlock_everything();
+        operation.context.statistics().yields.add(1);
+        yield_now().await;
+        outcome
+    }
+
+    fn with_collection<T>(
+        &self,
+        build: &ActiveBuild,
+        operation: &mut Operation,
+        work: &mut (dyn FnMut(&mut Operation, &Arc<Collection>) -> Result<T> + Send),
+    ) -> Result<T> {
+        let collection = self.collection(build)?;
+        let mut outcome = Err(Error::internal("a step of an index build was not run"));
+        self.parts.services.env.tasks().blocking(&mut || outcome = work(operation, &collection));
+        outcome
+    }
+
+    fn collection(&self, build: &ActiveBuild) -> Result<Arc<Collection>> {
+        let latest = self.parts.catalog.latest();
+        let found = latest.collection(&build.namespace).filter(|collection| collection.uuid == build.collection_uuid);
+        let gone = || Error::new(ErrorCode::NamespaceNotFound, format!("ns does not exist: {}", build.namespace));
+        found.cloned().ok_or_else(gone)
+    }
+
+    // ---- The phases.
+
+    async fn scan(
+        &self,
+        build: &ActiveBuild,
+        builder: &mut Builder,
+        operation: &mut Operation,
+        indexes: &[Arc<Index>],
+    ) -> Result<()> {
+        let total = self.collection(build)?.records.num_records().map_or(0, |count| u64::try_from(count).unwrap_or(0));
+        loop {
+            show_progress(operation, "Index Build: scanning collection", builder.documents_read, total);
+            self.require_disk_space()?;
+            let is_watched = points::SCAN_BEFORE_INSERTION.is_on() || points::SCAN_AFTER_INSERTION.is_on();
+            let limits = if is_watched { BatchLimits { count_max: 1, ..SCAN_LIMITS } } else { SCAN_LIMITS };
+            let mut next = None;
+            if is_watched {
+                next = self.step(build, operation, &mut |operation, found| builder.peek(operation, found)).await?;
+            }
+            let iteration = builder.documents_read;
+            let place = || Place { build_uuid: build.build_uuid, indexes, iteration, step: 1, document: next.as_ref() };
+            if next.is_some() {
+                wait_at(&points::SCAN_BEFORE_INSERTION, place(), operation).await?;
+            }
+            let read = self
+                .step(build, operation, &mut |operation, found| builder.scan_batch(operation, found, limits))
+                .await?;
+            if read.is_none() {
+                break;
+            }
+            wait_at(&points::SCAN_AFTER_INSERTION, place(), operation).await?;
+        }
+        let (uuid, message, count) =
+            (shown(&build.build_uuid), "Index build: collection scan done", builder.documents_read);
+        let log = &self.parts.services.log;
+        log!(log, Severity::Info, Component::Index, 20391, message, "buildUUID" = uuid, "totalRecords" = count);
+        // Only the scan has a meter.
+        operation.context.describe(|description| description.progress = None);
+        self.pause(&points::AFTER_STARTING, build, indexes, 0, operation).await?;
+        self.pause(&points::AFTER_STARTING_UNLOCKED, build, indexes, 0, operation).await?;
+        builder.end_scan();
+        Ok(())
+    }
+
+    async fn load(&self, build: &ActiveBuild, builder: &mut Builder, operation: &mut Operation) -> Result<()> {
+        loop {
+            self.require_disk_space()?;
+            let is_watched = points::DURING_BULK_LOAD.is_on() || points::BULK_LOAD_YIELD.is_on();
+            let count_max = if is_watched { 1 } else { LOAD_KEYS };
+            if let Some((index, iteration)) = builder.loading_index().filter(|_| is_watched) {
+                let index = [index];
+                self.pause(&points::DURING_BULK_LOAD, build, &index, iteration, operation).await?;
+                self.pause(&points::BULK_LOAD_YIELD, build, &index, iteration, operation).await?;
+            }
+            let is_loaded =
+                self.step(build, operation, &mut |operation, _| builder.load_batch(operation, count_max)).await?;
+            if is_loaded {
+                break;
+            }
+        }
+        for building in &builder.indexes {
+            let (uuid, name, count) = (shown(&build.build_uuid), building.index.name(), building.keys_loaded);
+            let (log, message) =
+                (&self.parts.services.log, "Index build: inserted keys from external sorter into index");
+            log!(
+                log,
+                Severity::Info,
+                Component::Index,
+                20685,
+                message,
+                "buildUUID" = uuid,
+                "index" = name,
+                "keysInserted" = count
+            );
+        }
+        Ok(())
+    }
+
+    /// Drains while writers go on, until little is left.
+    async fn drain(
+        &self,
+        build: &ActiveBuild,
+        builder: &mut Builder,
+        operation: &mut Operation,
+        indexes: &[Arc<Index>],
+    ) -> Result<()> {
+        let mut iteration = 0;
+        for _ in 0..PASSES_MAX {
+            let mut rows = 0;
+            loop {
+                let is_watched = points::DURING_DRAIN.is_on() || points::DRAIN_YIELD.is_on();
+                let mut limits = self.drain_limits();
+                if is_watched {
+                    limits.count_max = 1;
+                    self.pause(&points::DURING_DRAIN, build, indexes, iteration, operation).await?;
+                    self.pause(&points::DRAIN_YIELD, build, indexes, iteration, operation).await?;
+                }
+                let work = &mut |operation: &mut Operation, found: &Arc<Collection>| {
+                    builder.drain_batch(operation, found, limits)
+                };
+                match self.step(build, operation, work).await? {
+                    Some(count) => (rows, iteration) = (rows + count, iteration + count),
+                    None => break,
+                }
+            }
+            if rows < DRAINED_ROWS {
+                break;
+            }
+        }
+        let (log, message) = (&self.parts.services.log, "Index build: drained side writes");
+        let uuid = shown(&build.build_uuid);
+        log!(log, Severity::Debug(1), Component::Index, 20689, message, "buildUUID" = uuid, "numDrained" = iteration);
+        Ok(())
+    }
+
+    fn drain_limits(&self) -> BatchLimits {
+        let parameters = &self.parts.services.parameters;
+        let megabytes = usize::try_from(parameters.get(&DRAIN_MEGABYTES)).unwrap_or(1);
+        BatchLimits {
+            count_max: usize::try_from(parameters.get(&DRAIN_BATCH_SIZE)).unwrap_or(1).max(1),
+            bytes_max: megabytes.max(1).saturating_mul(1024 * 1024),
+        }
+    }
+
+    /// Waits until enough members are ready, and drains meanwhile.
+    async fn await_quorum(
+        &self,
+        build: &ActiveBuild,
+        builder: &mut Builder,
+        operation: &mut Operation,
+        indexes: &[Arc<Index>],
+    ) -> Result<()> {
+        while self.has_votes(build) && !self.is_quorum_there(build).await? {
+            let (changed, clock) = (build.quorum_changed.notified(), self.parts.services.env.clock());
+            let sleep = clock.sleep(QUORUM_WAIT);
+            let wait = async {
+                tokio::select! {
+                    () = changed => {}
+                    () = sleep => {}
+                }
+            };
+            operation.context.interruptible(wait).await?;
+            self.drain(build, builder, operation, indexes).await?;
+        }
+        Ok(())
+    }
+
+    /// The end, under X: nobody reads or writes the collection meanwhile but by snapshots of before.
+    async fn commit(
+        &self,
+        build: &ActiveBuild,
+        builder: &mut Builder,
+        operation: &mut Operation,
+    ) -> Result<Arc<Collection>> {
+        let limits = self.drain_limits();
+        self.lock(operation, &build.namespace, Mode::X).await?;
+        loop {
+            operation.context.check()?;
+            let work =
+                &mut |operation: &mut Operation, found: &Arc<Collection>| builder.drain_batch(operation, found, limits);
+            if self.with_collection(build, operation, work)?.is_none() {
+                break;
+            }
+        }
+        self.with_collection(build, operation, &mut |operation, found| {
+            builder.retry_skipped(operation, found)?;
+            builder.check_duplicates(operation)?;
+            builder.require_drained(operation)?;
+            Ok(operation.recovery_unit.abandon_snapshot()?)
+        })?;
+        let (parts, collection) = (&self.parts, self.collection(build)?);
+        let committed = write_conflict_retry(operation, "createIndexes", &build.namespace, |operation| {
+            operation
+                .in_unit_of_work(|operation| builder.commit(operation, &parts.catalog, &*parts.observers, &collection))
+        })
+        .await?;
+        if let Err(error) = builder.remove(&parts.interceptors) {
+            let message = "Index build: failed to drop temporary tables";
+            log!(parts.services.log, Severity::Warning, Component::Index, 7564401, message, "error" = &error);
+        }
+        operation.locker.unlock_everything();
+        let log = &parts.services.log;
+        for building in &builder.indexes {
+            let (uuid, name) = (shown(&build.build_uuid), building.index.name());
+            let (message, namespace) = ("Index build: done building", &build.namespace);
+            log!(
+                log,
+                Severity::Info,
+                Component::Index,
+                20345,
+                message,
+                "buildUUID" = uuid,
+                "namespace" = namespace,
+                "index" = name
+            );
+        }
+        Ok(committed)
+    }
+
+    /// Takes everything back, by an operation that nobody has told to stop: the build's own may have been.
+    async fn clean_up(&self, build: &ActiveBuild, builder: &mut Builder, cause: &Error) -> Result<()> {
+        let mut operation = self.parts.services.internal_operation("abort-index-build");
+        let indexes: Vec<Arc<Index>> = builder.indexes.iter().map(|building| Arc::clone(&building.index)).collect();
+        self.pause(&points::BEFORE_ABORT_CLEAN_UP, build, &indexes, 0, &mut operation).await?;
+        self.lock(&mut operation, &build.namespace, Mode::X).await?;
+        // A collection that is gone has taken its indexes with it.
+        if let Ok(collection) = self.collection(build) {
+            let names: Vec<&str> = build.index_names.iter().map(String::as_str).collect();
+            let taken = self.take_out(&mut operation, &collection, build.build_uuid, &names, cause).await;
+            if let Err(error) = taken {
+                operation.locker.unlock_everything();
+                return Err(error);
+            }
+        }
+        let removed = builder.remove(&self.parts.interceptors);
+        operation.locker.unlock_everything();
+        removed?;
+        if self.has_votes(build) {
+            self.remove_entry(build.build_uuid).await?;
+        }
+        let (message, uuid) = ("Cleaned up index build after abort.", shown(&build.build_uuid));
+        log!(self.parts.services.log, Severity::Info, Component::Index, 465611, message, "buildUUID" = uuid);
+        Ok(())
+    }
+}
+
+fn show_progress(operation: &Operation, what: &str, done: u64, total: u64) {
+    operation.context.describe(|description| description.progress = Some((what.to_owned(), done, total)));
+}

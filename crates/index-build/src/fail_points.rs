@@ -1,0 +1,106 @@
+//! Places where tests hold a build, by MongoDB's names. A build waits there without locks, and can be ended meanwhile.
+
+use pando_base::{AnyFailPoint, FailPoint, Result, Uuid};
+use pando_catalog::Index;
+use pando_doc::{Doc, DocRef, Value, compare};
+use pando_operation::Operation;
+use std::cmp::Ordering;
+use std::sync::Arc;
+
+/// A point whose data says where exactly.
+type Hang = FailPoint<Doc>;
+
+const fn hang(name: &'static str) -> Hang {
+    FailPoint::with_data(
+        name,
+        |bytes| if bytes.is_empty() { Ok(Doc::new()) } else { Ok(DocRef::parse(bytes)?.to_doc()) },
+    )
+}
+
+pub(crate) static AFTER_SETTING_UP: Hang = hang("hangAfterSettingUpIndexBuild");
+pub(crate) static AFTER_SETTING_UP_UNLOCKED: Hang = hang("hangAfterSettingUpIndexBuildUnlocked");
+pub(crate) static AFTER_INITIALIZING: Hang = hang("hangAfterInitializingIndexBuild");
+pub(crate) static BEFORE_BUILDING: Hang = hang("hangBeforeBuildingIndex");
+pub(crate) static BEFORE_INITIALIZING: Hang = hang("hangBeforeInitializingIndexBuild");
+pub(crate) static SCAN_BEFORE_INSERTION: Hang = hang("hangIndexBuildDuringCollectionScanPhaseBeforeInsertion");
+pub(crate) static SCAN_AFTER_INSERTION: Hang = hang("hangIndexBuildDuringCollectionScanPhaseAfterInsertion");
+pub(crate) static AFTER_STARTING: Hang = hang("hangAfterStartingIndexBuild");
+pub(crate) static AFTER_STARTING_UNLOCKED: Hang = hang("hangAfterStartingIndexBuildUnlocked");
+pub(crate) static DURING_BULK_LOAD: Hang = hang("hangIndexBuildDuringBulkLoadPhase");
+pub(crate) static BULK_LOAD_YIELD: Hang = hang("hangDuringIndexBuildBulkLoadYield");
+pub(crate) static AFTER_BULK_LOAD: Hang = hang("hangAfterIndexBuildDumpsInsertsFromBulk");
+pub(crate) static DURING_DRAIN: Hang = hang("hangIndexBuildDuringDrainWritesPhase");
+pub(crate) static DRAIN_YIELD: Hang = hang("hangDuringIndexBuildDrainYield");
+pub(crate) static AFTER_FIRST_DRAIN: Hang = hang("hangAfterIndexBuildFirstDrain");
+pub(crate) static AFTER_SECOND_DRAIN: Hang = hang("hangAfterIndexBuildSecondDrain");
+pub(crate) static BEFORE_VOTE: Hang = hang("hangBeforeVoteCommitIndexBuild");
+pub(crate) static AFTER_VOTE: Hang = hang("hangIndexBuildAfterSignalPrimaryForCommitReadiness");
+pub(crate) static BEFORE_COMMIT: Hang = hang("hangIndexBuildBeforeCommit");
+pub(crate) static BEFORE_ABORT_CLEAN_UP: Hang = hang("hangIndexBuildBeforeAbortCleanUp");
+
+/// All of them.
+pub const FAIL_POINTS: &[&dyn AnyFailPoint] = &[
+    &AFTER_SETTING_UP,
+    &AFTER_SETTING_UP_UNLOCKED,
+    &AFTER_INITIALIZING,
+    &BEFORE_BUILDING,
+    &BEFORE_INITIALIZING,
+    &SCAN_BEFORE_INSERTION,
+    &SCAN_AFTER_INSERTION,
+    &AFTER_STARTING,
+    &AFTER_STARTING_UNLOCKED,
+    &DURING_BULK_LOAD,
+    &BULK_LOAD_YIELD,
+    &AFTER_BULK_LOAD,
+    &DURING_DRAIN,
+    &DRAIN_YIELD,
+    &AFTER_FIRST_DRAIN,
+    &AFTER_SECOND_DRAIN,
+    &BEFORE_VOTE,
+    &AFTER_VOTE,
+    &BEFORE_COMMIT,
+    &BEFORE_ABORT_CLEAN_UP,
+];
+
+/// Where a build is, as the data of points names it.
+pub(crate) struct Place<'a> {
+    pub(crate) build_uuid: Uuid,
+    pub(crate) indexes: &'a [Arc<Index>],
+    /// Documents, keys or side writes that were taken before.
+    pub(crate) iteration: u64,
+    /// How many more are taken in this step.
+    pub(crate) step: u64,
+    /// The document that is taken next.
+    pub(crate) document: Option<&'a Doc>,
+}
+
+impl Place<'_> {
+    /// Does the point's data mean this place? What it does not say may be anything.
+    fn is_meant(&self, data: &Doc) -> bool {
+        let is_build =
+            |uuid: Value<'_>| matches!(uuid, Value::Binary { bytes, .. } if bytes == self.build_uuid.as_bytes());
+        let is_index = |name: Value<'_>| self.indexes.iter().any(|index| name.as_str() == Some(index.name()));
+        let builds = data.get("buildUUIDs").and_then(|uuids| uuids.as_array());
+        let names = data.get("indexNames").and_then(|names| names.as_array());
+        let iteration = data.get("iteration").map(|iteration| iteration.to_i64_or_zero().max(0) as u64);
+        let fields = data.get("fieldsToMatch").and_then(|fields| fields.as_document());
+        let has = |document: &Doc, fields: DocRef<'_>| {
+            fields.elements().all(|field| {
+                document.view().get(field.name).is_some_and(|found| compare(found, field.value) == Ordering::Equal)
+            })
+        };
+        builds.is_none_or(|builds| builds.values().any(is_build))
+            && names.is_none_or(|names| names.values().any(is_index))
+            && iteration.is_none_or(|at| (self.iteration..self.iteration + self.step.max(1)).contains(&at))
+            && fields.is_none_or(|fields| self.document.is_some_and(|document| has(document, fields)))
+    }
+}
+
+/// Waits at a point that is on and means this place.
+pub(crate) async fn wait_at(point: &'static Hang, place: Place<'_>, operation: &mut Operation) -> Result<()> {
+    if !point.is_on() || point.hit_if(|data| place.is_meant(data)).is_none() {
+        return Ok(());
+    }
+    operation.locker.unlock_everything();
+    operation.context.interruptible(point.until_off()).await
+}
