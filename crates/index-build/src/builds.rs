@@ -202,7 +202,7 @@ impl IndexBuilds {
             description.kind = OperationKind::Command;
             description.namespace = Some(builder.namespace.clone());
             description.command_name = "createIndexes";
-            description.command = Some(command.into_bytes().into());
+            description.command = Some(command.into_bytes());
         });
         let build = Arc::new(ActiveBuild::new(&builder, is_two_phase, operation.context.clone(), quorum));
         self.active.lock().push(Arc::clone(&build));
