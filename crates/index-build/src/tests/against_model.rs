@@ -71,10 +71,10 @@ fn i1_a_build_beside_writers_equals_a_scan() {
                 writes_left -= 1;
                 write(&world, random);
             }
-            if may_restart && random.next_u64() % 6 == 0 {
+            if may_restart && random.next_u64().is_multiple_of(6) {
                 build.put_down_and_take_up();
             }
-            if build.step().unwrap() && random.next_u64() % 3 == 0 {
+            if build.step().unwrap() && random.next_u64().is_multiple_of(3) {
                 break;
             }
         }
@@ -110,10 +110,10 @@ fn i2_a_unique_build_fails_exactly_if_duplicates_stay() {
                     let _ = world.insert(&draw(id));
                 }
             }
-            if random.next_u64() % 5 == 0 {
+            if random.next_u64().is_multiple_of(5) {
                 build.put_down_and_take_up();
             }
-            if build.step().unwrap() && random.next_u64() % 2 == 0 {
+            if build.step().unwrap() && random.next_u64().is_multiple_of(2) {
                 break;
             }
         }
