@@ -297,7 +297,7 @@ impl QueryEngine {
         Ok(executor.showing_record_ids(query.show_record_id && !query.return_key))
     }
 
-    fn executor(
+    pub(crate) fn executor(
         &self,
         root: StageNode,
         namespace: &Namespace,

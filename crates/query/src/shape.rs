@@ -67,6 +67,9 @@ fn write_list(name: &str, children: &[Node], out: &mut String) {
 fn write_predicate(predicate: &Predicate, out: &mut String) {
     match predicate {
         Predicate::Comparison(comparison) => out.push_str(comparison.operator.name()),
+        Predicate::ExprComparison(comparison) => {
+            let _ = write!(out, "xp{}", comparison.operator.name());
+        }
         Predicate::In(_) => out.push_str("in"),
         Predicate::Exists => out.push_str("ex"),
         Predicate::Type(_) => out.push_str("ty"),

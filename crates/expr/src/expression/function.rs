@@ -88,3 +88,10 @@ impl fmt::Debug for NamedFunction {
         f.write_str(self.name)
     }
 }
+
+impl Function {
+    /// As it is written.
+    pub(crate) fn name(&self) -> &'static str {
+        self.name
+    }
+}

@@ -1,11 +1,12 @@
 //! The walk of a filter over a document. The hottest code of this crate.
 
 use super::comparison::regex_matches;
+use super::expr_comparison;
 use super::{Leaf, MatchDetails, Modulo, Node, Predicate};
 use crate::expression::Scope;
 use bstr::BStr;
 use pando_base::{Error, Result};
-use pando_doc::{DocRef, LeafArrays, Number, PathOptions, StringComparator, Value, visit_path};
+use pando_doc::{DocRef, LeafArrays, NonLeafArrays, Number, PathOptions, StringComparator, Value, visit_path};
 use std::ops::ControlFlow;
 
 /// One walk.
@@ -93,7 +94,11 @@ impl<'e> Evaluation<'e> {
 
     fn deep_leaf(&mut self, leaf: &Leaf, doc: DocRef<'_>) -> bool {
         let arrays = if leaf.predicate.expands_arrays() { LeafArrays::Traverse } else { LeafArrays::NoTraversal };
-        let options = PathOptions { leaf: arrays, ..PathOptions::default() };
+        let non_leaf = match leaf.predicate {
+            Predicate::ExprComparison(_) => NonLeafArrays::MatchSubpath,
+            _ => NonLeafArrays::default(),
+        };
+        let options = PathOptions { leaf: arrays, non_leaf };
         let found = visit_path(doc, &leaf.path, options, &mut |visit| {
             if !self.predicate(&leaf.predicate, visit.value) {
                 return ControlFlow::Continue(());
@@ -116,6 +121,7 @@ impl<'e> Evaluation<'e> {
     pub(crate) fn predicate(&mut self, predicate: &Predicate, value: Option<Value<'_>>) -> bool {
         match predicate {
             Predicate::Comparison(comparison) => comparison.matches(value, self.strings),
+            Predicate::ExprComparison(comparison) => expr_comparison::may_hold(comparison, value, self.strings),
             Predicate::In(list) => list.matches(value, self.strings),
             Predicate::Exists => value.is_some(),
             Predicate::Type(types) => value.is_some_and(|value| types.contains(value.value_type())),

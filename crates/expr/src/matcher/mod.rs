@@ -13,6 +13,7 @@ mod dependencies;
 mod details;
 mod equalities;
 mod evaluate;
+mod expr_comparison;
 mod failure;
 mod node;
 mod optimize;

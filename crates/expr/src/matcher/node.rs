@@ -47,6 +47,8 @@ pub struct Leaf {
 pub enum Predicate {
     /// `$eq`, `$lt`, `$lte`, `$gt`, `$gte`.
     Comparison(Comparison),
+    /// What a comparison inside `$expr` says of a path, unless an array is on it.
+    ExprComparison(Comparison),
     /// `$in`.
     In(InList),
     /// `$exists: true`.
@@ -150,6 +152,12 @@ impl Predicate {
 
     /// True if an array at the end of the path is looked at value by value before it is looked at as a whole.
     pub fn expands_arrays(&self) -> bool {
-        !matches!(self, Predicate::Size(_) | Predicate::ElemMatchObject(_) | Predicate::ElemMatchValue(_))
+        !matches!(
+            self,
+            Predicate::Size(_)
+                | Predicate::ElemMatchObject(_)
+                | Predicate::ElemMatchValue(_)
+                | Predicate::ExprComparison(_)
+        )
     }
 }

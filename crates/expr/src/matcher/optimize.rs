@@ -4,6 +4,7 @@
 //! equality, an `$or` of equalities on one path is an `$in`. Children are put into a canonical order, so that filters of
 //! the same shape have one plan cache entry and look alike in `explain`.
 
+use super::expr_comparison::condition_of;
 use super::{Comparison, ComparisonOperator, InList, Leaf, Node, Predicate};
 use crate::context::{SharedCollator, strings};
 use pando_doc::FieldPath;
@@ -23,7 +24,17 @@ pub(super) fn optimize(node: Node, collator: &Option<SharedCollator>) -> Node {
         Node::Expr(expression) => match expression.as_constant() {
             Some(constant) if constant.is_some_and(|value| value.is_true()) => Node::AlwaysTrue,
             Some(_) => Node::AlwaysFalse,
-            None => Node::Expr(expression),
+            None => match condition_of(&expression) {
+                Some(condition) => {
+                    let mut both = vec![Node::Expr(expression)];
+                    match condition {
+                        Node::And(parts) => both.extend(parts),
+                        only => both.push(only),
+                    }
+                    Node::And(both)
+                }
+                None => Node::Expr(expression),
+            },
         },
         Node::Schema(schema) => Node::Schema(schema),
         Node::Where(clause) => Node::Where(clause),
@@ -40,11 +51,29 @@ fn and(children: Vec<Node>, collator: &Option<SharedCollator>) -> Node {
         match optimize(child, collator) {
             Node::AlwaysFalse => return Node::AlwaysFalse,
             Node::AlwaysTrue => {}
+            // What an expression brings along may have been brought along before.
             Node::And(inner) => flat.extend(inner),
             other => flat.push(other),
         }
     }
+    let mut known: Vec<Node> = Vec::new();
+    flat.retain(|child| {
+        let is_again = is_from_expression(child) && known.contains(child);
+        if is_from_expression(child) && !is_again {
+            known.push(child.clone());
+        }
+        !is_again
+    });
     one_or(flat, Node::And)
+}
+
+/// True for a condition that an expression has brought along.
+fn is_from_expression(node: &Node) -> bool {
+    match node {
+        Node::Leaf(leaf) => matches!(leaf.predicate, Predicate::ExprComparison(_)),
+        Node::Or(children) | Node::And(children) => !children.is_empty() && children.iter().all(is_from_expression),
+        _ => false,
+    }
 }
 
 fn or(children: Vec<Node>, collator: &Option<SharedCollator>) -> Node {
@@ -193,8 +222,8 @@ fn rank(node: &Node) -> u8 {
         Node::Not(_) => 30,
         Node::Nor(_) => 31,
         Node::Expr(_) | Node::Schema(_) | Node::Where(_) | Node::Text(_) => 40,
-        Node::AlwaysFalse => 41,
-        Node::AlwaysTrue => 42,
+        Node::AlwaysFalse => 42,
+        Node::AlwaysTrue => 43,
     }
 }
 
@@ -217,7 +246,8 @@ fn rank_of_predicate(predicate: &Predicate) -> u8 {
         Predicate::Bits(_) => 14,
         Predicate::Type(_) => 32,
         Predicate::Geo(_) => 34,
-        Predicate::Near(_) => 43,
+        Predicate::Near(_) => 44,
+        Predicate::ExprComparison(_) => 41,
         Predicate::Not(_) | Predicate::And(_) | Predicate::Never => 33,
     }
 }

@@ -1,5 +1,6 @@
 //! Filters as `explain` shows them: every operator spelled out.
 
+use super::expr_comparison::name_of;
 use super::{Node, Predicate};
 use bstr::BStr;
 use pando_doc::{Doc, DocBuilder, Value};
@@ -68,6 +69,9 @@ fn write_behind_path(node: &Node, operators: &mut DocBuilder) {
 fn write_predicate(predicate: &Predicate, operators: &mut DocBuilder) {
     match predicate {
         Predicate::Comparison(comparison) => operators.append(comparison.operator.name(), comparison.value.view()),
+        Predicate::ExprComparison(comparison) => {
+            operators.append(name_of(comparison.operator), comparison.value.view());
+        }
         Predicate::In(list) => operators.array("$in", |array| {
             list.values().iter().for_each(|value| array.push(value));
             for regex in list.regexes() {

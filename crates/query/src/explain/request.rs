@@ -20,6 +20,7 @@ struct Filter<'a> {
     namespace: &'a Namespace,
     filter: &'a Doc,
     collation: &'a Doc,
+    variables: &'a Doc,
 }
 
 impl QueryEngine {
@@ -59,7 +60,9 @@ impl QueryEngine {
         }
         let mut executor = self.count_executor(operation, request, collection.as_ref())?;
         let on_top = Some(OnTop::Count { skipped: skipped(request) });
-        let filter = Filter { namespace: &request.namespace, filter: &request.filter, collation: &request.collation };
+        let variables = &Doc::new();
+        let filter =
+            Filter { namespace: &request.namespace, filter: &request.filter, collation: &request.collation, variables };
         self.explain_filter(operation, &mut executor, filter, on_top, verbosity).await
     }
 
@@ -88,7 +91,9 @@ impl QueryEngine {
         let mut executor = Executor::new(root, namespace, known, self.yield_policy(), plan.summary());
         let projection = doc! { (request.key.as_str()): 1, "_id": 0 };
         let on_top = Some(OnTop::Projection { projection });
-        let filter = Filter { namespace: &request.namespace, filter: &request.filter, collation: &request.collation };
+        let variables = &Doc::new();
+        let filter =
+            Filter { namespace: &request.namespace, filter: &request.filter, collation: &request.collation, variables };
         self.explain_filter(operation, &mut executor, filter, on_top, verbosity).await
     }
 
@@ -104,7 +109,12 @@ impl QueryEngine {
         let known = collection.as_deref();
         let parsed = self.parse_update(operation, request, known, ReturnedImage::Nothing, None)?;
         let mut executor = self.update_executor(request, &parsed, collection.as_ref(), true)?;
-        let filter = Filter { namespace: &request.namespace, filter: &request.filter, collation: &request.collation };
+        let filter = Filter {
+            namespace: &request.namespace,
+            filter: &request.filter,
+            collation: &request.collation,
+            variables: &request.variables,
+        };
         self.explain_filter(operation, &mut executor, filter, None, verbosity).await
     }
 
@@ -117,7 +127,12 @@ impl QueryEngine {
     ) -> Result<Doc> {
         let collection = self.collections.open(operation, &request.namespace)?;
         let mut executor = self.delete_executor(operation, request, collection.as_ref(), false, None, true)?;
-        let filter = Filter { namespace: &request.namespace, filter: &request.filter, collation: &request.collation };
+        let filter = Filter {
+            namespace: &request.namespace,
+            filter: &request.filter,
+            collation: &request.collation,
+            variables: &request.variables,
+        };
         self.explain_filter(operation, &mut executor, filter, None, verbosity).await
     }
 
@@ -149,9 +164,9 @@ impl QueryEngine {
         on_top: Option<OnTop>,
         verbosity: Verbosity,
     ) -> Result<Doc> {
-        let Filter { namespace, filter, collation } = filter;
+        let Filter { namespace, filter, collation, variables } = filter;
         let collection = executor.collection().cloned();
-        let context = self.parse_context(operation, collation, &Doc::new(), collection.as_deref())?;
+        let context = self.parse_context(operation, collation, variables, collection.as_deref())?;
         let query = CanonicalQuery::of_filter(namespace, filter.view(), &context)?;
         let shown = self.shown(namespace, &query, collection.as_deref(), &executor.usable_indexes(), on_top);
         self.explain(operation, executor, &shown, verbosity).await

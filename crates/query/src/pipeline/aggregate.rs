@@ -5,11 +5,15 @@ use super::optimize::optimize;
 use super::parse::chain;
 use super::stages::unpack;
 use super::{
-    DocumentSource, ExecutorSource, ListSource, PipelineContext, PipelineParser, Pulled, Pushdown, SharedStage,
-    StageProvider, StageRun, parse_pipeline, require_collation, view_stages, with_view,
+    DistinctGroup, DocumentSource, ExecutorSource, ListSource, PipelineContext, PipelineParser, Pulled, Pushdown,
+    SharedStage, StageProvider, StageRun, parse_pipeline, require_collation, view_stages, with_view,
 };
-use crate::executor::{BatchOutcome, BatchSource, Collections, DocumentSink, YieldCause, YieldClock, YieldPolicy};
+use crate::executor::{
+    BatchOutcome, BatchSource, Collections, DocumentSink, Executor, YieldCause, YieldClock, YieldPolicy,
+};
+use crate::planner::grouped_plan;
 use crate::request::{AggregateRequest, Hint};
+use crate::stage::build;
 use crate::{CanonicalQuery, QueryEngine, engine};
 use pando_base::{Namespace, OperationContext, Result};
 use pando_catalog::Collection;
@@ -178,7 +182,7 @@ impl QueryEngine {
         let mut context = self.parse_context(operation, &request.collation, &request.variables, known)?;
         context.is_map_reduce = request.is_map_reduce;
         let parser = self.parser_of(request, context, provider);
-        let stages = unpack::rewrite(optimize(parse_pipeline(&request.pipeline, &parser)?), known);
+        let mut stages = unpack::rewrite(optimize(parse_pipeline(&request.pipeline, &parser)?), known);
         let output = stages.last().and_then(|stage| stage.output());
         let mut planned = plan_pipeline(&request.namespace, &stages);
         self.search_by_distance(&stages, &mut planned.query, &parser.context, collection.as_deref())?;
@@ -188,7 +192,7 @@ impl QueryEngine {
         planned.query.collator = parser.context.collator.clone();
         planned.query.metadata = parser.context.metadata.get();
         let pushed = planned.pushed;
-        let (source, summary) = self.start_pipeline(&stages, planned, collection.as_ref())?;
+        let (source, summary) = self.start_pipeline(&mut stages, planned, collection.as_ref())?;
         let (engine, clock) = (self.clone(), YieldClock::new(self.yield_policy()));
         let script = parser.context.script.clone();
         let executor = PipelineExecutor { source, engine, stages, pushed, stashed: None, summary, clock, script };
@@ -259,7 +263,7 @@ impl QueryEngine {
             all.extend(stages.iter().cloned());
             return self.pipeline_source(operation, &view.namespace, &all, collator);
         }
-        let stages = &unpack::rewrite(optimize(stages.to_vec()), collection.as_deref());
+        let stages = &mut unpack::rewrite(optimize(stages.to_vec()), collection.as_deref());
         let mut planned = plan_pipeline(namespace, stages);
         planned.query.collator = collator.clone();
         if stages.first().is_some_and(|first| matches!(first.pushdown(), Pushdown::GeoNear(_))) {
@@ -289,7 +293,7 @@ impl QueryEngine {
 
     fn start_pipeline(
         &self,
-        stages: &[SharedStage],
+        stages: &mut [SharedStage],
         planned: PlannedPipeline,
         collection: Option<&Arc<Collection>>,
     ) -> Result<(Box<dyn DocumentSource>, String)> {
@@ -297,11 +301,49 @@ impl QueryEngine {
             let source = chain(stages, Box::new(ListSource::default()))?;
             return Ok((source, String::new()));
         }
+        let mut query = planned.query;
+        let group = stages.get(planned.pushed).and_then(|stage| stage.distinct_group());
+        let grouped = match (collection, &group) {
+            (Some(collection), Some(group)) => self.grouped(&mut query, collection, group)?,
+            _ => None,
+        };
+        if let (Some(_), Some(group), Some(place)) = (&grouped, group, stages.get_mut(planned.pushed)) {
+            *place = group.stage;
+        }
         let rest = stages.get(planned.pushed..).unwrap_or_default();
-        let executor = self.run(&Arc::new(planned.query), collection, |root, _| Ok(root))?;
+        let executor = match grouped {
+            Some(executor) => executor,
+            None => self.run(&Arc::new(query), collection, |root, _| Ok(root))?,
+        };
         let summary = executor.plan_summary().to_owned();
         let source = chain(rest, Box::new(ExecutorSource(Box::new(executor))))?;
         Ok((source, summary))
+    }
+}
+
+impl QueryEngine {
+    /// A scan that gives one document for each group, if an index allows it.
+    fn grouped(
+        &self,
+        query: &mut CanonicalQuery,
+        collection: &Arc<Collection>,
+        group: &DistinctGroup,
+    ) -> Result<Option<Executor>> {
+        let sort = query.sort.clone();
+        if group.is_last {
+            let Some(sort) = &sort else { return Ok(None) };
+            query.sort = Some(sort.reversed());
+        }
+        let filter = self.index_filter(query, collection);
+        let plan = grouped_plan(query, collection, filter.as_deref(), &group.path)?;
+        let Some(plan) = plan else {
+            query.sort = sort;
+            return Ok(None);
+        };
+        let context = self.build_context(collection, &query.filter, query.collator.clone());
+        let root = build(&plan, &context)?;
+        let executor = self.executor(root, &query.namespace, Some(collection), &plan)?;
+        Ok(Some(executor.for_query(&Arc::new(query.clone()))))
     }
 }
 

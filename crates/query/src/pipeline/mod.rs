@@ -26,6 +26,7 @@ pub use source::{
 };
 pub use stages::Unwinding;
 pub use stages::geo_near::GeoNear;
+pub use stages::group_by_distinct_scan::DistinctGroup;
 pub(crate) use stages::set_field::with_field;
 pub(crate) use stages::unpack::Facts;
 pub use stages::unpack::Unpacking;
@@ -162,6 +163,11 @@ pub trait StageSpec: Send + Sync + Debug {
     /// True for a sort that keeps only the first.
     fn is_limited(&self) -> bool {
         false
+    }
+
+    /// What a plan would have to give in its place, if it is a `$group` that needs one document of each group.
+    fn distinct_group(&self) -> Option<DistinctGroup> {
+        None
     }
 
     /// The output that it is, if it is one.

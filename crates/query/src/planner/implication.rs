@@ -111,7 +111,10 @@ impl Implication<'_> {
 }
 
 fn requires_value(predicate: &Predicate) -> bool {
-    !accepts_missing(predicate) && !matches!(predicate, Predicate::Not(_) | Predicate::And(_) | Predicate::Never)
+    // Where an array is on the path, a comparison inside an expression sees another value.
+    let is_vague =
+        matches!(predicate, Predicate::Not(_) | Predicate::And(_) | Predicate::Never | Predicate::ExprComparison(_));
+    !accepts_missing(predicate) && !is_vague
 }
 
 fn list_implies(list: &InList, holds: impl Fn(&OwnedValue) -> bool) -> bool {

@@ -12,6 +12,7 @@
 mod access;
 mod bounds;
 mod condition;
+mod grouped;
 mod implication;
 mod index_info;
 mod interval;
@@ -28,6 +29,7 @@ mod wildcard;
 
 pub use access::{Access, CollationMatch, accesses};
 pub use bounds::{FieldBounds, IndexBounds};
+pub use grouped::grouped_plan;
 pub use implication::implies;
 pub use index_info::{IndexField, IndexInfo};
 pub use interval::{Interval, IntervalList};

@@ -51,7 +51,11 @@ pub(super) struct Planner<'p> {
 }
 
 impl<'p> Planner<'p> {
-    fn new(query: &'p CanonicalQuery, collection: &'p Collection, filter: Option<&IndexFilter>) -> Result<Planner<'p>> {
+    pub(super) fn new(
+        query: &'p CanonicalQuery,
+        collection: &'p Collection,
+        filter: Option<&IndexFilter>,
+    ) -> Result<Planner<'p>> {
         let mut indexes = Vec::with_capacity(collection.indexes.len());
         for index in collection.ready_indexes().filter(|index| index.descriptor.is_visible()) {
             if filter.is_none_or(|filter| filter.allows(index)) {
@@ -75,7 +79,7 @@ impl<'p> Planner<'p> {
         Ok(Planner { query, collection, indexes, places, wildcards, is_hinted })
     }
 
-    fn plans(&self) -> Result<Vec<PlanNode>> {
+    pub(super) fn plans(&self) -> Result<Vec<PlanNode>> {
         let query = self.query;
         if query.tailable && !self.collection.is_capped() {
             return Err(Error::bad_value(format!(
@@ -445,6 +449,15 @@ impl Planner<'_> {
         }
         out.finish()
     }
+}
+
+/// Scans of whole indexes that begin with this field and have every document.
+pub(super) fn everything_of<'p>(planner: &'p Planner<'_>, path: &'p FieldPath) -> impl Iterator<Item = PlanNode> + 'p {
+    let begins = |info: &&IndexInfo| {
+        let is_complete = !info.index.descriptor.sparse && info.partial_filter.is_none();
+        is_complete && info.fields.first().is_some_and(|field| field.path == *path)
+    };
+    planner.indexes.iter().filter(begins).map(|info| planner.finished(planner.whole_index(info)))
 }
 
 /// True if the keys between the first and the last are all wanted.

@@ -15,6 +15,7 @@ use pando_doc::{Collator, OwnedValue, Value, ValueType};
 use pando_expr::Regex;
 use pando_expr::matcher::{Comparison, ComparisonOperator, InList, Predicate, TypeSet};
 use pando_keystring::{Discriminator, KeyOrdering, StackBuilder, Version};
+use std::cmp::Ordering;
 
 /// Whether the keys inside the intervals say everything.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -55,6 +56,7 @@ pub fn intervals(predicate: &Predicate, negated: bool, target: Target<'_>) -> Op
 pub fn accepts_missing(predicate: &Predicate) -> bool {
     match predicate {
         Predicate::Comparison(comparison) => comparison.matches(None, None),
+        Predicate::ExprComparison(comparison) => comparison.operator.accepts(Ordering::Less),
         Predicate::In(list) => list.has_null(),
         Predicate::Not(child) => !accepts_missing(child),
         Predicate::And(children) => children.iter().all(accepts_missing),
@@ -65,7 +67,9 @@ pub fn accepts_missing(predicate: &Predicate) -> bool {
 /// True if strings are compared, so that the collations of query and index have to agree.
 pub fn compares_strings(predicate: &Predicate) -> bool {
     match predicate {
-        Predicate::Comparison(comparison) => may_hold_strings(comparison.value.view()),
+        Predicate::Comparison(comparison) | Predicate::ExprComparison(comparison) => {
+            may_hold_strings(comparison.value.view())
+        }
         Predicate::In(list) => {
             list.values().iter().any(|value| may_hold_strings(value.view())) || !list.regexes().is_empty()
         }
@@ -91,6 +95,7 @@ pub fn may_hold_strings(value: Value<'_>) -> bool {
 fn plain(predicate: &Predicate, target: Target<'_>) -> Option<(IntervalList, Tightness)> {
     match predicate {
         Predicate::Comparison(comparison) => comparison_intervals(comparison, target),
+        Predicate::ExprComparison(comparison) => expr_intervals(comparison, target),
         Predicate::In(list) => in_intervals(list, target),
         Predicate::Exists => Some(exists_intervals(target)),
         Predicate::Type(types) => Some((type_intervals(types), Tightness::NeedsFetch)),
@@ -136,6 +141,25 @@ fn comparison_intervals(comparison: &Comparison, target: Target<'_>) -> Option<(
         },
         value => Some((bracketed(comparison.operator, value, target)?, Tightness::Exact)),
     }
+}
+
+/// In expressions the order goes through all types; what is missing, a null among the keys, is the least.
+fn expr_intervals(comparison: &Comparison, target: Target<'_>) -> Option<(IntervalList, Tightness)> {
+    if target.is_multikey {
+        return None;
+    }
+    let key = collated(&comparison.value, target)?;
+    let (min, max) = (OwnedValue::MinKey, OwnedValue::MaxKey);
+    let interval = match comparison.operator {
+        ComparisonOperator::Equal => Interval::point(key),
+        ComparisonOperator::Less => Interval::new(min, true, key, false),
+        ComparisonOperator::LessOrEqual => Interval::new(min, true, key, true),
+        ComparisonOperator::Greater => Interval::new(key, false, max, true),
+        ComparisonOperator::GreaterOrEqual => Interval::new(key, true, max, true),
+    };
+    let is_null = matches!(comparison.value, OwnedValue::Null);
+    let tightness = if is_null || target.collator.is_some() { Tightness::NeedsFetch } else { Tightness::Exact };
+    Some((IntervalList::of([interval]), tightness))
 }
 
 /// The two ends are beyond everything and compare with values of every type.
@@ -327,7 +351,9 @@ fn has_regex(predicate: &Predicate) -> bool {
 fn hashed(predicate: &Predicate, target: Target<'_>) -> Option<IntervalList> {
     let hash = |value: &OwnedValue| Some(Interval::point(OwnedValue::Int64(hash_of(&collated(value, target)?)?)));
     match predicate {
-        Predicate::Comparison(comparison) if comparison.operator == ComparisonOperator::Equal => {
+        Predicate::Comparison(comparison) | Predicate::ExprComparison(comparison)
+            if comparison.operator == ComparisonOperator::Equal =>
+        {
             Some(IntervalList::of([hash(&comparison.value)?]).union(undefined_beside_null(&comparison.value)))
         }
         Predicate::In(list) if list.regexes().is_empty() => {

@@ -6,6 +6,7 @@ use pando_base::{Error, ErrorCode, Result};
 use pando_catalog::{Index, IndexKind};
 use pando_doc::{FieldPath, OwnedValue};
 use pando_expr::matcher::{ComparisonOperator, Node, Predicate, TextClause};
+use pando_expr::metadata::Meta;
 use pando_text::{TextQuery, TextSpec};
 use std::sync::Arc;
 
@@ -24,6 +25,8 @@ pub struct TextPlan {
     pub filter: Option<SharedFilter>,
     /// The best come first.
     pub is_by_score: bool,
+    /// Somebody asks for the score.
+    pub wants_score: bool,
 }
 
 /// The error for a search without an index.
@@ -73,7 +76,10 @@ impl Planner<'_> {
         let query = Arc::new(clause.query(spec.default_language()));
         let filter = (!rest.is_empty()).then(|| self.filter_of(&rest));
         let is_by_score = self.query.sort.as_ref().is_some_and(|pattern| pattern.is_text_score());
-        Ok(TextPlan { index, spec: Arc::new(spec), query, prefix, filter, is_by_score })
+        let sorts_by_score =
+            self.query.sort.as_ref().is_some_and(|pattern| pattern.metadata().any(|kind| kind == Meta::TextScore));
+        let wants_score = sorts_by_score || self.query.metadata.contains(Meta::TextScore);
+        Ok(TextPlan { index, spec: Arc::new(spec), query, prefix, filter, is_by_score, wants_score })
     }
 }
 

@@ -62,6 +62,11 @@ pub(super) fn is_answerable(predicate: &Predicate) -> bool {
     };
     match predicate {
         Predicate::Comparison(comparison) => fits(&comparison.value, comparison.operator),
+        // In an expression documents, which have no keys of their own, are greater than numbers.
+        Predicate::ExprComparison(comparison) => {
+            let is_value = !matches!(comparison.value, OwnedValue::Null | OwnedValue::Document(_));
+            comparison.operator == Equal && is_value
+        }
         Predicate::In(list) => list.values().iter().all(|value| fits(value, Equal)),
         Predicate::ElemMatchValue(child) | Predicate::Not(child) => is_answerable(child),
         Predicate::And(children) => children.iter().all(is_answerable),

@@ -56,6 +56,12 @@ impl SortPattern {
         SortPattern { parts }
     }
 
+    /// The other way round.
+    pub fn reversed(&self) -> SortPattern {
+        let reversed = |part: &SortPart| SortPart { key: part.key.clone(), descending: !part.descending };
+        SortPattern { parts: self.parts.iter().map(reversed).collect() }
+    }
+
     /// Its parts, the most important first.
     pub fn parts(&self) -> &[SortPart] {
         &self.parts

@@ -9,7 +9,7 @@ use crate::planner::TextPlan;
 use bstr::BStr;
 use pando_base::{RecordId, Result};
 use pando_catalog::Collection;
-use pando_doc::{Doc, DocBuilder, FieldPath, Value};
+use pando_doc::{Doc, DocBuilder, FieldPath, Value, doc};
 use pando_keystring::{KeyOrdering, StackBuilder, Version};
 use pando_operation::Operation;
 use pando_storage::{Direction, IndexCursor, SnapshotId};
@@ -106,6 +106,34 @@ impl TextStage {
         self.found = Some(found);
     }
 
+    /// The stages that MongoDB has below: a scan for each term, and what brings them together.
+    fn below(&self) -> Doc {
+        let scan = doc! {
+            "stage": "IXSCAN",
+            "keyPattern": &self.plan.index.descriptor.key_pattern,
+            "indexName": self.plan.index.name(),
+            "isMultiKey": self.plan.index.multikey.is_multikey(),
+            "isUnique": false,
+            "isSparse": false,
+            "isPartial": self.plan.index.descriptor.partial_filter.is_some(),
+            "indexVersion": (self.plan.index.descriptor.version),
+            "direction": "backward",
+            "indexBounds": {},
+        };
+        let count = self.plan.query.index_terms().count();
+        let mut all = DocBuilder::new();
+        all.append("stage", if self.plan.wants_score { "TEXT_OR" } else { "OR" });
+        match count {
+            1 => all.append("inputStage", &scan),
+            _ => all.array("inputStages", |scans| (0..count).for_each(|_| scans.push(&scan))),
+        }
+        match (self.plan.wants_score, count) {
+            (true, _) => all.finish(),
+            (false, 1) => doc! { "stage": "FETCH", "inputStage": scan },
+            (false, _) => doc! { "stage": "FETCH", "inputStage": (all.finish()) },
+        }
+    }
+
     fn fetch(&mut self, operation: &mut Operation) -> Result<Step> {
         let Some((id, score)) = self.found.as_ref().and_then(|found| found.last()).cloned() else {
             return Ok(Step::Finished);
@@ -184,6 +212,7 @@ impl Stage for TextStage {
             });
         });
         out.append("textIndexVersion", 3_i32);
+        out.append("inputStage", self.below());
     }
 
     fn describe_run(&self, out: &mut DocBuilder) {

@@ -196,3 +196,78 @@ fn u6_pipelines_yield_and_end_when_they_are_told_to() {
         assert_eq!(drain(true).unwrap_err().code(), ErrorCode::Interrupted, "pipeline {place}");
     }
 }
+
+/// The groups in the order of their ids; of equal values of several types the first is shown.
+fn groups(fixture: &Fixture, pipeline: &[Doc]) -> Vec<Doc> {
+    let mut found = run(fixture, pipeline.to_vec()).unwrap();
+    found.sort_by(|one, two| pando_doc::compare_docs(one.view(), two.view()));
+    found
+}
+
+#[test]
+fn u6_a_group_of_first_documents_skips_in_an_index() {
+    use super::generate::{Chance, scalar};
+    let sets = [vec![doc! { "a": 1, "b": 1 }], vec![doc! { "b": -1, "a": 1 }], vec![doc! { "a": -1 }, doc! { "b": 1 }]];
+    let first = doc! { "$group": { "_id": "$a", "b": { "$first": "$b" } } };
+    let last = doc! { "$group": { "_id": "$a", "b": { "$last": "$b" } } };
+    let plain = doc! { "$group": { "_id": "$a" } };
+    let by_both = doc! { "$sort": { "a": 1, "b": 1 } };
+    let pipelines = [
+        vec![plain.clone()],
+        vec![by_both.clone(), first.clone()],
+        vec![by_both.clone(), last.clone()],
+        vec![doc! { "$sort": { "a": 1, "b": -1 } }, first.clone()],
+        vec![doc! { "$match": { "b": { "$gt": 1 } } }, by_both.clone(), first.clone()],
+        vec![doc! { "$match": { "b": 3 } }, doc! { "$sort": { "a": 1 } }, first.clone()],
+        vec![doc! { "$match": { "a": { "$gte": 2 } } }, plain, doc! { "$match": { "_id": { "$lt": 5 } } }],
+    ];
+    let mut skipped = 0;
+    for (number, indexes) in sets.iter().enumerate() {
+        for seed in 0..6 {
+            let mut chance = Chance::new(seed * 10 + number as u64 + 77);
+            let indexes: Vec<Doc> = indexes.iter().cloned().map(index).collect();
+            let (with, without) = (Fixture::new(&indexes), Fixture::new(&[]));
+            let rows: Vec<Doc> = (0..80)
+                .map(|id| {
+                    let mut row = pando_doc::DocBuilder::new();
+                    row.append("_id", id);
+                    for name in ["a", "b"] {
+                        if !chance.one_in(6) {
+                            row.append(name, scalar(&mut chance));
+                        }
+                    }
+                    row.finish()
+                })
+                .collect();
+            with.insert(&rows);
+            without.insert(&rows);
+            for pipeline in &pipelines {
+                let (found, expected) = (groups(&with, pipeline), groups(&without, pipeline));
+                assert_eq!(found.len(), expected.len(), "{pipeline:?}");
+                for (found, expected) in found.iter().zip(&expected) {
+                    let order = pando_doc::compare_docs(found.view(), expected.view());
+                    assert!(order.is_eq(), "{found} for {expected} by {pipeline:?}");
+                }
+                skipped += usize::from(summary(&with, pipeline.clone()).0.contains("DISTINCT_SCAN"));
+            }
+        }
+    }
+    assert!(skipped > 30, "only {skipped} scans skipped");
+}
+
+#[test]
+fn u6_a_group_that_cannot_skip_reads_everything() {
+    let fixture = Fixture::new(&[index(doc! { "a": 1, "b": 1 })]);
+    fixture.insert(&[doc! { "a": 1, "b": 1 }, doc! { "a": 1, "b": 2 }, doc! { "a": 2, "b": 1 }]);
+    let covered = vec![doc! { "$group": { "_id": "$a" } }];
+    assert_eq!(summary(&fixture, covered.clone()).0, "PROJECTION_COVERED(DISTINCT_SCAN)");
+    for group in [
+        doc! { "$group": { "_id": "$a", "n": { "$sum": 1 } } },
+        doc! { "$group": { "_id": "$b" } },
+        doc! { "$group": { "_id": { "a": "$a" } } },
+    ] {
+        assert!(!summary(&fixture, vec![group.clone()]).0.contains("DISTINCT_SCAN"), "{group}");
+    }
+    fixture.insert(&[doc! { "a": [3, 4] }]);
+    assert!(!summary(&fixture, covered).0.contains("DISTINCT_SCAN"), "an array has several keys");
+}

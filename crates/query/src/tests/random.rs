@@ -1,10 +1,11 @@
 //! Every plan gives what a scan of the collection gives, for random documents, filters, orders and indexes.
 
-use super::generate::{Chance, document, filter, sort};
+use super::generate::{Chance, document, filter, scalar, sort};
 use super::support::*;
 use crate::request::{Hint, SortPattern};
 use crate::stage::SortKeyGenerator;
 use pando_doc::{Doc, doc};
+use pando_expr::{MatchExpression, ParseContext};
 use pando_storage::Direction;
 use std::collections::BTreeSet;
 
@@ -98,6 +99,45 @@ fn x12_every_plan_finds_what_a_collection_scan_finds() {
     for stage in ["FETCH(IXSCAN)", "OR(", "COLLSCAN"] {
         assert!(plans.iter().any(|plan| plan.contains(stage)), "{stage} was never used: {plans:?}");
     }
+}
+
+/// What `$expr` says of single fields bounds indexes, and leaves nothing out that the expression alone would find.
+#[test]
+fn x12_comparisons_in_expressions_find_what_they_find_alone() {
+    let paths = ["a", "b", "c", "a.b", "a.c", "b.c", "a.0"];
+    let mut plans: BTreeSet<String> = BTreeSet::new();
+    for (number, indexes) in index_sets().into_iter().enumerate() {
+        for seed in 0..SEEDS {
+            let mut chance = Chance::new(seed * 100 + number as u64 + 9000);
+            let fixture = filled(&indexes, &mut chance);
+            let all = fixture.find(&fixture.request(doc! {})).unwrap();
+            for _ in 0..FILTERS {
+                let mut comparison = || {
+                    let name = ["$eq", "$eq", "$lt", "$lte", "$gt", "$gte"][chance.below(6) as usize];
+                    let field = format!("${}", paths[chance.below(paths.len() as u64) as usize]);
+                    let constant = doc! { "$literal": scalar(&mut chance) };
+                    match chance.one_in(3) {
+                        true => doc! { (name): [constant, field] },
+                        false => doc! { (name): [field, constant] },
+                    }
+                };
+                let (one, two) = (comparison(), comparison());
+                let expression = match chance.below(4) {
+                    0 => doc! { "$and": [one, two] },
+                    1 => doc! { "$or": [one, two] },
+                    _ => one,
+                };
+                let filter = doc! { "$expr": expression };
+                let alone = MatchExpression::parse(filter.view(), &ParseContext::default()).unwrap();
+                let expected: Vec<Doc> =
+                    all.iter().filter(|document| alone.matches(document.view())).cloned().collect();
+                let (found, plan) = fixture.find_with_summary(&fixture.request(filter.clone())).unwrap();
+                assert_eq!(id_set(&found), id_set(&expected), "seed {seed} of {number}: {filter} by {plan}");
+                plans.insert(plan);
+            }
+        }
+    }
+    assert!(plans.iter().any(|plan| plan.contains("IXSCAN")), "no index was used: {plans:?}");
 }
 
 #[test]

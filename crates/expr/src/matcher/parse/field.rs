@@ -1,7 +1,7 @@
 //! Operators on what a path leads to: the table of their names.
 
 use super::{Level, Parser, comparison, element, evaluation, geo};
-use crate::matcher::{BitTest, ComparisonOperator, InList, Node, Predicate};
+use crate::matcher::{BitTest, Comparison, ComparisonOperator, InList, Node, Predicate};
 use bstr::BStr;
 use pando_base::{Error, Result};
 use pando_doc::{ArrayRef, DocRef, Element, FieldPath, Value};
@@ -79,6 +79,11 @@ impl Parser<'_> {
             "$gte" => comparison(path, GreaterOrEqual, value)?,
             "$lt" => comparison(path, Less, value)?,
             "$lte" => comparison(path, LessOrEqual, value)?,
+            "$_internalExprEq" => expr_comparison(path, Equal, element)?,
+            "$_internalExprGt" => expr_comparison(path, Greater, element)?,
+            "$_internalExprGte" => expr_comparison(path, GreaterOrEqual, element)?,
+            "$_internalExprLt" => expr_comparison(path, Less, element)?,
+            "$_internalExprLte" => expr_comparison(path, LessOrEqual, element)?,
             "$ne" if matches!(value, Value::Regex { .. }) => {
                 return Err(Error::bad_value("Can't have regex as arg to $ne."));
             }
@@ -154,4 +159,14 @@ impl Parser<'_> {
     pub(super) fn nested(&self, filter: DocRef<'_>) -> Result<Node> {
         self.document(filter, Level::Nested)
     }
+}
+
+/// What `explain` shows beside `$expr` may be sent, too.
+fn expr_comparison(path: &FieldPath, operator: ComparisonOperator, element: Element<'_>) -> Result<Node> {
+    if matches!(element.value, Value::Array(_) | Value::Regex { .. } | Value::Undefined) {
+        let reason = format!("{} cannot be compared with {}", element.name, element.value.value_type());
+        return Err(Error::bad_value(reason));
+    }
+    let comparison = Comparison { operator, value: element.value.to_owned() };
+    Ok(Node::leaf(path.clone(), Predicate::ExprComparison(comparison)))
 }

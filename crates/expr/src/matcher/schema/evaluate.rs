@@ -31,9 +31,9 @@ pub(super) fn holds(rule: &Rule, value: Value<'_>) -> bool {
             array.values().skip(*from).all(|item| additional_holds(rule, item))
         }
         (Rule::Encrypted(types), value) => is_encrypted(value, types.as_ref()),
-        (Rule::Required(names), Value::Document(doc)) => names.iter().all(|name| doc.contains(BStr::new(name))),
+        (Rule::Required(names), Value::Document(doc)) => names.iter().all(|name| property(doc, name).is_some()),
         (Rule::Properties(properties), Value::Document(doc)) => {
-            properties.iter().all(|(name, schema)| doc.get(BStr::new(name)).is_none_or(|value| matches(schema, value)))
+            properties.iter().all(|(name, schema)| property(doc, name).is_none_or(|value| matches(schema, value)))
         }
         (Rule::PatternProperties(patterns), Value::Document(doc)) => {
             patterns.iter().all(|(regex, schema)| failing_of_pattern(regex, schema, doc).is_none())
@@ -53,6 +53,17 @@ pub(super) fn holds(rule: &Rule, value: Value<'_>) -> bool {
         (Rule::Types(_, types), value) => types.contains(value.value_type()),
         // Made for values of another type.
         _ => true,
+    }
+}
+
+/// The field of this name; of a name with dots, what the path leads to through documents.
+pub(super) fn property<'d>(doc: DocRef<'d>, name: &[u8]) -> Option<Value<'d>> {
+    match name.split_once_str(b".") {
+        None => doc.get(BStr::new(name)),
+        Some((first, rest)) => match doc.get(BStr::new(first)) {
+            Some(Value::Document(inside)) => property(inside, rest),
+            _ => None,
+        },
     }
 }
 

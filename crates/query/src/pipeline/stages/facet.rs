@@ -33,7 +33,20 @@ pub(in crate::pipeline) fn parse(value: Value<'_>, parser: &PipelineParser) -> R
                 format!("arguments to $facet must be arrays, {} is type {}", facet.name, facet.value.value_type());
             return Err(Error::location(40170, reason));
         };
-        let stages: Vec<Doc> = stages.values().filter_map(|stage| stage.as_document()).map(DocRef::to_doc).collect();
+        let stages = stages.values().map(|stage| stage.as_document().map(DocRef::to_doc));
+        let stages: Vec<Doc> = stages.collect::<Option<_>>().ok_or_else(|| {
+            Error::location(
+                40171,
+                format!("elements of arrays in $facet spec must be non-empty objects, {} is not", facet.name),
+            )
+        })?;
+        let is_output = |stage: &&Doc| {
+            stage.view().first().is_some_and(|first| ["$out", "$merge"].iter().any(|name| first.name == *name))
+        };
+        if let Some(stage) = stages.iter().find(is_output) {
+            let reason = format!("specified stage is not allowed to be used within a $facet stage: {stage}");
+            return Err(Error::location(40600, reason));
+        }
         let stages = parse_pipeline(&stages, &nested)?;
         if let Some(stage) = stages.iter().find(|stage| stage.must_be_first() || stage.name() == "$facet") {
             let reason = format!("{} is not allowed to be used within a $facet stage", stage.name());

@@ -3,10 +3,12 @@
 //! Groups that do not fit into memory go to disk as partial results, in the order of their ids, if that is allowed; at the end the
 //! parts of each group are merged.
 
+use super::group_by_distinct_scan;
+use crate::pipeline::dependencies::without_places;
 use crate::pipeline::source::pass_on_to_source;
 use crate::pipeline::{
-    DocumentSource, Modified, Needs, PipelineContext, PipelineParser, Pulled, Rename, ShardSplit, SharedStage,
-    StageFacts, StageSpec,
+    DistinctGroup, DocumentSource, Modified, Needs, PipelineContext, PipelineParser, Pulled, Rename, ShardSplit,
+    SharedStage, StageFacts, StageSpec,
 };
 use crate::spill::{SpilledDocument, StageResources};
 use foldhash::fast::RandomState;
@@ -393,6 +395,15 @@ impl StageSpec for GroupSpec {
     fn needs(&self) -> Needs {
         let inputs = self.0.fields.iter().map(|field| &field.input);
         Needs::only(paths_of(std::iter::once(&self.0.id).chain(inputs)))
+    }
+
+    fn distinct_group(&self) -> Option<DistinctGroup> {
+        let path = self.0.id.as_field().filter(|path| *path == &without_places(path))?.clone();
+        let is_all = |wanted: fn(&AccumulatorKind) -> bool| self.0.fields.iter().all(|field| wanted(&field.kind));
+        let is_first = is_all(|kind| matches!(kind, AccumulatorKind::First));
+        let is_last = !is_first && is_all(|kind| matches!(kind, AccumulatorKind::Last));
+        let stage = || group_by_distinct_scan::of(&self.0.id, self.0.fields.iter());
+        (is_first || is_last).then(|| DistinctGroup { path, is_last, stage: stage() })
     }
 
     fn split(&self) -> ShardSplit {

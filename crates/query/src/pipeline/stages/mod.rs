@@ -13,6 +13,7 @@ pub(super) mod geo_near;
 mod granularity;
 pub(super) mod graph_lookup;
 pub(super) mod group;
+pub(super) mod group_by_distinct_scan;
 pub(super) mod limit;
 pub(super) mod lookup;
 pub(super) mod match_stage;
