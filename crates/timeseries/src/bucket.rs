@@ -68,6 +68,8 @@ struct Column {
     name: Vec<u8>,
     /// Encoded elements, named by their places.
     elements: Vec<u8>,
+    /// So many bytes of them were stored before; none if the column is new.
+    stored_bytes: Option<usize>,
 }
 
 /// An open bucket.
@@ -84,6 +86,8 @@ pub struct Bucket {
     count: usize,
     size_bytes: usize,
     is_kept_open: bool,
+    /// It was stored as it is written now, so that what was added is all that is new.
+    is_stored_open: bool,
 }
 
 /// A document with an empty document under an empty name.
@@ -105,6 +109,7 @@ impl Bucket {
             count: 0,
             size_bytes: 0,
             is_kept_open: false,
+            is_stored_open: false,
         }
     }
 
@@ -112,7 +117,8 @@ impl Bucket {
     pub fn reopen(stored: DocRef<'_>, options: &TimeseriesOptions) -> Result<Bucket> {
         if is_compressed(stored) {
             let plain = decompress(stored, options)?;
-            return Bucket::reopen(plain.view(), options);
+            let bucket = Bucket::reopen(plain.view(), options)?;
+            return Ok(Bucket { is_stored_open: false, ..bucket });
         }
         let malformed = |what: &str| Error::bad_value(format!("Bucket {what} is malformed"));
         let id = stored.get("_id").and_then(|id| id.as_object_id()).ok_or_else(|| malformed("_id"))?;
@@ -136,12 +142,14 @@ impl Bucket {
             let place = bucket.column(element.name);
             if let Some(to) = bucket.columns.get_mut(place) {
                 to.elements.extend_from_slice(column.element_bytes());
+                to.stored_bytes = Some(to.elements.len());
             }
         }
         if bucket.count == 0 {
             bail!(ErrorCode::BadValue, "Bucket data field is malformed (missing a valid time column)");
         }
         bucket.size_bytes = stored.size_bytes();
+        bucket.is_stored_open = true;
         Ok(bucket)
     }
 
@@ -170,7 +178,7 @@ impl Bucket {
             return *place;
         }
         let place = self.columns.len();
-        self.columns.push(Column { name: name.to_vec(), elements: Vec::new() });
+        self.columns.push(Column { name: name.to_vec(), elements: Vec::new(), stored_bytes: None });
         self.places.insert(name.to_vec(), place);
         place
     }
@@ -265,11 +273,7 @@ impl Bucket {
     pub fn to_doc(&self) -> Doc {
         let mut out = DocBuilder::with_capacity(self.size_bytes + 256);
         out.append("_id", self.id);
-        let control = out.begin_document("control");
-        out.append("version", VERSION_OPEN);
-        self.least.append_to("min", &mut out);
-        self.greatest.append_to("max", &mut out);
-        out.end(control);
+        self.append_control(&mut out);
         out.append_some("meta", self.meta());
         let data = out.begin_document("data");
         for column in &self.columns {
@@ -279,6 +283,53 @@ impl Bucket {
         }
         out.end(data);
         out.finish()
+    }
+
+    fn append_control(&self, out: &mut DocBuilder) {
+        let control = out.begin_document("control");
+        out.append("version", VERSION_OPEN);
+        self.least.append_to("min", out);
+        self.greatest.append_to("max", out);
+        out.end(control);
+    }
+
+    /// What was added since the bucket was taken up, as the oplog tells an update: the new extremes, and the values behind those that
+    /// were there. None if the bucket was stored in another form.
+    pub fn change(&self) -> Option<Doc> {
+        if !self.is_stored_open {
+            return None;
+        }
+        let mut out = DocBuilder::new();
+        out.append("$v", 2);
+        let diff = out.begin_document("diff");
+        let updated = out.begin_document("u");
+        self.append_control(&mut out);
+        out.end(updated);
+        let data = out.begin_document("sdata");
+        if self.columns.iter().any(|column| column.stored_bytes.is_none()) {
+            let inserted = out.begin_document("i");
+            for column in self.columns.iter().filter(|column| column.stored_bytes.is_none()) {
+                let values = out.begin_document(&column.name);
+                out.append_element_bytes(&column.elements);
+                out.end(values);
+            }
+            out.end(inserted);
+        }
+        for column in &self.columns {
+            let added = column.stored_bytes.and_then(|stored| column.elements.get(stored..)).unwrap_or_default();
+            if !added.is_empty() {
+                let mut name = b"s".to_vec();
+                name.extend_from_slice(&column.name);
+                let values = out.begin_document(&name);
+                let inserted = out.begin_document("i");
+                out.append_element_bytes(added);
+                out.end(inserted);
+                out.end(values);
+            }
+        }
+        out.end(data);
+        out.end(diff);
+        Some(out.finish())
     }
 
     /// True if a measurement of this meta value belongs to its source.

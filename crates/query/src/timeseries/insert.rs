@@ -228,7 +228,8 @@ impl QueryEngine {
             let ids = statement_ids(measurements.get(..count).unwrap_or_default());
             match &found {
                 Some((record_id, old)) => {
-                    let change = update_object(old.view(), new.view()).unwrap_or_else(|| new.clone());
+                    let change = bucket.change().or_else(|| update_object(old.view(), new.view()));
+                    let change = change.unwrap_or_else(|| new.clone());
                     let arguments = UpdateArguments {
                         statement_ids: ids,
                         bypass_validation: true,

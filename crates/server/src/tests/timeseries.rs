@@ -1,6 +1,6 @@
 //! Time-series collections over the wire.
 
-use super::node::{Node, batch, node, part};
+use super::node::{Node, batch, node, node_on, part, with_database};
 use super::*;
 use pando_doc::{Array, DocBuilder, Value, compare_docs};
 
@@ -245,6 +245,69 @@ fn x29_hostile_buckets_are_errors_and_nothing_worse() {
             node.ok(doc! { "delete": "system.buckets.s", "deletes": [{ "q": { "_id": id }, "limit": 1 }] }).await;
         }
         assert_eq!(find(&mut node, "s", doc! {}).await.len(), 6);
+    });
+}
+
+#[test]
+fn x29_after_a_restart_open_buckets_are_found_again() {
+    run(async {
+        let disk = pando_engine_model::ModelDisk::new();
+        let set = || ReplicationMode::OneMember("rs0".into());
+        let mut first = node_on(&disk, set()).await;
+        first.ok(doc! { "create": "s", "timeseries": { "timeField": "t", "metaField": "m" } }).await;
+        let measurement = doc! { "_id": 1, "t": at(1), "m": 1, "x": 1 };
+        first.ok(doc! { "insert": "s", "documents": [measurement], "writeConcern": { "w": 1, "j": true } }).await;
+        disk.crash();
+        let mut second = node_on(&disk, set()).await;
+        insert(&mut second, "s", &[doc! { "_id": 2, "t": at(2), "m": 1, "y": 2 }]).await;
+        assert_eq!(find(&mut second, "s", doc! {}).await.len(), 2);
+        assert_eq!(buckets(&mut second).await.len(), 1);
+        drop(first.fixture);
+    });
+}
+
+#[test]
+fn x29_the_oplog_tells_what_was_added_to_a_bucket() {
+    run(async {
+        let mut node = series().await;
+        insert(&mut node, "s", &[doc! { "_id": 1, "t": at(1), "m": 1, "x": 1 }]).await;
+        insert(&mut node, "s", &[doc! { "_id": 2, "t": at(2), "m": 1, "x": 5, "y": 3 }]).await;
+        let filter = doc! { "find": "oplog.rs", "filter": { "op": "u", "ns": "d.system.buckets.s" } };
+        let entries = node.find_on("local", filter).await;
+        let [entry] = &entries[..] else { panic!("{entries:?}") };
+        let diff = part(&part(entry, "o"), "diff");
+        let added = doc! { "i": { "y": { "1": 3 } }, "s_id": { "i": { "1": 2 } }, "st": { "i": { "1": at(2) } }, "sx": { "i": { "1": 5 } } };
+        assert_eq!(part(&diff, "sdata"), added);
+        let [bucket] = &buckets(&mut node).await[..] else { panic!("one bucket") };
+        let applied = doc! { "applyOps": [{
+            "op": "u", "ns": "d.system.buckets.s", "o2": { "_id": bucket.get("_id").unwrap() }, "o": (part(entry, "o"))
+        }] };
+        node.client.admin(applied).await;
+        assert_eq!(buckets(&mut node).await[0], *bucket, "what is told twice is there once");
+    });
+}
+
+#[test]
+fn x29_writers_to_one_source_meet_in_one_bucket() {
+    run(async {
+        let mut node = series().await;
+        let mut clients = Vec::new();
+        for _ in 0..4 {
+            clients.push(node.fixture.connect().await);
+        }
+        for round in 0..20 {
+            for (place, client) in clients.iter_mut().enumerate() {
+                let id = round * 10 + place as i64;
+                let command = doc! { "insert": "s", "documents": [{ "_id": id, "t": at(id), "m": 1 }] };
+                client.send(MsgFlags::NONE, &with_database(&command, "d")).await;
+            }
+            for client in &mut clients {
+                let reply = client.read().await.unwrap().body().to_doc();
+                assert_eq!(reply.get("n"), Some(Value::Int32(1)), "{reply}");
+            }
+        }
+        assert_eq!(find(&mut node, "s", doc! {}).await.len(), 80);
+        assert_eq!(buckets(&mut node).await.len(), 1);
     });
 }
 
