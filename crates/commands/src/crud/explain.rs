@@ -14,6 +14,7 @@ use super::update::UpdateArguments;
 use super::views::{count_as_pipeline, distinct_as_pipeline, is_view};
 use crate::stages::NodeStages;
 use crate::table::run_boxed;
+use crate::timeseries::timeseries;
 use crate::{
     Access, Admission, CommandRow, Data, GIT_VERSION, Invocation, NamespaceOf, SecondaryOk, VERSION, arguments,
 };
@@ -173,7 +174,12 @@ async fn inner_command(
             let arguments = DeleteArguments::parse_document(inner)?;
             let statements = arguments.statements()?;
             let [only] = statements.as_slice() else { return Err(one_statement()) };
-            let request = arguments.request(invocation, &namespace()?, only)?;
+            let namespace = namespace()?;
+            if let Some(found) = timeseries(data, &namespace)? {
+                let request = arguments.request(invocation, &found.buckets.namespace, only)?;
+                return query.explain_delete_measurements(operation, &request, verbosity).await;
+            }
+            let request = arguments.request(invocation, &namespace, only)?;
             query.explain_delete(operation, &request, verbosity).await
         }
         "findAndModify" | "findandmodify" => {

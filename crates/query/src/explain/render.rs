@@ -33,6 +33,13 @@ pub(super) enum OnTop {
         /// Which.
         projection: Doc,
     },
+    /// It takes buckets of a time series apart.
+    Modify {
+        /// The stage.
+        plan: Doc,
+        /// What it did.
+        run: Doc,
+    },
 }
 
 /// The plans of a query.
@@ -75,6 +82,12 @@ pub(super) fn planner_section(executor: &Executor, shown: &Shown<'_>) -> Doc {
             let stage = doc! { "stage": "PROJECTION_COVERED", "transformBy": projection, "inputStage": plan };
             out.append("winningPlan", stage);
         }
+        Some(OnTop::Modify { plan: stage, .. }) => {
+            let mut whole = DocBuilder::new();
+            whole.append_all(stage.view());
+            whole.append("inputStage", plan);
+            out.append("winningPlan", whole.finish());
+        }
         None => out.append("winningPlan", plan),
     }
     out.array("rejectedPlans", |rejected| {
@@ -113,6 +126,18 @@ pub(super) fn execution_section(
             stage.append("transformBy", projection);
             stage.append("inputStage", below);
             (stage.finish(), root.counts().advanced)
+        }
+        Some(OnTop::Modify { plan, run }) => {
+            let mut stage = DocBuilder::new();
+            for element in plan.elements() {
+                stage.append_element(element);
+                if element.name == "stage" {
+                    append_counts(&root.counts(), 0, &mut stage);
+                }
+            }
+            stage.append_all(run.view());
+            stage.append("inputStage", below);
+            (stage.finish(), 0)
         }
     };
     let mut out = DocBuilder::new();

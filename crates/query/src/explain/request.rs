@@ -2,12 +2,13 @@
 
 use super::Verbosity;
 use super::render::{OnTop, Shown, count_stage, execution_section, execution_stats, planner_section};
-use crate::executor::{CountingSink, Executor, drive};
+use crate::executor::{CountingSink, DocumentSink, Executor, drive};
 use crate::pipeline::{PipelineExecutor, StageFacts, StageProvider, StageRun};
 use crate::plan_cache::{cache_key, indexes_of};
 use crate::request::{AggregateRequest, CountRequest, DeleteRequest, DistinctRequest, FindRequest, UpdateRequest};
 use crate::shape::{plan_cache_key, query_hash, shape};
 use crate::stage::{Counts, MultiPlanStage, ReturnedImage, Step, build};
+use crate::timeseries::{Deletion, PlannedDeletion};
 use crate::{CanonicalQuery, FindPlan, QueryEngine, engine};
 use pando_base::{Category, Namespace, Result};
 use pando_catalog::Collection;
@@ -134,6 +135,34 @@ impl QueryEngine {
             variables: &request.variables,
         };
         self.explain_filter(operation, &mut executor, filter, None, verbosity).await
+    }
+
+    /// Explains a delete of measurements; nothing is written. The request names the buckets, its filter is on measurements.
+    pub async fn explain_delete_measurements(
+        &self,
+        operation: &mut Operation,
+        request: &DeleteRequest,
+        verbosity: Verbosity,
+    ) -> Result<Doc> {
+        let Some(collection) = self.collections.open(operation, &request.namespace)? else {
+            return self.explain_delete(operation, request, verbosity).await;
+        };
+        let PlannedDeletion { query, deletion, bucket_filter } = self.plan_deletion(operation, request, &collection)?;
+        if deletion.takes_whole_buckets() {
+            let whole = DeleteRequest { filter: bucket_filter, hint: query.hint.clone(), ..request.clone() };
+            return self.explain_delete(operation, &whole, verbosity).await;
+        }
+        let query = Arc::new(query);
+        let mut run = Taken::new(&deletion);
+        if verbosity >= Verbosity::ExecutionStats {
+            let mut executor = self.run(&query, Some(&collection), |root, _| Ok(root))?;
+            drive(&mut executor, operation, &*self.collections, &mut run).await?;
+        }
+        let on_top = OnTop::Modify { plan: deletion.describe(&bucket_filter), run: run.finish()? };
+        let mut executor = self.run(&query, Some(&collection), |root, _| Ok(root))?;
+        let usable = executor.usable_indexes();
+        let shown = self.shown(&request.namespace, &query, Some(&collection), &usable, Some(on_top));
+        self.explain(operation, &mut executor, &shown, verbosity).await
     }
 
     /// Explains an aggregation: a plan if the planner does all of it, else the plan and the stages behind it.
@@ -286,6 +315,45 @@ impl Executor {
             }
         }
         Ok(())
+    }
+}
+
+/// What a delete would take out of buckets.
+struct Taken<'d> {
+    deletion: &'d Deletion,
+    deleted: u64,
+    unpacked: u64,
+    failure: Result<()>,
+}
+
+impl<'d> Taken<'d> {
+    fn new(deletion: &'d Deletion) -> Taken<'d> {
+        Taken { deletion, deleted: 0, unpacked: 0, failure: Ok(()) }
+    }
+
+    fn finish(self) -> Result<Doc> {
+        self.failure?;
+        let int = |number: u64| i32::try_from(number).unwrap_or(i32::MAX);
+        Ok(doc! {
+            "nBucketsUnpacked": (int(self.unpacked)),
+            "nMeasurementsMatched": (int(self.deleted)),
+            "nMeasurementsDeleted": (int(self.deleted))
+        })
+    }
+}
+
+impl DocumentSink for Taken<'_> {
+    fn offer(&mut self, bucket: &Doc) -> bool {
+        self.unpacked += 1;
+        match self.deletion.part(bucket) {
+            Ok((_, deleted)) => self.deleted += deleted,
+            Err(error) => self.failure = Err(error),
+        }
+        true
+    }
+
+    fn is_full(&self) -> bool {
+        self.failure.is_err() || (self.deletion.is_single() && self.deleted > 0)
     }
 }
 

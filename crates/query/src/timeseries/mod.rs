@@ -13,5 +13,6 @@ mod search;
 mod translate;
 
 pub use indexes::measurements_index;
+pub(crate) use modify::{Deletion, PlannedDeletion};
 pub use options::{PARAMETERS, hint_on_buckets, is_timeseries, options_of, options_of_view};
 pub use partial::filter_on_buckets;

@@ -15,7 +15,7 @@ use crate::{CanonicalQuery, QueryEngine};
 use pando_base::{Error, ErrorCode, Result, ensure};
 use pando_catalog::Collection;
 use pando_collection::{DeleteArguments, UpdateArguments};
-use pando_doc::{Doc, FieldPath, ObjectId, OwnedValue, SharedCollator, StringComparator, Value};
+use pando_doc::{Doc, DocBuilder, FieldPath, ObjectId, OwnedValue, SharedCollator, StringComparator, Value};
 use pando_expr::MatchExpression;
 use pando_expr::matcher::{Comparison, ComparisonOperator, Node, Predicate};
 use pando_operation::{Operation, write_conflict_retry};
@@ -25,8 +25,18 @@ use pando_timeseries::{
 };
 use std::sync::Arc;
 
+/// A delete that was read, and how it finds its buckets.
+pub(crate) struct PlannedDeletion {
+    /// What finds the buckets.
+    pub(crate) query: CanonicalQuery,
+    /// What is done to each.
+    pub(crate) deletion: Deletion,
+    /// The part of the filter that is exact for buckets.
+    pub(crate) bucket_filter: Doc,
+}
+
 /// A delete that was read.
-struct Deletion {
+pub(crate) struct Deletion {
     options: TimeseriesOptions,
     /// Which measurements; none for all of a bucket that was found.
     residual: Option<MatchExpression>,
@@ -43,22 +53,8 @@ impl QueryEngine {
             Error::new(ErrorCode::NamespaceNotFound, reason)
         };
         let collection = self.collections.open_for_write(operation, &request.namespace)?.ok_or_else(missing)?;
-        let options = options_of(&collection)?;
-        let context = self.parse_context(operation, &request.collation, &request.variables, Some(&collection))?;
-        let filter = MatchExpression::parse(request.filter.view(), &context)?.optimize();
-        let (on_buckets, residual) = split(&filter, &options, &collection);
-        let mut query = CanonicalQuery::of_expression(&request.namespace, Arc::new(on_buckets));
-        query.hint = hint_on_buckets(&request.hint, &options);
-        query.natural = query.hint.natural();
-        query.collator = context.collator.clone();
+        let PlannedDeletion { query, deletion, .. } = self.plan_deletion(operation, request, &collection)?;
         let ids = self.bucket_ids(operation, query, &collection).await?;
-        let deletion = Deletion {
-            collator: self.own_collator(operation, &collection)?,
-            options,
-            residual,
-            is_single: !request.multi,
-            statement_ids: request.statement_ids.clone(),
-        };
         let mut deleted = 0;
         for id in ids {
             operation.context.check()?;
@@ -69,6 +65,31 @@ impl QueryEngine {
         }
         operation.context.statistics().deleted.add(deleted);
         Ok(deleted)
+    }
+
+    /// Reads a delete of measurements.
+    pub(crate) fn plan_deletion(
+        &self,
+        operation: &Operation,
+        request: &DeleteRequest,
+        collection: &Collection,
+    ) -> Result<PlannedDeletion> {
+        let options = options_of(collection)?;
+        let context = self.parse_context(operation, &request.collation, &request.variables, Some(collection))?;
+        let filter = MatchExpression::parse(request.filter.view(), &context)?.optimize();
+        let Split { on_buckets, exact, residual } = split(&filter, &options, collection);
+        let mut query = CanonicalQuery::of_expression(&request.namespace, Arc::new(on_buckets));
+        query.hint = hint_on_buckets(&request.hint, &options);
+        query.natural = query.hint.natural();
+        query.collator = context.collator.clone();
+        let deletion = Deletion {
+            collator: self.own_collator(operation, collection)?,
+            options,
+            residual,
+            is_single: !request.multi,
+            statement_ids: request.statement_ids.clone(),
+        };
+        Ok(PlannedDeletion { query, deletion, bucket_filter: exact.to_document() })
     }
 
     fn own_collator(&self, operation: &Operation, collection: &Collection) -> Result<Option<SharedCollator>> {
@@ -198,12 +219,17 @@ fn translated(request: &UpdateRequest, options: &TimeseriesOptions) -> Result<Up
     })
 }
 
-/// The condition on buckets, and what is left of it for measurements.
-fn split(
-    filter: &MatchExpression,
-    options: &TimeseriesOptions,
-    collection: &Collection,
-) -> (MatchExpression, Option<MatchExpression>) {
+/// A condition on measurements, taken apart.
+struct Split {
+    /// What buckets fulfil that may have such measurements.
+    on_buckets: MatchExpression,
+    /// The part of it that decides for all measurements of a bucket.
+    exact: MatchExpression,
+    /// What is left for measurements.
+    residual: Option<MatchExpression>,
+}
+
+fn split(filter: &MatchExpression, options: &TimeseriesOptions, collection: &Collection) -> Split {
     let own = collection.options.collation.as_ref();
     let facts = Facts {
         options,
@@ -214,20 +240,24 @@ fn split(
         Node::And(parts) => parts.clone(),
         other => vec![other.clone()],
     };
-    let (mut on_buckets, mut residual) = (Vec::new(), Vec::new());
+    let (mut exact, mut on_buckets, mut residual) = (Vec::new(), Vec::new(), Vec::new());
     for part in parts {
         match facts.on_meta(&part) {
-            Some(exact) => on_buckets.push(exact),
+            Some(same) => exact.push(same),
             None => {
                 on_buckets.extend(facts.on_bucket(&part));
                 residual.push(part);
             }
         }
     }
-    on_buckets.extend(is_not_closed());
+    exact.extend(is_not_closed());
+    on_buckets.extend(exact.iter().cloned());
     let expression = |parts: Vec<Node>| MatchExpression::from_node(Node::And(parts), filter.collator().cloned());
-    let residual = (!residual.is_empty()).then(|| expression(residual).optimize());
-    (expression(on_buckets).optimize(), residual)
+    Split {
+        on_buckets: expression(on_buckets).optimize(),
+        exact: expression(exact).optimize(),
+        residual: (!residual.is_empty()).then(|| expression(residual).optimize()),
+    }
 }
 
 /// A closed bucket is not written to.
@@ -238,9 +268,30 @@ fn is_not_closed() -> Option<Node> {
 }
 
 impl Deletion {
+    /// Whether buckets are deleted whole, without a look into them.
+    pub(crate) fn takes_whole_buckets(&self) -> bool {
+        self.residual.is_none() && !self.is_single
+    }
+
+    /// Whether one measurement is enough.
+    pub(crate) fn is_single(&self) -> bool {
+        self.is_single
+    }
+
+    /// The stage as `explain` shows it.
+    pub(crate) fn describe(&self, bucket_filter: &Doc) -> Doc {
+        let mut out = DocBuilder::new();
+        out.append("stage", "TS_MODIFY");
+        out.append("opType", if self.is_single { "deleteOne" } else { "deleteMany" });
+        out.append("bucketFilter", bucket_filter);
+        let residual = self.residual.as_ref().map(|residual| residual.to_document());
+        out.append("residualFilter", residual.unwrap_or_default());
+        out.finish()
+    }
+
     /// The measurements of a bucket that stay, and how many go.
-    fn part(&self, bucket: &Doc) -> Result<(Vec<Doc>, u64)> {
-        if self.residual.is_none() && !self.is_single {
+    pub(crate) fn part(&self, bucket: &Doc) -> Result<(Vec<Doc>, u64)> {
+        if self.takes_whole_buckets() {
             return Ok((Vec::new(), measurement_count(bucket.view(), &self.options).max(1) as u64));
         }
         let mut reader = BucketReader::new(bucket, &self.options, &FieldSet::all())?;
