@@ -192,6 +192,7 @@ tables! {
     u4_element, "element";
     u4_array_filters, "array_filters";
     u4_evaluation, "evaluation";
+    u4_geo, "geo";
     u4_json_schema, "json_schema";
     u4_projection, "projection";
     u5_update_fields, "update_fields";
