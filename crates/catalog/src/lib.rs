@@ -20,6 +20,7 @@
 //! with what observers are told.
 
 mod catalog;
+mod check;
 mod collection;
 mod ddl;
 mod durable;

@@ -31,6 +31,7 @@ mod put;
 mod tests;
 mod truncate;
 mod update;
+mod validate;
 mod validation;
 mod write_path;
 
@@ -39,5 +40,6 @@ pub use capped::{can_batch_inserts, capped_lock_resource};
 pub use check::check_indexes;
 pub use cluster_key::cluster_key;
 pub use pando_index::{Constraints, KeyCounts};
+pub use validate::{IndexReport, Repair, ValidateOptions, ValidateReport, record_id_value, validate_collection};
 pub use validation::{AcceptAll, DocumentValidator};
 pub use write_path::{InsertWatcher, WritePath};

@@ -12,6 +12,7 @@ pub(crate) const PARAMETERS: &[&[&dyn AnyParameter]] = &[
     pando_commands::security::PARAMETERS,
     pando_commands::ttl::PARAMETERS,
     pando_commands::watch::PARAMETERS,
+    pando_commands::catalog::VALIDATE_PARAMETERS,
     pando_index_build::PARAMETERS,
     pando_locks::PARAMETERS,
     pando_operation::PARAMETERS,

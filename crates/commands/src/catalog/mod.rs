@@ -57,6 +57,7 @@ pub(crate) use create::create_from_oplog;
 pub(crate) use create_indexes::add_to_empty;
 pub(crate) use storage_stats::append_storage_stats;
 pub(crate) use system_views::ViewDocuments;
+pub use validate::VALIDATE_PARAMETERS;
 
 /// The commands of this area.
 pub static ROWS: &[CommandRow] = &[

@@ -1,16 +1,15 @@
-//! `validate`: does every index say what the documents say, and are the counts right?
+//! `validate`: does every index say what the documents say, are the counts right, is what the catalog says true?
 
 use crate::arguments::SafeBool;
 use crate::locking::{lock_collection, lock_for_read};
 use crate::timeseries::on_buckets;
 use crate::{Access, Action, CommandRow, Data, Invocation, NamespaceOf, SecondaryOk, arguments, run_boxed};
-use pando_base::{ErrorCode, Namespace, Result, bail, ensure};
-use pando_catalog::{Collection, Index};
-use pando_collection::check_indexes;
-use pando_doc::DocBuilder;
+use pando_base::{AnyParameter, ErrorCode, Namespace, Parameter, Result, bail, ensure};
+use pando_catalog::Collection;
+use pando_collection::{IndexReport, Repair, ValidateOptions, ValidateReport, record_id_value, validate_collection};
+use pando_doc::{DocBuilder, Value};
 use pando_locks::Mode;
 use pando_operation::Operation;
-use pando_storage::Direction;
 use std::sync::Arc;
 
 pub(super) const ROW: CommandRow = CommandRow {
@@ -24,6 +23,20 @@ pub(super) const ROW: CommandRow = CommandRow {
     ..CommandRow::DEFAULT
 };
 
+/// How much of what is wrong is remembered.
+pub static MAX_VALIDATE_MEMORY_MB: Parameter<i32> = Parameter::new(
+    "maxValidateMemoryUsageMB",
+    200,
+    "How many megabytes of memory validate may take for the inconsistencies that it finds.",
+)
+.at_least(1);
+
+/// The parameters of this command.
+pub const VALIDATE_PARAMETERS: &[&dyn AnyParameter] = &[&MAX_VALIDATE_MEMORY_MB];
+
+/// As many bytes of warnings, and of errors, are in a reply.
+const TEXTS_BYTES_MAX: usize = 2 * 1024 * 1024;
+
 arguments! {
     struct ValidateArguments<'a> of "validate" lenient {
         background: SafeBool = "background" or SafeBool(false),
@@ -31,20 +44,16 @@ arguments! {
         repair: SafeBool = "repair" or SafeBool(false),
         metadata: SafeBool = "metadata" or SafeBool(false),
         enforce_fast_count: SafeBool = "enforceFastCount" or SafeBool(false),
+        check_conformance: Option<SafeBool> = "checkBSONConformance",
     }
-}
-
-/// What was found.
-struct Findings {
-    documents: i64,
-    keys: Vec<(Arc<Index>, i64)>,
-    faults: Vec<String>,
 }
 
 async fn run(invocation: &Invocation, reply: &mut DocBuilder) -> Result<()> {
     let data = invocation.data()?;
     let arguments = ValidateArguments::parse(&invocation.request)?;
-    check_arguments(&arguments)?;
+    let is_replicated = invocation.node.replication.is_replica_set();
+    let is_read_only = invocation.node.options.is_read_only;
+    check_arguments(&arguments, is_replicated, is_read_only)?;
     let namespace = on_buckets(data, &invocation.collection()?)?;
     let mut operation = invocation.operation()?;
     // In the background nobody is kept out; what is found is of one snapshot.
@@ -54,30 +63,69 @@ async fn run(invocation: &Invocation, reply: &mut DocBuilder) -> Result<()> {
         false => lock_for_read(&mut operation).await?,
     }
     let collection = find(data, &mut operation, &namespace)?;
-    let mut found = None;
-    invocation.node.env.tasks().blocking(&mut || found = Some(examine(data, &mut operation, &collection)));
-    let Some(found) = found else { bail!(ErrorCode::InternalError, "validation was not run") };
-    append(&collection, &found?, reply);
+    let may_change = is_exclusive && !is_read_only;
+    let megabytes = usize::try_from(data.services.parameters.get(&MAX_VALIDATE_MEMORY_MB)).unwrap_or(1);
+    let options = ValidateOptions {
+        checks_conformance: arguments.full.0
+            || arguments.enforce_fast_count.0
+            || arguments.check_conformance.is_some_and(|checks| checks.0),
+        enforces_count: arguments.enforce_fast_count.0,
+        adjusts_count: may_change,
+        metadata_only: arguments.metadata.0,
+        repair: match (arguments.repair.0, may_change && !is_replicated && !arguments.metadata.0) {
+            (true, _) => Repair::Everything,
+            (false, true) => Repair::Multikey,
+            (false, false) => Repair::Nothing,
+        },
+        details_bytes_max: megabytes.saturating_mul(1024 * 1024),
+    };
+    let is_full = arguments.full.0 || arguments.enforce_fast_count.0;
+    let mut outcome = None;
+    invocation.node.env.tasks().blocking(&mut || {
+        outcome = Some(examine(data, &mut operation, &collection, options, is_full));
+    });
+    let Some(report) = outcome else { bail!(ErrorCode::InternalError, "validation was not run") };
+    append(&collection, &report?, arguments.metadata.0, reply);
     Ok(())
 }
 
-fn check_arguments(arguments: &ValidateArguments<'_>) -> Result<()> {
-    let with_background = [
-        (arguments.full.0, "{ full: true }"),
-        (arguments.enforce_fast_count.0, "{ enforceFastCount: true }"),
-        (arguments.repair.0, "{ repair: true }"),
-    ];
-    for (is_set, option) in with_background {
+fn check_arguments(arguments: &ValidateArguments<'_>, is_replicated: bool, is_read_only: bool) -> Result<()> {
+    let checks_conformance = arguments.check_conformance.is_some_and(|checks| checks.0);
+    let refuse_both = |is_refused: bool, one: &str, other: &str| -> Result<()> {
         ensure!(
-            !(arguments.background.0 && is_set),
+            !is_refused,
             ErrorCode::InvalidOptions,
-            "Running the validate command with both {{ background: true }} and {option} is not supported."
+            "Running the validate command with both {{ {one}: true }} and {{ {other}: true }} is not supported."
         );
-    }
+        Ok(())
+    };
+    let (background, repair) = (arguments.background.0, arguments.repair.0);
+    refuse_both(background && arguments.full.0, "background", "full")?;
+    refuse_both(background && arguments.enforce_fast_count.0, "background", "enforceFastCount")?;
     ensure!(
-        !arguments.repair.0,
+        arguments.check_conformance.is_none_or(|checks| checks.0)
+            || !(arguments.full.0 || arguments.enforce_fast_count.0),
+        ErrorCode::InvalidOptions,
+        "Cannot explicitly set 'checkBSONConformance: false' with full validation set."
+    );
+    ensure!(
+        !(repair && is_read_only),
+        ErrorCode::InvalidOptions,
+        "Running the validate command with {{ repair: true }} in read-only mode is not supported."
+    );
+    refuse_both(background && repair, "background", "repair")?;
+    refuse_both(arguments.enforce_fast_count.0 && repair, "enforceFastCount", "repair")?;
+    refuse_both(checks_conformance && repair, "checkBSONConformance", "repair")?;
+    ensure!(
+        !(repair && is_replicated),
         ErrorCode::InvalidOptions,
         "Running the validate command with {{ repair: true }} can only be performed in standalone mode."
+    );
+    let others = background || arguments.full.0 || arguments.enforce_fast_count.0 || checks_conformance || repair;
+    ensure!(
+        !(arguments.metadata.0 && others),
+        ErrorCode::InvalidOptions,
+        "Running the validate command with {{ metadata: true }} is not supported with any other options"
     );
     Ok(())
 }
@@ -92,47 +140,95 @@ fn find(data: &Data, operation: &mut Operation, namespace: &Namespace) -> Result
     bail!(ErrorCode::NamespaceNotFound, "Collection '{namespace}' does not exist to validate.")
 }
 
-fn examine(data: &Data, operation: &mut Operation, collection: &Collection) -> Result<Findings> {
-    let faults = check_indexes(operation, data.write_path().indexing(), collection)?;
-    let mut documents = 0;
-    let mut cursor = collection.records.cursor(Direction::Forward);
-    while cursor.next(&mut operation.recovery_unit)?.is_some() {
-        documents += 1;
+fn examine(
+    data: &Data,
+    operation: &mut Operation,
+    collection: &Collection,
+    options: ValidateOptions,
+    is_full: bool,
+) -> Result<ValidateReport> {
+    let mut report = validate_collection(operation, data.write_path(), &data.catalog, collection, options)?;
+    if is_full {
+        add_damage(data, collection, &mut report)?;
     }
-    let mut keys = Vec::with_capacity(collection.indexes.len());
-    for index in collection.ready_indexes() {
-        let (mut cursor, mut count) = (index.data.cursor(Direction::Forward), 0);
-        while cursor.next(&mut operation.recovery_unit)?.is_some() {
-            count += 1;
-        }
-        keys.push((Arc::clone(index), count));
-    }
-    Ok(Findings { documents, keys, faults })
+    Ok(report)
 }
 
-fn append(collection: &Collection, findings: &Findings, reply: &mut DocBuilder) {
-    let is_valid = findings.faults.is_empty();
-    let is_of =
-        |fault: &String, index: &Index| fault.strip_prefix(index.name()).is_some_and(|rest| rest.starts_with(':'));
+/// What the engine finds wrong with the files that hold this collection.
+fn add_damage(data: &Data, collection: &Collection, report: &mut ValidateReport) -> Result<()> {
+    let verified = data.services.engine.verify()?;
+    for damage in verified.damage {
+        let told = format!("{} is damaged at {}: {}", damage.file, damage.offset, damage.detail);
+        let ident = damage.ident.as_deref();
+        let of_index = |index: &&Arc<pando_catalog::Index>| ident == Some(index.ident());
+        match collection.indexes.iter().find(of_index) {
+            Some(index) => {
+                let reports = report.indexes.iter_mut();
+                reports
+                    .filter(|report| report.name == index.name())
+                    .for_each(|report| report.errors.push(told.clone()));
+            }
+            None if ident == Some(collection.ident()) => report.errors.push(told),
+            None => {}
+        }
+    }
+    Ok(())
+}
+
+fn append(collection: &Collection, report: &ValidateReport, metadata_only: bool, reply: &mut DocBuilder) {
     reply.append("ns", collection.namespace.as_str());
-    reply.append("nInvalidDocuments", 0_i64);
-    reply.append("nNonCompliantDocuments", 0_i64);
-    reply.append("nrecords", findings.documents);
-    reply.append("nIndexes", i32::try_from(findings.keys.len()).unwrap_or(i32::MAX));
-    reply.document("keysPerIndex", |each| {
-        findings.keys.iter().for_each(|(index, count)| each.append(index.name(), *count));
+    reply.append("uuid", Value::Binary { subtype: 4, bytes: collection.uuid.as_bytes() });
+    if !metadata_only {
+        reply.append("nInvalidDocuments", report.invalid_documents);
+        reply.append("nNonCompliantDocuments", report.non_compliant_documents);
+        reply.append("nrecords", report.records);
+        reply.append("nIndexes", i32::try_from(report.indexes.len()).unwrap_or(i32::MAX));
+        reply.document("keysPerIndex", |each| {
+            report.indexes.iter().for_each(|index| each.append(index.name.as_str(), index.keys));
+        });
+        reply.document("indexDetails", |details| {
+            for index in &report.indexes {
+                details.document(index.name.as_str(), |detail| append_index(index, detail));
+            }
+        });
+    }
+    reply.append("valid", report.is_valid());
+    reply.append("repaired", report.is_repaired);
+    append_texts("warnings", &report.warnings, reply);
+    append_texts("errors", &report.errors, reply);
+    reply.array("extraIndexEntries", |array| report.extra_entries.iter().for_each(|entry| array.push(entry)));
+    reply.array("missingIndexEntries", |array| report.missing_entries.iter().for_each(|entry| array.push(entry)));
+    reply.array("corruptRecords", |array| {
+        report.corrupt_records.iter().for_each(|id| array.push(record_id_value(id)));
     });
-    reply.document("indexDetails", |details| {
-        for (index, _) in &findings.keys {
-            let is_index_valid = !findings.faults.iter().any(|fault| is_of(fault, index));
-            details.document(index.name(), |detail| detail.append("valid", is_index_valid));
+    if report.is_repaired {
+        reply.append("numRemovedCorruptRecords", report.removed_records);
+        reply.append("numRemovedExtraIndexEntries", report.removed_entries);
+        reply.append("numInsertedMissingIndexEntries", report.inserted_entries);
+        reply.append("numDocumentsMovedToLostAndFound", 0_i64);
+        reply.append("numOutdatedMissingIndexEntry", 0_i64);
+    }
+}
+
+fn append_index(index: &IndexReport, detail: &mut DocBuilder) {
+    detail.append("valid", index.errors.is_empty());
+    if !index.warnings.is_empty() {
+        append_texts("warnings", &index.warnings, detail);
+    }
+    if !index.errors.is_empty() {
+        append_texts("errors", &index.errors, detail);
+    }
+}
+
+fn append_texts(name: &str, texts: &[String], out: &mut DocBuilder) {
+    out.array(name, |array| {
+        let mut size_bytes = 0;
+        for text in texts {
+            if size_bytes >= TEXTS_BYTES_MAX {
+                break;
+            }
+            size_bytes += text.len();
+            array.push(text.as_str());
         }
     });
-    reply.append("valid", is_valid);
-    reply.append("repaired", false);
-    reply.array("warnings", |_| {});
-    reply.array("errors", |errors| findings.faults.iter().for_each(|fault| errors.push(fault.as_str())));
-    for name in ["extraIndexEntries", "missingIndexEntries", "corruptRecords"] {
-        reply.array(name, |_| {});
-    }
 }

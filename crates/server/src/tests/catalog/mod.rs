@@ -7,6 +7,7 @@ mod indexes;
 mod many;
 mod renames;
 mod sizes;
+mod validate;
 mod views;
 
 use super::node::{Node, batch, cursor_id, node, node_as, part, with_database};

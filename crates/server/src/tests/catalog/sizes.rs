@@ -124,6 +124,9 @@ fn u18_validate_tells_what_it_has_seen() {
             .unwrap();
         let reply = node.ok(doc! { "validate": "c" }).await;
         assert_eq!(reply.get("valid"), Some(Value::Bool(false)), "{reply}");
-        assert_eq!(part(&reply, "indexDetails"), doc! { "_id_": { "valid": false } });
+        let detail = part(&part(&reply, "indexDetails"), "_id_");
+        assert_eq!(detail.get("valid"), Some(Value::Bool(false)), "{reply}");
+        let told = "number of _id index entries (7) does not match the number of documents in the index (6)";
+        assert!(detail.to_string().contains(told), "{reply}");
     });
 }
