@@ -146,17 +146,10 @@ impl MatchValidator {
 impl DocumentValidator for MatchValidator {
     fn validate(&self, operation: &Operation, collection: &Collection, document: DocRef<'_>) -> Result<()> {
         let Some(validator) = &collection.options.validator else { return Ok(()) };
-        // What is known of one kind stays so, or filters would leave out what they must not.
-        let is_one_kind = is_timeseries(collection) && collection.timeseries_mixed_schema == Some(false);
-        if is_one_kind && pando_timeseries::has_mixed_schema(document) {
-            let id = document.get("_id").and_then(|id| id.as_object_id()).map(|id| id.to_string()).unwrap_or_default();
-            let reason = format!("Cannot write time-series bucket containing mixed schema data, bucketId: {id}");
-            return Err(Error::new(ErrorCode::CannotInsertTimeseriesBucketsWithMixedSchema, reason));
-        }
         let known = self.filter(operation, collection, validator.view())?;
         // What cannot be evaluated is not fulfilled.
         if known.filter.try_matches(document).unwrap_or(false) {
-            return Ok(());
+            return check_one_kind(collection, document);
         }
         let info = failure_info(validator.view(), document, &known.context)?;
         if collection.options.validation_action_or_default() == ValidationAction::Warn {
@@ -175,6 +168,17 @@ impl DocumentValidator for MatchValidator {
         let error = Error::new(ErrorCode::DocumentValidationFailure, "Document failed validation");
         Err(error.with_details(doc! { "errInfo": info }.into_bytes().into()))
     }
+}
+
+/// What is known of one kind stays so, or filters on a time series would leave out what they must not.
+fn check_one_kind(collection: &Collection, document: DocRef<'_>) -> Result<()> {
+    let is_one_kind = is_timeseries(collection) && collection.timeseries_mixed_schema == Some(false);
+    if !is_one_kind || !pando_timeseries::has_mixed_schema(document) {
+        return Ok(());
+    }
+    let id = document.get("_id").and_then(|id| id.as_object_id()).map(|id| id.to_string()).unwrap_or_default();
+    let reason = format!("Cannot write time-series bucket containing mixed schema data, bucketId: {id}");
+    Err(Error::new(ErrorCode::CannotInsertTimeseriesBucketsWithMixedSchema, reason))
 }
 
 fn collator(collation: DocRef<'_>) -> Result<SharedCollator> {
