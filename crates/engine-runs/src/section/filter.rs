@@ -67,9 +67,14 @@ pub(crate) fn filter_hash(filtered: &[u8]) -> u64 {
     xxh3_64(filtered)
 }
 
+/// What one question touches; where it lies in memory it is one line of the processor's cache, not parts of two.
+#[derive(Clone, Copy)]
+#[repr(align(64))]
+struct Line([u64; LINE_WORDS]);
+
 /// One filter in memory.
 pub(crate) struct Filter {
-    lines: Box<[[u64; LINE_WORDS]]>,
+    lines: Box<[Line]>,
     _charge: Option<Charge>,
 }
 
@@ -94,7 +99,7 @@ impl Filter {
         let word = |line: &[u8; LINE_WORDS * 8], at: usize| {
             line[at * 8..].first_chunk().map_or(0, |bytes| u64::from_le_bytes(*bytes))
         };
-        let lines = lines.iter().map(|line| std::array::from_fn(|at| word(line, at))).collect();
+        let lines = lines.iter().map(|line| Line(std::array::from_fn(|at| word(line, at)))).collect();
         Some(Filter { lines, _charge: None })
     }
 
@@ -110,7 +115,7 @@ impl Filter {
     /// False if no key with this hash was added.
     #[inline]
     pub(crate) fn may_contain(&self, hash: u64) -> bool {
-        let Some(line) = self.lines.get(line_index(hash, self.lines.len())) else { return true };
+        let Some(Line(line)) = self.lines.get(line_index(hash, self.lines.len())) else { return true };
         probes(hash).all(|(word, mask)| line[word] & mask != 0)
     }
 }
