@@ -214,12 +214,12 @@ impl Inner {
 
     /// Threads that the last flush woke are about to commit again: lets them run before the next flush leaves without them.
     fn gather(&self) {
-        let last = self.group.load(Ordering::Relaxed);
-        if last < GROUP_MIN || self.env.tasks().parallelism() == 1 {
+        let hoped = self.group.load(Ordering::Relaxed);
+        if hoped < GROUP_MIN || self.env.tasks().parallelism() == 1 {
             return;
         }
         for _ in 0..GATHER_YIELDS {
-            if self.tail.lock().unmarked_commits >= last {
+            if self.tail.lock().unmarked_commits >= hoped {
                 break;
             }
             std::thread::yield_now();

@@ -17,6 +17,8 @@ use std::time::Duration;
 
 /// After so many flushes with one commit at most, a committer is taken to be alone.
 const LONE_FLUSHES_MIN: u64 = 16;
+/// A large group is hoped for again through about so many smaller ones.
+const GROUP_FADING: u64 = 8;
 
 /// The requests to the flusher.
 #[derive(Default)]
@@ -56,9 +58,11 @@ impl Inner {
         self.lone_flushes.load(Ordering::Relaxed) >= LONE_FLUSHES_MIN
     }
 
-    /// Keeps how many commits a flush took along, and counts the flushes in a row with one at most.
+    /// Keeps how many commits a flush can hope to take along: as many as the largest of late, which fades. The last one alone would not do: a
+    /// group that left too early would make the next ones leave early, too. Counts the flushes in a row with one commit at most.
     pub(crate) fn note_group(&self, commits: u64) {
-        self.group.store(commits, Ordering::Relaxed);
+        let hoped = self.group.load(Ordering::Relaxed);
+        self.group.store(commits.max(hoped - hoped.div_ceil(GROUP_FADING)), Ordering::Relaxed);
         match commits {
             0 | 1 => self.lone_flushes.fetch_add(1, Ordering::Relaxed),
             _ => self.lone_flushes.swap(0, Ordering::Relaxed),
