@@ -1,7 +1,7 @@
 //! The command line.
 
 use crate::peers::System;
-use crate::server::{ScaleOptions, ServerOptions, WatchOptions};
+use crate::server::{QueryOptions, ScaleOptions, ServerOptions, WatchOptions};
 use clap::{Args, Parser, Subcommand};
 use std::path::PathBuf;
 
@@ -23,6 +23,8 @@ pub enum Command {
     Recovery(RecoveryOptions),
     /// A load for our server and for PostgreSQL.
     Server(ServerOptions),
+    /// Questions about much of the data, for our server and for PostgreSQL.
+    Query(QueryOptions),
     /// Many connections and many collections on our server.
     Scale(ScaleOptions),
     /// What it costs our server to be watched.

@@ -16,6 +16,7 @@ mod operation;
 mod options;
 mod phase;
 mod processes;
+mod query;
 mod report;
 mod run;
 mod scale;
@@ -26,6 +27,7 @@ mod watch;
 mod workloads;
 
 pub use options::ServerOptions;
+pub use query::{QueryOptions, run as run_query};
 pub use scale::{ScaleOptions, run as run_scale};
 pub use watch::{WatchOptions, run as run_watch};
 

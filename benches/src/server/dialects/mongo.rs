@@ -39,6 +39,21 @@ impl Mongo {
         out
     }
 
+    /// The bytes that insert documents with numbers for keys; `fill` writes their other fields.
+    pub fn insert_batch(
+        &mut self,
+        collection: &str,
+        numbers: std::ops::Range<u64>,
+        fill: impl Fn(u64, &mut Fields<'_>),
+    ) -> Vec<u8> {
+        let mut out = Vec::new();
+        self.insert_into(&mut out, collection, numbers, |number, document| {
+            document.append("_id", number as i64);
+            fill(number, &mut Fields(document));
+        });
+        out
+    }
+
     /// A message with a body alone.
     fn message(&mut self, out: &mut Vec<u8>, fill: impl FnOnce(&mut DocBuilder)) {
         let start = begin(out);
@@ -94,9 +109,26 @@ impl Mongo {
     }
 
     fn insert(&mut self, out: &mut Vec<u8>, collection: Collection, numbers: std::ops::Range<u64>) {
+        let orders = self.orders;
+        self.insert_into(out, collection.name(), numbers, |number, document| {
+            match collection {
+                Collection::Orders => document.append("_id", number as i64),
+                Collection::Users | Collection::Inserts => document.append("_id", user_key(number).as_str()),
+            }
+            write_fields(collection, number, orders, &mut Fields(document));
+        });
+    }
+
+    fn insert_into(
+        &mut self,
+        out: &mut Vec<u8>,
+        collection: &str,
+        numbers: std::ops::Range<u64>,
+        write: impl Fn(u64, &mut DocBuilder),
+    ) {
         let start = begin(out);
         build(out, |body| {
-            body.append("insert", collection.name());
+            body.append("insert", collection);
             body.append("ordered", true);
             durably(body);
         });
@@ -105,13 +137,7 @@ impl Mongo {
         out.extend_from_slice(&[0; 4]);
         out.extend_from_slice(b"documents\0");
         for number in numbers {
-            build(out, |document| {
-                match collection {
-                    Collection::Orders => document.append("_id", number as i64),
-                    Collection::Users | Collection::Inserts => document.append("_id", user_key(number).as_str()),
-                }
-                write_fields(collection, number, self.orders, &mut Fields(document));
-            });
+            build(out, |document| write(number, document));
         }
         let size = (out.len() - size_at) as i32;
         if let Some(place) = out.get_mut(size_at..size_at + 4) {
@@ -277,7 +303,7 @@ fn error_text(error: DocRef<'_>) -> String {
 }
 
 /// Fields of a document under construction.
-struct Fields<'a>(&'a mut DocBuilder);
+pub struct Fields<'a>(&'a mut DocBuilder);
 
 impl FieldSink for Fields<'_> {
     fn text(&mut self, name: &str, value: &str) {

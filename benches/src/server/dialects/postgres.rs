@@ -247,6 +247,21 @@ impl Dialect for Postgres {
     }
 }
 
+/// The bytes of one statement.
+pub fn statement(text: &str) -> Vec<u8> {
+    let mut request = Vec::new();
+    query(&mut request, text);
+    request
+}
+
+/// The bytes that copy rows, in text form, into a table.
+pub fn copy_text(table: &str, rows: &str) -> Vec<u8> {
+    let mut request = statement(&format!("COPY {table} FROM STDIN"));
+    frame(&mut request, b'd', |out| out.extend_from_slice(rows.as_bytes()));
+    frame(&mut request, b'c', |_| ());
+    request
+}
+
 /// Prepares the statements that are wanted.
 fn prepared(is_wanted: impl Fn(&str) -> bool) -> Vec<Chore> {
     let mut request = Vec::new();
@@ -267,9 +282,7 @@ fn table(name: &str, key: &str, options: &str) -> String {
 }
 
 fn chore(text: &str) -> Chore {
-    let mut request = Vec::new();
-    query(&mut request, text);
-    Chore::new(request)
+    Chore::new(statement(text))
 }
 
 fn text(text: &str) -> Parameter<'_> {

@@ -1,0 +1,290 @@
+//! `./bench query`: questions that look at much of the data, for Pando and for PostgreSQL 15 with JSONB.
+//!
+//! One connection asks one question after the other; each is asked once to warm up and then several times, and the median is told. PostgreSQL gets
+//! no parallel workers: a question has one core on both sides, and the other is free for the client. With `--large` Pando answers the same
+//! questions about ten times the documents, for the growth of the cost.
+
+mod data;
+mod questions;
+
+use super::data::Json;
+use super::dialects::{Chore, Dialect, mongo::Mongo, postgres, postgres::Postgres};
+use super::hosts::{self, Host};
+use super::link::Link;
+use super::options::System;
+use crate::Error;
+use crate::children::remove_folder;
+use crate::measure::{median, timed};
+use crate::report::{Figures, readable};
+use clap::Args;
+use data::Collection;
+use pando_doc::{Doc, doc};
+use questions::{QUESTIONS, Question};
+use std::fmt::Write;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+const JSON_PATH: &str = "target/bench/query.json";
+const DATABASE: &str = "bench";
+const BATCH_DOCUMENTS: u64 = 1000;
+const START_PATIENCE: Duration = Duration::from_secs(20);
+const LOOK_EVERY: Duration = Duration::from_millis(2);
+/// How many times as many documents `--large` asks about.
+const GROWTH: u64 = 10;
+/// What the cost may grow by then.
+const GROWTH_MAX: f64 = 11.0;
+/// Documents that a scan with a simple filter must look at in a second.
+const SCANNED_PER_SECOND_MIN: f64 = 2e6;
+
+/// `./bench query`.
+#[derive(Args)]
+pub struct QueryOptions {
+    /// 20,000 documents, to see that everything runs.
+    #[arg(long)]
+    pub quick: bool,
+    /// How many sales; 1,000,000 unless told.
+    #[arg(long)]
+    pub documents: Option<u64>,
+    /// How often each question is asked.
+    #[arg(long, default_value_t = 5)]
+    pub repeats: usize,
+    /// Also ten times the documents on Pando, for the growth of the cost.
+    #[arg(long)]
+    pub large: bool,
+    /// Only these, with commas between them.
+    #[arg(long, value_delimiter = ',', default_values = ["postgres", "pando"])]
+    pub systems: Vec<System>,
+    /// Pando's binary; the one beside this program unless told.
+    #[arg(long)]
+    pub binary: Option<PathBuf>,
+    /// Where data is kept, one folder each, removed afterwards.
+    #[arg(long, default_value = "target/bench/stores")]
+    pub directory: PathBuf,
+}
+
+impl QueryOptions {
+    fn documents(&self) -> u64 {
+        self.documents.unwrap_or(if self.quick { 20_000 } else { 1_000_000 }).max(1)
+    }
+}
+
+/// Runs it, prints the table and writes the JSON.
+pub fn run(options: &QueryOptions) -> Result<(), Error> {
+    let mut figures = Figures::default();
+    for &system in &options.systems {
+        if system == System::Postgres && hosts::postgres::programs().is_none() {
+            println!("PostgreSQL is not installed and is left out");
+            continue;
+        }
+        run_system(options, system, options.documents(), "", &mut figures)?;
+    }
+    if options.large {
+        run_system(options, System::Pando, options.documents() * GROWTH, "_large", &mut figures)?;
+    }
+    print_table(&figures, options.documents());
+    figures.write_json(Path::new(JSON_PATH))?;
+    println!("\nfigures: {JSON_PATH}");
+    Ok(())
+}
+
+fn name(system: System) -> &'static str {
+    match system {
+        System::Pando => "pando",
+        System::Postgres => "postgres",
+    }
+}
+
+fn run_system(
+    options: &QueryOptions,
+    system: System,
+    sales: u64,
+    suffix: &str,
+    figures: &mut Figures,
+) -> Result<(), Error> {
+    let directory = options.directory.join(format!("query-{}", name(system)));
+    let mut host = match system {
+        System::Postgres => hosts::postgres::start(&directory)?,
+        System::Pando => {
+            let binary = options.binary.clone().map_or_else(hosts::pando::default_binary, Ok)?;
+            hosts::pando::start(&binary, &directory)?
+        }
+    };
+    let mut asker = Asker { link: first_link(&mut host, system)?, speaker: Mongo::new(0), system, sales };
+    eprintln!("{}, {sales} documents", name(system));
+    asker.fill()?;
+    for question in QUESTIONS {
+        let (seconds, rows) = asker.ask(question, options.repeats.max(1))?;
+        eprintln!("  {:14} {:>9.1} ms, {rows} rows", question.name, seconds * 1e3);
+        figures.add(name(system), &format!("{}{suffix}", question.name), seconds, "s");
+        let rows_name = format!("{}_rows{suffix}", question.name);
+        let expected = options.systems.iter().find_map(|system| figures.of(name(*system), &rows_name));
+        if expected.is_some_and(|expected| expected != rows as f64) {
+            return Err(format!("{}: the systems give {expected:?} and {rows} rows", question.name).into());
+        }
+        figures.add(name(system), &rows_name, rows as f64, "rows");
+    }
+    host.check_alive()?;
+    host.stop()?;
+    remove_folder(&directory);
+    Ok(())
+}
+
+fn dialect(system: System) -> Box<dyn Dialect> {
+    match system {
+        System::Pando => Box::new(Mongo::new(0)),
+        System::Postgres => Box::new(Postgres::new(0)),
+    }
+}
+
+fn first_link(host: &mut Host, system: System) -> Result<Link, Error> {
+    loop {
+        host.check_alive()?;
+        match Link::open(host.address, dialect(system)) {
+            Ok(link) => return Ok(link),
+            Err(error) if host.started.elapsed() > START_PATIENCE => return Err(error),
+            Err(_) => std::thread::sleep(LOOK_EVERY),
+        }
+    }
+}
+
+/// A connection to a server under test.
+struct Asker {
+    link: Link,
+    speaker: Mongo,
+    system: System,
+    sales: u64,
+}
+
+impl Asker {
+    fn command(&mut self, command: &Doc) -> Vec<u8> {
+        self.speaker.command(DATABASE, |body| {
+            command.view().elements().for_each(|field| body.append(field.name, field.value));
+        })
+    }
+
+    fn run(&mut self, request: Vec<u8>) -> Result<(), Error> {
+        self.link.run(vec![Chore::new(request)])
+    }
+
+    /// Loads both collections, with their indexes.
+    fn fill(&mut self) -> Result<(), Error> {
+        for collection in [Collection::Customers, Collection::Sales] {
+            if self.system == System::Postgres {
+                let table = format!("CREATE TABLE {} (id bigint PRIMARY KEY, doc jsonb NOT NULL)", collection.name());
+                self.run(postgres::statement(&table))?;
+            }
+            let count = collection.count(self.sales);
+            for from in (0..count).step_by(BATCH_DOCUMENTS as usize) {
+                let request = self.batch(collection, from..count.min(from + BATCH_DOCUMENTS));
+                self.run(request)?;
+            }
+        }
+        match self.system {
+            System::Postgres => {
+                for statement in [
+                    "CREATE INDEX ON sales (((doc->'number')::bigint))",
+                    "CREATE INDEX ON sales USING gin (to_tsvector('simple', doc->>'words'))",
+                    "VACUUM ANALYZE",
+                    "CHECKPOINT",
+                    "SET max_parallel_workers_per_gather = 0",
+                ] {
+                    self.run(postgres::statement(statement))?;
+                }
+            }
+            System::Pando => {
+                let indexes = doc! { "createIndexes": (Collection::Sales.name()), "indexes": [
+                    { "key": { "number": 1 }, "name": "number_1" },
+                    { "key": { "words": "text" }, "name": "words_text", "default_language": "none" },
+                ] };
+                for command in [indexes, doc! { "fsync": 1 }] {
+                    let database = if command.get("fsync").is_some() { "admin" } else { DATABASE };
+                    let request = self.speaker.command(database, |body| {
+                        command.view().elements().for_each(|field| body.append(field.name, field.value));
+                    });
+                    self.run(request)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn batch(&mut self, collection: Collection, numbers: std::ops::Range<u64>) -> Vec<u8> {
+        let sales = self.sales;
+        match self.system {
+            System::Pando => self.speaker.insert_batch(collection.name(), numbers, |number, sink| {
+                collection.write_fields(number, sales, sink);
+            }),
+            System::Postgres => {
+                let mut rows = String::new();
+                for number in numbers {
+                    let mut json = Vec::new();
+                    Json::object(&mut json, |sink| collection.write_fields(number, sales, sink));
+                    // Writing to a string does not fail.
+                    _ = writeln!(rows, "{number}\t{}", String::from_utf8_lossy(&json));
+                }
+                postgres::copy_text(collection.name(), &rows)
+            }
+        }
+    }
+
+    /// How long the answer takes, and how many rows it has.
+    fn ask(&mut self, question: &Question, repeats: usize) -> Result<(f64, u64), Error> {
+        let request = match self.system {
+            System::Pando => self.command(&(question.command)(self.sales)),
+            System::Postgres => postgres::statement(&(question.sql)(self.sales)),
+        };
+        let rows = self.link.exchange(&request)??;
+        let mut durations = Vec::new();
+        for _ in 0..repeats {
+            let ((), duration) = timed(|| {
+                self.link.exchange(&request)??;
+                Ok(())
+            })?;
+            durations.push(duration);
+        }
+        Ok((median(durations).as_secs_f64(), rows))
+    }
+}
+
+fn print_table(figures: &Figures, documents: u64) {
+    println!(
+        "\n{documents} documents\n{:42} {:>12} {:>12} {:>8} {:>12} {:>8}",
+        "", "pando", "postgres", "faster", "10x", "growth"
+    );
+    let show = |value: Option<f64>| value.map_or("-".to_owned(), |value| readable(value, "s"));
+    let ratio = |a: Option<f64>, b: Option<f64>| {
+        a.zip(b).map_or(String::new(), |(a, b)| format!("{:.2}x", a / b.max(f64::MIN_POSITIVE)))
+    };
+    let mut misses = Vec::new();
+    for question in QUESTIONS {
+        let (ours, theirs) = (figures.of("pando", question.name), figures.of("postgres", question.name));
+        let large = figures.of("pando", &format!("{}_large", question.name));
+        println!(
+            "{:42} {:>12} {:>12} {:>8} {:>12} {:>8}",
+            question.label,
+            show(ours),
+            show(theirs),
+            ratio(theirs, ours),
+            show(large),
+            ratio(large, ours)
+        );
+        if ours.zip(theirs).is_some_and(|(ours, theirs)| ours > theirs) {
+            misses.push(format!("{}: slower than PostgreSQL", question.name));
+        }
+        if ours.zip(large).is_some_and(|(ours, large)| large > GROWTH_MAX * ours) {
+            misses.push(format!("{}: grows by more than {GROWTH_MAX}", question.name));
+        }
+    }
+    if let Some(seconds) = figures.of("pando", "filter_scan") {
+        let rate = documents as f64 / seconds;
+        println!("scan with a simple filter: {}", readable(rate, "documents/s"));
+        if rate < SCANNED_PER_SECOND_MIN {
+            misses.push(format!("filter_scan: below {}", readable(SCANNED_PER_SECOND_MIN, "documents/s")));
+        }
+    }
+    println!("\ntargets (for information)");
+    match misses.as_slice() {
+        [] => println!("  pass  all"),
+        misses => misses.iter().for_each(|miss| println!("  MISS  {miss}")),
+    }
+}
