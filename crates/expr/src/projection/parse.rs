@@ -121,9 +121,11 @@ impl Parser<'_> {
             let reason = "Bad projection specification, cannot include computed fields in this context";
             return Err(Error::new(ErrorCode::FailedToParse, reason));
         }
+        // Of those that only a find has, the expressions themselves say that they do not know them.
         if let Value::Document(operator) = value
             && let Some(first) = operator.first().filter(|_| is_operator(operator))
             && !Expression::has_operator(first.name)
+            && first.name != "$elemMatch"
         {
             return Err(Error::location(31325, format!("Unknown expression {}", first.name)));
         }

@@ -145,6 +145,11 @@ pub trait StageSpec: Send + Sync + Debug {
         None
     }
 
+    /// The same stage for when nobody looks at other fields than these of what it gives, if that spares it work.
+    fn keeping(&self, _names: &[&[u8]]) -> Option<SharedStage> {
+        None
+    }
+
     /// Fields that are others of the documents that come to it: new name and old, for filters behind it.
     fn renames(&self) -> Vec<Rename> {
         Vec::new()

@@ -3,10 +3,11 @@
 //! A `$match` goes in front of a sort and of stages that do not make the fields it looks at, or only give them other names; of a conjunction
 //! the part that can go does. A
 //! `$limit` or `$skip` goes in front of stages that give one document for each. So the planner gets as much of the pipeline as
-//! possible, and later stages see fewer documents. Neighbours of one kind become one.
+//! possible, and later stages see fewer documents. Neighbours of one kind become one. An `$unwind` gives only those fields of its documents that later
+//! stages look at.
 
 use super::stages::{limit, match_stage, skip};
-use super::{Pushdown, SharedStage};
+use super::{Pushdown, SharedStage, dependencies};
 use pando_doc::FieldPath;
 use pando_expr::matcher::{Node, Predicate};
 use pando_expr::{Expression, MatchExpression};
@@ -110,6 +111,21 @@ pub(super) fn optimize(mut stages: Vec<SharedStage>) -> Vec<SharedStage> {
                 place = place.saturating_sub(1);
             }
             None => place += 1,
+        }
+    }
+    slimmed(stages)
+}
+
+/// Stages that copy documents copy only what the stages behind them look at.
+fn slimmed(mut stages: Vec<SharedStage>) -> Vec<SharedStage> {
+    for place in 0..stages.len() {
+        let Some(needed) = dependencies::of_stages(stages.get(place..).unwrap_or_default()) else { continue };
+        let mut names: Vec<&[u8]> = needed.iter().filter_map(|path| path.parts().next()).map(|name| &**name).collect();
+        names.sort_unstable();
+        names.dedup();
+        let slim = stages.get(place).and_then(|stage| stage.keeping(&names));
+        if let Some((stage, slim)) = stages.get_mut(place).zip(slim) {
+            *stage = slim;
         }
     }
     stages

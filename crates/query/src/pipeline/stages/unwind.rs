@@ -5,6 +5,7 @@ use crate::pipeline::source::pass_on_to_source;
 use crate::pipeline::{DocumentSource, Modified, Needs, PipelineContext, Pulled, SharedStage, StageSpec};
 use pando_base::{Error, Result};
 use pando_doc::{Doc, DocBuilder, DocRef, FieldPath, Value, doc, get_path};
+use pando_expr::metadata::is_metadata;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
@@ -17,6 +18,23 @@ pub struct Unwinding {
     pub(super) index_name: Option<FieldPath>,
     /// Documents without it stay.
     pub(super) keeps_empty: bool,
+    /// In order, the fields that somebody looks at; none if that is not known.
+    pub(super) kept: Option<Arc<[Box<[u8]>]>>,
+}
+
+impl Unwinding {
+    /// What is needed of a document, if that is less than all of it.
+    fn slim(&self, document: DocRef<'_>) -> Option<Doc> {
+        let kept = self.kept.as_ref()?;
+        let mut out = DocBuilder::new();
+        for element in document.raw_elements() {
+            let is_kept = kept.binary_search_by(|name| (**name).cmp(&**element.name)).is_ok();
+            if is_kept || is_metadata(element.name) {
+                out.append_raw(element);
+            }
+        }
+        Some(out.finish())
+    }
 }
 
 /// Reads it.
@@ -61,7 +79,7 @@ pub(in crate::pipeline) fn parse(value: Value<'_>) -> Result<SharedStage> {
         let reason = format!("path option to $unwind stage should be prefixed with a '$': {text}");
         return Err(Error::location(28818, reason));
     };
-    Ok(Arc::new(Unwinding { path: FieldPath::parse(name)?, index_name, keeps_empty }))
+    Ok(Arc::new(Unwinding { path: FieldPath::parse(name)?, index_name, keeps_empty, kept: None }))
 }
 
 fn parse_index_name(value: Value<'_>) -> Result<FieldPath> {
@@ -86,21 +104,27 @@ struct UnwindSource {
 
 impl UnwindSource {
     fn unwind(&mut self, document: Doc) {
-        let view = document.view();
-        let found = get_path(view, &self.spec.path);
+        let found = get_path(document.view(), &self.spec.path);
         match found {
             Some(Value::Array(array)) if !array.is_empty() => {
+                let slim = self.spec.slim(document.view());
+                let view = slim.as_ref().map_or(document.view(), Doc::view);
                 for (index, value) in array.values().enumerate() {
                     self.ready.push_back(self.with(view, Some(value), Some(index as i64)));
                 }
             }
-            Some(Value::Array(_)) if self.spec.keeps_empty => self.ready.push_back(self.with(view, None, None)),
+            Some(Value::Array(_)) if self.spec.keeps_empty => {
+                self.ready.push_back(self.with(document.view(), None, None));
+            }
             None | Some(Value::Null | Value::Undefined) if self.spec.keeps_empty => {
-                let document = if self.spec.index_name.is_some() { self.with(view, found, None) } else { document };
+                let document = match self.spec.index_name {
+                    Some(_) => self.with(document.view(), found, None),
+                    None => document,
+                };
                 self.ready.push_back(document);
             }
             None | Some(Value::Array(_) | Value::Null | Value::Undefined) => {}
-            Some(value) => self.ready.push_back(self.with(view, Some(value), None)),
+            Some(value) => self.ready.push_back(self.with(document.view(), Some(value), None)),
         }
     }
 
@@ -138,6 +162,11 @@ impl StageSpec for Unwinding {
 
     fn unwinding(&self) -> Option<Unwinding> {
         Some(self.clone())
+    }
+
+    fn keeping(&self, names: &[&[u8]]) -> Option<SharedStage> {
+        let kept = names.iter().map(|name| Box::from(*name)).collect();
+        Some(Arc::new(Unwinding { kept: Some(kept), ..self.clone() }))
     }
 
     fn needs(&self) -> Needs {
