@@ -48,7 +48,8 @@ pub use index::{
 };
 pub use index_spec::{
     EXPIRE_AFTER_SECONDS_INACTIVE, INDEXES_MAX, SpecFit, compare_with_existing, complete_index_spec,
-    default_id_index_spec, default_index_name, validate_id_index_spec, validate_index_spec, validate_key_pattern,
+    default_id_index_spec, default_index_name, known_fields_of_index, validate_id_index_spec, validate_index_spec,
+    validate_key_pattern,
 };
 pub use load::{LoadReport, UnfinishedBuild};
 pub use memory::CollectionCatalog;

@@ -16,8 +16,12 @@ pub fn cluster_key(id: Value<'_>, collator: Option<&dyn Collator>) -> Result<Rec
     }
     let bytes = builder.bytes();
     if bytes.len() > RecordId::BYTES_LENGTH_MAX {
-        let reason = format!("The '_id' is too long: {} bytes, at most {}", bytes.len(), RecordId::BYTES_LENGTH_MAX);
-        return Err(Error::bad_value(reason));
+        let reason = format!(
+            "The size of the RecordId was greater than the maximum: {} > {}",
+            bytes.len(),
+            RecordId::BYTES_LENGTH_MAX
+        );
+        return Err(Error::location(5894900, reason));
     }
     Ok(RecordId::Bytes(bytes.into()))
 }

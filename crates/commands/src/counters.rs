@@ -1,6 +1,7 @@
 //! What dispatch and commands count, for serverStatus.
 
 use crate::Class;
+use crate::status::ReadConcernCounters;
 use crate::ttl::TtlCounters;
 use crate::watch::ResourceTotals;
 use pando_base::{Counter, Gauge, LatencyHistogram, Metric, MetricTree, OperationStatistics, Result, ShardedCounter};
@@ -22,6 +23,8 @@ pub struct Counters {
     pub documents: DocumentCounters,
     /// Waiting for write concerns.
     pub write_concerns: WriteConcernCounters,
+    /// With which read concerns reads come.
+    pub read_concerns: ReadConcernCounters,
     /// What operations took of storage and processor.
     pub resources: ResourceTotals,
     /// What the TTL monitor has done.

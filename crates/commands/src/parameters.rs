@@ -1,7 +1,7 @@
 //! The parameters of dispatch and of the commands themselves.
 
 use crate::settings::{DISABLE_TRANSITION_TO_LAST_CONTINUOUS, REQUIRE_CONFIRM};
-use pando_base::{AnyParameter, Document, Parameter, Settable};
+use pando_base::{AnyParameter, Document, ErrorCode, Parameter, Result, Settable, ensure};
 
 /// `{}`.
 const EMPTY: &[u8] = b"\x05\x00\x00\x00\x00";
@@ -16,6 +16,26 @@ pub static ACCEPT_API_VERSION_2: Parameter<bool> = Parameter::new(
     "Takes requests that declare API version 2, which has only test commands.",
 )
 .settable(Settable::AtStartup);
+
+/// What an automation tells clients through hello.
+pub static AUTOMATION_SERVICE_DESCRIPTOR: Parameter<str> = Parameter::new(
+    "automationServiceDescriptor",
+    "",
+    "A text of an automation that hello shows to clients, 64 bytes at most.",
+)
+.validator(check_descriptor);
+
+fn check_descriptor(text: &str) -> Result<()> {
+    let limit = AUTOMATION_DESCRIPTOR_BYTES_MAX;
+    ensure!(
+        text.len() <= limit,
+        ErrorCode::Overflow,
+        "Value for parameter automationServiceDescriptor must be no more than {limit} bytes"
+    );
+    Ok(())
+}
+
+const AUTOMATION_DESCRIPTOR_BYTES_MAX: usize = 64;
 
 /// Where a defect is written down.
 pub static BACKTRACE_LOG_FILE: Parameter<str> = Parameter::new(
@@ -84,6 +104,7 @@ static TESTING_DIAGNOSTICS: Parameter<bool> =
 /// The parameters of this crate.
 pub static PARAMETERS: &[&dyn AnyParameter] = &[
     &ACCEPT_API_VERSION_2,
+    &AUTOMATION_SERVICE_DESCRIPTOR,
     &BACKTRACE_LOG_FILE,
     &DISABLE_TRANSITION_TO_LAST_CONTINUOUS,
     &ENABLE_TEST_COMMANDS,

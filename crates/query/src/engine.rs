@@ -193,7 +193,13 @@ impl QueryEngine {
         {
             return Ok(FindPlan::View(Box::new(view)));
         }
+        // Somebody looks at the clock for those who are watched only.
+        let start_ns = operation.context.is_watched().then(|| operation.context.now_ns());
         let executor = self.find_in(operation, request, collection)?;
+        if let Some(start_ns) = start_ns {
+            let micros = operation.context.now_ns().saturating_sub(start_ns) / 1000;
+            operation.context.statistics().planning_micros.add(micros.max(1));
+        }
         Ok(FindPlan::Executor(Box::new(executor)))
     }
 
@@ -248,7 +254,7 @@ impl QueryEngine {
             .elements()
             .any(|field| !matches!(field.value, Value::Bool(_)) && !field.value.is_number());
         let is_plain = request.is_plain() && collection.options.collation.is_none() && !is_computed;
-        let has_index = collection.is_clustered() || collection.id_index().is_some();
+        let has_index = collection.id_index().is_some();
         let Some(id) = id_of(request.filter.view()).filter(|_| is_plain && has_index) else { return Ok(None) };
         request.validate()?;
         let node = PlanNode::IdHack { id: id.to_shared(&request.filter) };
@@ -377,7 +383,7 @@ impl QueryEngine {
         collection: &Collection,
         filter: Option<&IndexFilter>,
     ) -> Result<Vec<PlanNode>> {
-        let has_index = collection.is_clustered() || collection.id_index().is_some();
+        let has_index = collection.id_index().is_some();
         let wants_whole = query.projection.is_none() || query.is_projection_advice;
         let is_plain = query.is_plain() && query.skip == 0 && !query.is_count && wants_whole;
         let is_id_only = is_plain && has_index && query.collation() == collection.options.collation.as_ref();

@@ -11,6 +11,7 @@
 mod action;
 mod cache;
 mod key_file;
+mod members;
 mod names;
 mod privilege;
 mod resource;
@@ -22,6 +23,7 @@ mod user;
 pub use action::{ANY_ACTION, Action, ActionSet};
 pub use cache::UserCache;
 pub use key_file::{KeyFile, password_of_key};
+pub use members::{ClusterAuthMode, MemberNames};
 pub use names::{EXTERNAL_DATABASE, RoleName, UserName};
 pub use privilege::{Privilege, Privileges};
 pub use resource::{Resource, Target};

@@ -102,6 +102,9 @@ impl Server {
             }
         }
         let tls = options.net.tls.clone().map(|tls| Tls::load(env, tls).map(Arc::new)).transpose()?;
+        if let Some(subject) = tls.as_ref().and_then(|tls| tls.member_subject()) {
+            node.security.set_member_subject(&subject);
+        }
         control.set_tls(tls.clone());
         let dispatcher = Dispatcher::new(Arc::clone(&node), lists::stages());
         let net = Net::listen(env, &options.net, dispatcher, tls.clone(), log.clone(), connections, network).await?;

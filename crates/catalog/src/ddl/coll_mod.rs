@@ -51,6 +51,8 @@ pub struct IndexChange {
     pub unique: Option<bool>,
     /// Whether it refuses new duplicates.
     pub prepare_unique: Option<bool>,
+    /// It is unique no longer.
+    pub force_non_unique: bool,
 }
 
 /// What was before, for the command's reply.
@@ -172,7 +174,7 @@ impl IndexChange {
         let rows: [(&str, Option<Option<Value<'_>>>); 4] = [
             ("hidden", self.hidden.map(flag)),
             ("prepareUnique", prepare_unique.map(flag)),
-            ("unique", self.unique.map(flag)),
+            ("unique", if self.force_non_unique { Some(None) } else { self.unique.map(flag) }),
             ("expireAfterSeconds", seconds.map(Some)),
         ];
         let mut builder = DocBuilder::new();
@@ -204,7 +206,7 @@ impl IndexChange {
             unique: self.unique,
             prepare_unique: self.prepare_unique,
             old_prepare_unique: changed(self.prepare_unique, old.descriptor.prepare_unique),
-            force_non_unique: None,
+            force_non_unique: self.force_non_unique.then_some(true),
         }
     }
 }

@@ -42,8 +42,8 @@ pub fn compare_with_existing(collection: &Collection, specification: DocRef<'_>)
     }
     ensure!(
         collection.is_clustered() || !specification.contains("clustered"),
-        ErrorCode::location(6479600),
-        "Cannot create an index with 'clustered' in the spec on a collection that is not clustered"
+        ErrorCode::location(6243700),
+        "Cannot create index with option 'clustered' that does not match an existing clustered index"
     );
     if let Some(named) = collection.index(&candidate.name) {
         return match compare_descriptors(&candidate, &named.descriptor) {
@@ -104,6 +104,11 @@ fn check_room(collection: &Collection, candidate: &IndexDescriptor) -> Result<()
             "only one text index per collection allowed, found existing text index \"{name}\""
         );
     }
+    ensure!(
+        !(collection.is_capped() && collection.is_clustered()) || candidate.expire_after_seconds.is_none(),
+        ErrorCode::location(6049202),
+        "TTL indexes are not supported on capped clustered collections"
+    );
     ensure!(
         !collection.is_capped() || candidate.expire_after_seconds.is_none(),
         ErrorCode::CannotCreateIndex,

@@ -69,6 +69,17 @@ pub fn validate_index_spec(specification: DocRef<'_>) -> Result<Doc> {
     Ok(with_version(specification))
 }
 
+/// The specification without fields that no specification has.
+pub fn known_fields_of_index(specification: DocRef<'_>) -> Doc {
+    let mut builder = DocBuilder::with_capacity(specification.size_bytes());
+    for element in specification.raw_elements() {
+        if FIELDS.iter().chain(&DOCUMENT_FIELDS).any(|field| element.name == *field) {
+            builder.append_raw(element);
+        }
+    }
+    builder.finish()
+}
+
 fn validate_field(specification: DocRef<'_>, element: Element<'_>) -> Result<()> {
     let (name, value): (&[u8], _) = (element.name, element.value);
     match name {

@@ -37,6 +37,9 @@ fn run(invocation: &Invocation, reply: &mut DocBuilder) -> Result<()> {
     }
     ensure!(!wanted.is_empty(), ErrorCode::InvalidOptions, "no option found to set, use help:true to see options ");
     for (name, element) in &wanted {
+        if let ("clusterAuthMode", Some(mode)) = (name.as_str(), element.value.as_str()) {
+            crate::security::check_cluster_auth_mode(parameters, mode)?;
+        }
         let shown = parameters.show(name).map(|shown| present_value(&invocation.node, name, shown));
         let before = parameters.set_from_value(name, value(element.value)?)?;
         let before = shown.unwrap_or(before);

@@ -114,6 +114,8 @@ pub struct GenericArguments {
     pub client_operation_key: Option<Uuid>,
     /// Only help is wanted.
     pub wants_help: bool,
+    /// Another server says for whom it asks.
+    pub impersonates: bool,
 }
 
 impl GenericArguments {
@@ -153,6 +155,7 @@ impl GenericArguments {
             b"startTransaction" => self.start_transaction = boolean("OperationSessionInfo", element)?,
             b"readConcern" => self.read_concern = document(body, element)?,
             b"writeConcern" => self.write_concern = document(body, element)?,
+            b"$audit" => self.impersonates = names_others(value)?,
             b"$readPreference" => self.read_preference = document(body, element)?,
             b"$clusterTime" => self.cluster_time = cluster_time(value)?,
             b"maxTimeMS" => self.max_time_ms = max_time_ms("maxTimeMS", value)?,
@@ -289,6 +292,14 @@ fn api_version(value: Value<'_>) -> Result<Option<String>> {
             Err(outer.field(BStr::new("apiVersion")).wrong_type(other.value_type(), &[ValueType::String]))
         }
     }
+}
+
+/// Does another server say for whom it asks?
+fn names_others(value: Value<'_>) -> Result<bool> {
+    let Value::Document(audit) = value else {
+        bail!(ErrorCode::TypeMismatch, "The '$audit' field must be an object, found {}", value.value_type().name());
+    };
+    Ok(["$impersonatedUser", "$impersonatedUsers", "$impersonatedRoles"].iter().any(|name| audit.contains(name)))
 }
 
 #[cfg(test)]

@@ -4,6 +4,7 @@ use super::change::{change, lock_exclusively};
 use super::collection_options::check_validator;
 use super::names::check_uuid;
 use super::system_views::ViewDocuments;
+use super::unique_conversion::check_unique;
 use super::view_pipeline::check_view_pipeline;
 use crate::arguments::{SafeBool, SafeLong, is_generic};
 use crate::timeseries::{Timeseries, timeseries};
@@ -106,6 +107,11 @@ async fn modify_collection(
     for (is_given, name) in [(arguments.view_on.is_some(), "viewOn"), (arguments.pipeline.is_some(), "pipeline")] {
         ensure!(!is_given, ErrorCode::InvalidOptions, "option only supported on a view: {name}");
     }
+    ensure!(
+        arguments.mixed_schema.is_none() || collection.options.timeseries.is_some(),
+        ErrorCode::InvalidOptions,
+        "option only supported on a time-series collection: timeseriesBucketsMayHaveMixedSchemaData"
+    );
     let mut change_of = change_of(collection, arguments)?;
     let rounded = |size_bytes| crate::settings::capped_size(&invocation.node.parameters, size_bytes);
     change_of.capped_size_bytes = change_of.capped_size_bytes.map(rounded);
@@ -115,7 +121,15 @@ async fn modify_collection(
         check_validator(invocation, &collection.namespace, validator.unwrap_or(DocRef::EMPTY), is_strict)?;
     }
     if arguments.dry_run.0 {
-        return check_dry_run(&change_of);
+        check_dry_run(arguments)?;
+    }
+    if let Some(change) = change_of.index.as_ref().filter(|change| change.unique == Some(true))
+        && let Some(index) = collection.index(&change.name)
+    {
+        check_unique(operation, collection, index)?;
+    }
+    if arguments.dry_run.0 {
+        return Ok(());
     }
     let command = command_for_oplog(invocation.body(), &collection.namespace, &change_of);
     let namespace = &collection.namespace;
@@ -210,10 +224,36 @@ fn timeseries_command(buckets: &Namespace, arguments: &CollModArguments<'_>, cha
     command.finish()
 }
 
-fn check_dry_run(change: &CollModChange) -> Result<()> {
-    let index = change.index.as_ref();
-    ensure!(index.is_some(), ErrorCode::InvalidOptions, "dry run mode requires an valid index modification.");
-    bail!(ErrorCode::InvalidOptions, "dry run mode requires an index modification with unique: true.")
+/// Only the conversion to a unique index can be tried, and only by itself.
+fn check_dry_run(arguments: &CollModArguments<'_>) -> Result<()> {
+    let Some(index) = &arguments.index else {
+        bail!(ErrorCode::InvalidOptions, "dry run mode requires an valid index modification.");
+    };
+    ensure!(
+        index.unique.is_some_and(|unique| unique.0),
+        ErrorCode::InvalidOptions,
+        "dry run mode requires an index modification with unique: true."
+    );
+    let others = [
+        index.hidden.is_some(),
+        index.expire_after_seconds.is_some(),
+        index.prepare_unique.is_some(),
+        index.force_non_unique.is_some(),
+        arguments.validator.is_some(),
+        arguments.validation_level.is_some(),
+        arguments.validation_action.is_some(),
+        arguments.pre_and_post_images.is_some(),
+        arguments.expire_after_seconds.is_some(),
+        arguments.timeseries.is_some(),
+        arguments.capped_size.is_some(),
+        arguments.capped_max.is_some(),
+    ];
+    ensure!(
+        !others.contains(&true),
+        ErrorCode::InvalidOptions,
+        "unique: true cannot be combined with any other modification in dry run mode."
+    );
+    Ok(())
 }
 
 fn change_of(collection: &Collection, arguments: &CollModArguments<'_>) -> Result<CollModChange> {
@@ -301,12 +341,14 @@ fn check_expiry(seconds: i64) -> Result<i64> {
 // ---- Indexes.
 
 fn index_change(collection: &Collection, arguments: &IndexArguments<'_>) -> Result<IndexChange> {
+    check_not_clustered(collection, arguments)?;
     let index = find_index(collection, arguments)?;
     let flag = |given: Option<SafeBool>| given.map(|flag| flag.0);
     let is_anything = arguments.expire_after_seconds.is_some()
         || arguments.hidden.is_some()
         || arguments.unique.is_some()
-        || arguments.prepare_unique.is_some();
+        || arguments.prepare_unique.is_some()
+        || arguments.force_non_unique.is_some();
     ensure!(is_anything, ErrorCode::InvalidOptions, "no expireAfterSeconds, hidden, unique, or prepareUnique field");
     if arguments.expire_after_seconds.is_some() {
         ensure!(
@@ -315,19 +357,48 @@ fn index_change(collection: &Collection, arguments: &IndexArguments<'_>) -> Resu
             "TTL indexes are not supported for capped collections."
         );
     }
+    ensure!(flag(arguments.unique) != Some(false), ErrorCode::BadValue, "Cannot make index non-unique");
     ensure!(
-        flag(arguments.unique) != Some(true) || index.descriptor.unique,
-        ErrorCode::NotImplemented,
-        "converting an index to a unique one is not built yet"
+        flag(arguments.force_non_unique) != Some(false),
+        ErrorCode::BadValue,
+        "'forceNonUnique: false' is not supported"
     );
+    ensure!(
+        arguments.unique.is_none() || arguments.force_non_unique.is_none(),
+        ErrorCode::InvalidOptions,
+        "collMod does not support 'unique' and 'forceNonUnique' options at the same time"
+    );
+    let is_unique = index.descriptor.unique || index.descriptor.is_id_index();
+    ensure!(
+        flag(arguments.unique) != Some(true) || is_unique || index.descriptor.prepare_unique,
+        ErrorCode::InvalidOptions,
+        "Cannot make index unique with 'prepareUnique=false'. Run collMod to set it first."
+    );
+    // What is so already is nothing to be told.
+    let changed = |given: Option<SafeBool>, now: bool| flag(given).filter(|given| *given != now);
     Ok(IndexChange {
         name: index.name().to_owned(),
-        // Hiding what is hidden is nothing to be told.
-        hidden: flag(arguments.hidden).filter(|hidden| *hidden != index.descriptor.hidden),
+        hidden: changed(arguments.hidden, index.descriptor.hidden),
         expire_after_seconds: arguments.expire_after_seconds.map(|seconds| check_expiry(seconds.0)).transpose()?,
-        unique: flag(arguments.unique).filter(|unique| *unique != index.descriptor.unique),
-        prepare_unique: flag(arguments.prepare_unique).filter(|prepare| *prepare != index.descriptor.prepare_unique),
+        unique: changed(arguments.unique, is_unique),
+        prepare_unique: changed(arguments.prepare_unique, index.descriptor.prepare_unique).filter(|_| !is_unique),
+        force_non_unique: flag(arguments.force_non_unique) == Some(true) && index.descriptor.unique,
     })
+}
+
+/// The clustered index is no index that could be hidden.
+fn check_not_clustered(collection: &Collection, arguments: &IndexArguments<'_>) -> Result<()> {
+    let Some(clustered) = collection.options.clustered_index.as_ref().filter(|_| arguments.hidden.is_some()) else {
+        return Ok(());
+    };
+    let is_named = arguments.name.is_some_and(|name| name == clustered.name());
+    let is_meant = is_named || arguments.key_pattern.is_some_and(pando_catalog::is_id_key_pattern);
+    ensure!(
+        !is_meant || collection.namespace.is_timeseries_buckets(),
+        ErrorCode::location(6011800),
+        "The 'hidden' option is not supported for a clusteredIndex"
+    );
+    Ok(())
 }
 
 fn find_index<'a>(collection: &'a Collection, arguments: &IndexArguments<'_>) -> Result<&'a Arc<Index>> {
@@ -368,9 +439,15 @@ fn append_index_change(change: &IndexChange, old: &Index, reply: &mut DocBuilder
         reply.append("hidden_old", old.descriptor.hidden);
         reply.append("hidden_new", new);
     }
+    if change.unique == Some(true) {
+        reply.append("unique_new", true);
+    }
     if let Some(new) = change.prepare_unique {
         reply.append("prepareUnique_old", old.descriptor.prepare_unique);
         reply.append("prepareUnique_new", new);
+    }
+    if change.force_non_unique {
+        reply.append("forceNonUnique_new", true);
     }
 }
 

@@ -37,17 +37,17 @@ pub(super) fn check_for_client(
         ErrorCode::NotImplemented,
         "collections with encrypted fields are not built yet"
     );
-    ensure!(
-        options.auto_index_id != Some(false) || !namespace.is_replicated(),
-        ErrorCode::location(50001),
-        "autoIndexId:false is not allowed for collection {namespace} because it can be replicated"
-    );
     let id_index = options.id_index.as_ref();
     ensure!(
         id_index.is_none() || options.auto_index_id.is_none(),
         ErrorCode::InvalidOptions,
         "'idIndex' is not allowed with 'autoIndexId': {}",
         id_index.map(ToString::to_string).unwrap_or_default()
+    );
+    ensure!(
+        options.auto_index_id != Some(false) || !namespace.is_replicated(),
+        ErrorCode::location(50001),
+        "autoIndexId:false is not allowed for collection {namespace} because it can be replicated"
     );
     let is_capped_clustered = options.capped && options.is_clustered();
     ensure!(

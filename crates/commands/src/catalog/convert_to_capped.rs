@@ -38,6 +38,12 @@ async fn run(invocation: &Invocation, _reply: &mut DocBuilder) -> Result<()> {
     let mut operation = invocation.operation()?;
     let temporary = namespace.sibling(&temporary_name(&operation, "convertToCapped"))?;
     lock_exclusively(data, &mut operation, &[&namespace, &temporary]).await?;
+    let database = namespace.database_name();
+    ensure!(
+        data.catalog.latest().has_database(&database),
+        ErrorCode::NamespaceNotFound,
+        "database {database} not found"
+    );
     let source = source(data, &mut operation, &namespace)?;
     let mut outcome = clone_as_capped(data, &mut operation, &source, &temporary, size_bytes, true).await;
     if outcome.is_ok() {

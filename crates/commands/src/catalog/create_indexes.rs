@@ -74,7 +74,8 @@ async fn run(invocation: &Invocation, reply: &mut DocBuilder) -> Result<()> {
     let namespace = timeseries.as_ref().map_or(namespace, |found| found.buckets.namespace.clone());
     let is_replica_set = invocation.node.replication.is_replica_set();
     namespace.validate_for_write(is_replica_set)?;
-    ensure!(!namespace.is_system_views(), ErrorCode::IllegalOperation, "not allowed to create index on {namespace}");
+    let is_kept_out = namespace.is_system_views() || namespace == *Namespace::session_transactions();
+    ensure!(!is_kept_out, ErrorCode::IllegalOperation, "not allowed to create index on {namespace}");
     ensure!(
         arguments.commit_quorum.is_none() || is_replica_set,
         ErrorCode::BadValue,
@@ -87,7 +88,7 @@ async fn run(invocation: &Invocation, reply: &mut DocBuilder) -> Result<()> {
         None => arguments.indexes.iter().map(|index| index.to_doc()).collect(),
     };
     let given: Vec<DocRef<'_>> = given.iter().map(Doc::view).collect();
-    let specifications = specifications(&namespace, &given)?;
+    let specifications = specifications(&namespace, &given, arguments.ignore_unknown_options.0)?;
     for specification in &specifications {
         crate::settings::check_new_index(&invocation.node.parameters, specification.view())?;
     }
@@ -134,9 +135,13 @@ fn commit_quorum(data: &Data, given: Option<Value<'_>>, is_two_phase: bool) -> R
 }
 
 /// The specifications, each of which could be an index by itself.
-fn specifications(namespace: &Namespace, given: &[DocRef<'_>]) -> Result<Vec<Doc>> {
+fn specifications(namespace: &Namespace, given: &[DocRef<'_>], ignores_unknown: bool) -> Result<Vec<Doc>> {
     ensure!(!given.is_empty(), ErrorCode::BadValue, "Must specify at least one index to create");
-    given.iter().map(|specification| with_whole_collation(namespace, *specification)).collect()
+    let whole = |specification: &DocRef<'_>| match ignores_unknown {
+        true => with_whole_collation(namespace, pando_catalog::known_fields_of_index(*specification).view()),
+        false => with_whole_collation(namespace, *specification),
+    };
+    given.iter().map(whole).collect()
 }
 
 fn with_whole_collation(namespace: &Namespace, specification: DocRef<'_>) -> Result<Doc> {

@@ -9,7 +9,7 @@ use crate::{Access, Admission, CommandRow, Data, Invocation, SecondaryOk, argume
 use pando_base::{Namespace, Result};
 use pando_catalog::{Collection, ViewDefinition};
 use pando_doc::{Doc, DocBuilder, DocRef, Value, doc};
-use pando_expr::{MatchExpression, ParseContext};
+use pando_expr::MatchExpression;
 use pando_operation::Operation;
 use pando_security::Target;
 
@@ -39,7 +39,7 @@ async fn run(invocation: &Invocation, reply: &mut DocBuilder) -> Result<()> {
     let data = invocation.data()?;
     let arguments = ListCollectionsArguments::parse(&invocation.request)?;
     let limits = CursorArguments::limits(arguments.cursor.as_ref())?;
-    let context = ParseContext::new(invocation.node.now_ms());
+    let context = super::names::filter_context(invocation);
     let filter = arguments.filter.map(|filter| MatchExpression::parse(filter, &context)).transpose()?;
     let mut operation = invocation.operation()?;
     lock_for_read(&mut operation).await?;

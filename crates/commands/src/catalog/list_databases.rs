@@ -5,7 +5,7 @@ use crate::locking::lock_for_read;
 use crate::{Access, Admission, CommandRow, Data, Invocation, SecondaryOk, arguments, run_boxed};
 use pando_base::{DatabaseName, ErrorCode, Result, ensure};
 use pando_doc::{Doc, DocBuilder, DocRef};
-use pando_expr::{MatchExpression, ParseContext};
+use pando_expr::MatchExpression;
 use pando_operation::Operation;
 use pando_security::{Action, Target};
 
@@ -33,7 +33,7 @@ arguments! {
 async fn run(invocation: &Invocation, reply: &mut DocBuilder) -> Result<()> {
     let data = invocation.data()?;
     let arguments = ListDatabasesArguments::parse(&invocation.request)?;
-    let context = ParseContext::new(invocation.node.now_ms());
+    let context = super::names::filter_context(invocation);
     let filter = arguments.filter.map(|filter| MatchExpression::parse(filter, &context)).transpose()?;
     let may_list_all = invocation.may(Target::Cluster, Action::ListDatabases);
     let wants_own = arguments.authorized_databases.map_or(!may_list_all, |wants_own| wants_own.0);

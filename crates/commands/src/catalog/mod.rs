@@ -44,6 +44,7 @@ mod same_options;
 mod set_index_commit_quorum;
 mod storage_stats;
 mod system_views;
+mod unique_conversion;
 mod validate;
 mod validate_db_metadata;
 mod view_pipeline;

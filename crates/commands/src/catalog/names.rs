@@ -1,8 +1,10 @@
 //! What several commands ask about collections by name.
 
+use crate::Invocation;
 use pando_base::{Error, ErrorCode, Namespace, Result};
 use pando_catalog::Collection;
 use pando_doc::Value;
+use pando_expr::{Features, ParseContext};
 
 pub(super) use crate::crud::check_uuid;
 
@@ -22,4 +24,10 @@ pub(super) fn full_name(value: Value<'_>, field: &str) -> Result<Namespace> {
     let namespace = Namespace::parse(text).map_err(invalid)?;
     namespace.validate()?;
     Ok(namespace)
+}
+
+/// How filters of lists are read: nothing in them may need a collection or JavaScript.
+pub(super) fn filter_context(invocation: &Invocation) -> ParseContext {
+    let features = Features { expr: true, json_schema: true, ..Features::NONE };
+    ParseContext::new(invocation.node.now_ms()).with_features(features)
 }

@@ -38,27 +38,29 @@ async fn run(invocation: &Invocation, _reply: &mut DocBuilder) -> Result<()> {
     let arguments = RenameArguments::parse(&invocation.request)?;
     let from = full_name(invocation.target(), "renameCollection.renameCollection")?;
     let to = full_name(arguments.to, "renameCollection.to")?;
-    let drop_target = drop_target(arguments.drop_target)?;
+    let (drop_target, target_uuid) = drop_target(arguments.drop_target)?;
     ensure!(from != to, ErrorCode::IllegalOperation, "Can't rename a collection to itself");
     check_names(invocation, &from, &to)?;
     let options = RenameOptions { drop_target, stay_temp: arguments.stay_temp.0 };
     let mut operation = invocation.operation()?;
     if from.database() != to.database() {
         check_uuid(data, &from, arguments.collection_uuid)?;
+        check_uuid(data, &to, target_uuid)?;
         return rename_across_databases(data, &mut operation, &from, &to, options).await;
     }
     lock_exclusively(data, &mut operation, &[&from, &to]).await?;
     check_uuid(data, &from, arguments.collection_uuid)?;
+    check_uuid(data, &to, target_uuid)?;
     rename(data, &mut operation, &from, &to, options).await
 }
 
 /// A flag, or the id of the collection that may be dropped.
-fn drop_target(given: Option<Value<'_>>) -> Result<bool> {
+fn drop_target(given: Option<Value<'_>>) -> Result<(bool, Option<Uuid>)> {
     match given {
-        None | Some(Value::Null | Value::Undefined) => Ok(false),
-        Some(Value::Bool(flag)) => Ok(flag),
-        Some(Value::Binary { subtype: 4, .. }) => Ok(true),
-        Some(number) if number.is_number() => Ok(number.is_true()),
+        None | Some(Value::Null | Value::Undefined) => Ok((false, None)),
+        Some(Value::Bool(flag)) => Ok((flag, None)),
+        Some(Value::Binary { subtype: 4, bytes }) => Ok((true, bytes.try_into().map(Uuid::from_bytes).ok())),
+        Some(number) if number.is_number() => Ok((number.is_true(), None)),
         Some(other) => bail!(
             ErrorCode::TypeMismatch,
             "BSON field 'renameCollection.dropTarget' is the wrong type '{}', expected types '[bool, binData']",

@@ -112,6 +112,10 @@ async fn run(invocation: &Invocation, reply: &mut DocBuilder, is_legacy: bool) -
     reply.append("minWireVersion", minimum);
     reply.append("maxWireVersion", MAX_WIRE_VERSION);
     reply.append("readOnly", node.options.is_read_only);
+    let descriptor = node.parameters.get(&crate::AUTOMATION_SERVICE_DESCRIPTOR);
+    if !descriptor.is_empty() {
+        reply.append("automationServiceDescriptor", &*descriptor);
+    }
     if let Some(user) = arguments.mechanisms_of {
         append_mechanisms_of(invocation, user, reply).await?;
     }

@@ -4,12 +4,14 @@
 
 use super::conversation::{count, fail, succeed};
 use super::identity::log_in;
-use super::state::{X509, is_mechanism_enabled};
+use super::parameters::ENFORCE_USER_CLUSTER_SEPARATION;
+use super::state::{X509, cluster_auth_mode, is_mechanism_enabled};
 use super::storage::load_user;
 use crate::{Access, CommandRow, Invocation, run_boxed};
 use pando_base::{Error, ErrorCode, Result, ensure};
 use pando_doc::{DocBuilder, DocRef};
 use pando_security::{EXTERNAL_DATABASE, UserName};
+use std::sync::Arc;
 
 pub(super) const ROW: CommandRow = CommandRow {
     name: "authenticate",
@@ -96,6 +98,18 @@ async fn prove(invocation: &Invocation, name: &UserName, subject: &str) -> Resul
         "There is no x.509 client certificate matching the user."
     );
     let generation = node.security.cache.generation();
+    if node.security.is_member(subject) {
+        let is_strict = invocation.generic.api.strict == Some(true);
+        if cluster_auth_mode(&node.parameters).allows_certificate() {
+            return log_in(node, &invocation.connection, Arc::clone(&node.security.internal), generation, is_strict);
+        }
+        ensure!(
+            !node.parameters.get(&ENFORCE_USER_CLUSTER_SEPARATION),
+            ErrorCode::AuthenticationFailed,
+            "The provided certificate can only be used for cluster authentication, not client authentication. The current \
+             configuration does not allow x.509 cluster authentication, check the --clusterAuthMode flag"
+        );
+    }
     let user = load_user(node, name).await?;
     let is_strict = invocation.generic.api.strict == Some(true);
     match user.document.is_external {

@@ -6,7 +6,7 @@
 
 use super::identity::{failed, log_in};
 use super::parameters::{AUTH_FAILED_DELAY_MS, iterations};
-use super::state::{MechanismCounters, X509, is_mechanism_enabled};
+use super::state::{MechanismCounters, X509, cluster_auth_mode, is_mechanism_enabled};
 use super::storage::load_user;
 use crate::{Invocation, Node};
 use base64::Engine as _;
@@ -159,6 +159,11 @@ async fn credentials(
 ) -> Result<(Option<Arc<User>>, Vec<ScramCredentials>)> {
     if *name == UserName::internal() {
         let credentials = node.security.internal_credentials(mechanism);
+        ensure!(
+            cluster_auth_mode(&node.parameters).allows_key(),
+            ErrorCode::AuthenticationFailed,
+            "The __system user may not log in with a key where clusterAuthMode is x509"
+        );
         ensure!(
             !credentials.is_empty(),
             ErrorCode::AuthenticationFailed,

@@ -183,6 +183,11 @@ pub fn authorize(invocation: &Invocation) -> Result<()> {
         "Command {} requires authentication",
         row.name
     );
+    ensure!(
+        !invocation.generic.impersonates || invocation.may(Target::Cluster, Action::Impersonate),
+        ErrorCode::Unauthorized,
+        "Unauthorized use of impersonation metadata."
+    );
     match AccessRequest::of(invocation).is_allowed() {
         Ok(true) => Ok(()),
         Err(error) if error.code() != ErrorCode::Unauthorized => Err(error),

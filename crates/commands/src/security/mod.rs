@@ -28,6 +28,7 @@ pub use state::{MechanismCounters, Security, X509};
 
 pub(crate) use conversation::append_mechanisms_of;
 pub(crate) use sasl::speculate;
+pub(crate) use state::check_cluster_auth_mode;
 
 use crate::CommandRow;
 

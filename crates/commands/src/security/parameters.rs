@@ -35,6 +35,21 @@ pub static AUTH_FAILED_DELAY_MS: Parameter<i32> =
         .at_most(5000)
         .settable(Settable::AtStartup);
 
+/// How members authenticate to each other. It is the option of the same name; a running node may go on a step.
+pub static CLUSTER_AUTH_MODE: Parameter<str> = Parameter::new(
+    "clusterAuthMode",
+    "undefined",
+    "How members authenticate to each other: keyFile, sendKeyFile, sendX509 or x509. A running node goes from one to the next.",
+);
+
+/// Certificates of members are no users'.
+pub static ENFORCE_USER_CLUSTER_SEPARATION: Parameter<bool> = Parameter::new(
+    "enforceUserClusterSeparation",
+    true,
+    "Refuses users whose certificates could be taken for those of members.",
+)
+.settable(Settable::AtStartup);
+
 /// The form of the documents of users and roles: the one that MongoDB has had since 3.0, and the only one here.
 static AUTH_SCHEMA_VERSION: Parameter<i32> =
     Parameter::new("authSchemaVersion", 5, "The form of the documents of users and roles.").settable(Settable::Never);
@@ -44,6 +59,8 @@ pub static PARAMETERS: &[&dyn AnyParameter] = &[
     &AUTHENTICATION_MECHANISMS,
     &AUTH_FAILED_DELAY_MS,
     &AUTH_SCHEMA_VERSION,
+    &CLUSTER_AUTH_MODE,
+    &ENFORCE_USER_CLUSTER_SEPARATION,
     &ENABLE_LOCALHOST_AUTH_BYPASS,
     &SCRAM_ITERATION_COUNT,
     &SCRAM_SHA_256_ITERATION_COUNT,

@@ -1,13 +1,15 @@
 //! What a node knows about who may do what, beyond the documents of users and roles.
 
-use super::parameters::{AUTHENTICATION_MECHANISMS, ENABLE_LOCALHOST_AUTH_BYPASS};
+use super::parameters::{AUTHENTICATION_MECHANISMS, CLUSTER_AUTH_MODE, ENABLE_LOCALHOST_AUTH_BYPASS};
 use crate::{ConnectionState, Data};
-use pando_base::{Counter, Namespace, ParameterSet};
+use pando_base::{Counter, ErrorCode, Namespace, ParameterSet, Result, bail, ensure};
 use pando_env::Random;
 use pando_security::scram::{Mechanism, ScramCredentials};
-use pando_security::{Action, ActionSet, EXTERNAL_DATABASE, KeyFile, Privileges, Resource, User, UserCache};
-use std::sync::Arc;
+use pando_security::{
+    Action, ActionSet, ClusterAuthMode, EXTERNAL_DATABASE, KeyFile, MemberNames, Privileges, Resource, User, UserCache,
+};
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 
 /// The name of authentication by certificate.
 pub const X509: &str = "MONGODB-X509";
@@ -38,6 +40,8 @@ pub struct Security {
     /// The servers of the deployment.
     pub(super) internal: Arc<User>,
     internal_credentials: Vec<ScramCredentials>,
+    /// What the certificates of members have in common; nothing without certificates.
+    members: OnceLock<MemberNames>,
     /// What the credentials of nobody are made of.
     pub(super) secret: [u8; 32],
     /// Users or roles were seen; then the exception for the first user is over.
@@ -65,12 +69,26 @@ impl Security {
             cache: Arc::default(),
             internal: Arc::new(User::internal()),
             internal_credentials: key_file.map(credentials).unwrap_or_default(),
+            members: OnceLock::new(),
             secret,
             has_users: AtomicBool::new(false),
             changing: tokio::sync::Mutex::new(()),
             counters: [X509, Mechanism::ScramSha1.name(), Mechanism::ScramSha256.name()]
                 .map(|name| (name, MechanismCounters::default())),
         }
+    }
+
+    /// Says what subject this node's certificate for other members has.
+    pub fn set_member_subject(&self, subject: &str) {
+        if let Some(names) = MemberNames::of(subject) {
+            // Certificates may be read again, but nobody changes where a node belongs while it runs.
+            let _ = self.members.set(names);
+        }
+    }
+
+    /// Is this the subject of a member's certificate?
+    pub(crate) fn is_member(&self, subject: &str) -> bool {
+        self.members.get().is_some_and(|members| members.include(subject))
     }
 
     /// The credentials of the deployment's servers; none without a key.
@@ -145,4 +163,28 @@ pub(crate) fn privileges_for_first_user() -> Privileges {
         [Action::AddShard, Action::ReplSetConfigure, Action::ReplSetGetStatus, Action::IssueDirectShardOperations];
     privileges.grant(&Resource::Cluster, ActionSet::of(&set));
     privileges
+}
+
+/// How members authenticate.
+pub(super) fn cluster_auth_mode(parameters: &ParameterSet) -> ClusterAuthMode {
+    ClusterAuthMode::parse(&parameters.get(&CLUSTER_AUTH_MODE)).unwrap_or_default()
+}
+
+/// A running node goes from one mode to the next only.
+pub(crate) fn check_cluster_auth_mode(parameters: &ParameterSet, wanted: &str) -> Result<()> {
+    let present = cluster_auth_mode(parameters);
+    let Some(next) = ClusterAuthMode::parse(wanted) else {
+        bail!(
+            ErrorCode::BadValue,
+            "Invalid clusterAuthMode '{wanted}', expected one of: 'keyFile', 'sendKeyFile', 'sendX509', or 'x509'"
+        );
+    };
+    ensure!(
+        present.may_become(next),
+        ErrorCode::BadValue,
+        "Illegal state transition for clusterAuthMode, change from {} to {}",
+        present.name(),
+        next.name()
+    );
+    Ok(())
 }

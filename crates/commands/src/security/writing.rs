@@ -3,7 +3,7 @@
 
 use super::state::{roles, users};
 use super::storage::read_roles;
-use crate::stored::{delete, find, save};
+use crate::stored::{StoredChange, change_together, delete, find, save};
 use crate::{Class, CommandOperation, CommandRow, Data, Invocation, SecondaryOk};
 use pando_base::{DatabaseName, Error, ErrorCode, Namespace, Result, ensure};
 use pando_doc::{Doc, DocBuilder, Value, doc};
@@ -99,17 +99,29 @@ impl<'a> Change<'a> {
         Ok(known)
     }
 
-    /// Takes roles away from all users and roles that have them, before they go themselves.
-    pub(super) async fn forget_roles(&mut self, filter: Doc, is_meant: impl Fn(&RoleName) -> bool) -> Result<()> {
-        for mut user in self.users(filter.clone()).await? {
+    /// Deletes roles, and takes them away from all users and roles that have them: all of it, or nothing. How many there were.
+    pub(super) async fn drop_roles(
+        &mut self,
+        holders: Doc,
+        dropped: Doc,
+        is_meant: impl Fn(&RoleName) -> bool,
+    ) -> Result<usize> {
+        let gone = self.roles(dropped).await?;
+        let mut changes: Vec<StoredChange> = Vec::new();
+        for mut user in self.users(holders.clone()).await? {
             user.roles.retain(|role| !is_meant(role));
-            self.save_user(&user).await?;
+            changes.push(StoredChange::Replace(users(), user.to_doc()));
         }
-        for mut role in self.roles(filter).await? {
+        for mut role in self.roles(holders).await? {
             role.roles.retain(|other| !is_meant(other));
-            self.save_role(&role).await?;
+            // One that goes itself need not be changed first.
+            if !gone.iter().any(|dropped| dropped.name == role.name) {
+                changes.push(StoredChange::Replace(roles(), role.to_doc()));
+            }
         }
-        Ok(())
+        changes.extend(gone.iter().map(|role| StoredChange::Delete(roles(), role.name.id())));
+        change_together(self.data, &mut self.operation, &changes).await?;
+        Ok(gone.len())
     }
 }
 

@@ -5,6 +5,7 @@ use crate::arguments::Place;
 use crate::diagnostic::Observer;
 use pando_base::{ErrorCode, Namespace, OperationContext, Result, ensure};
 use pando_doc::{Doc, DocBuilder, Value};
+use pando_query::cursor::IdleCursor;
 use std::sync::Arc;
 
 crate::arguments! {
@@ -43,24 +44,43 @@ fn make(asked: &Asked, with_cursors: bool, with_others: bool) -> Result<Vec<Doc>
     if with_cursors {
         let cursors = &asked.data()?.cursors;
         let own = user.as_ref().map(|user| vec![format!("{}@{}", user.user, user.database)]);
-        for (id, options) in cursors.idle_ids().into_iter().filter_map(|id| Some((id, cursors.options_of(id)?))) {
-            if own.as_ref().is_some_and(|own| *own != options.users) {
-                continue;
-            }
-            let mut cursor = DocBuilder::new();
-            cursor.append("type", "idleCursor");
-            cursor.append("host", &asked.node.options.host);
-            cursor.append("ns", options.namespace.as_str());
-            cursor.append_some("lsid", options.session.as_ref());
-            cursor.document("cursor", |cursor| {
-                cursor.append("cursorId", id);
-                cursor.append("noCursorTimeout", options.no_timeout);
-                cursor.append("tailable", options.tailable);
-                cursor.append("awaitData", options.await_data);
-                cursor.append("originatingCommand", &options.originating_command);
-            });
-            documents.push(cursor.finish());
-        }
+        let mut idle = cursors.idle();
+        idle.retain(|cursor| own.as_ref().is_none_or(|own| *own == cursor.options.users));
+        documents.extend(idle.iter().map(|cursor| idle_cursor(asked, cursor)));
     }
     Ok(documents)
+}
+
+fn idle_cursor(asked: &Asked, idle: &IdleCursor) -> Doc {
+    let options = &idle.options;
+    let now_ms = asked.node.now_ms();
+    let date = |ago_ms: u64| Value::DateTime(now_ms.saturating_sub(i64::try_from(ago_ms).unwrap_or(i64::MAX)));
+    let count = |number: u64| i64::try_from(number).unwrap_or(i64::MAX);
+    let mut document = DocBuilder::new();
+    document.append("type", "idleCursor");
+    document.append("host", &asked.node.options.host);
+    document.append("ns", options.namespace.as_str());
+    document.append_some("lsid", options.session.as_ref());
+    document.append("planSummary", &*idle.plan_summary);
+    if let Some(user) = options.users.first() {
+        let (user, database) = user.rsplit_once('@').unwrap_or((user, ""));
+        document.array("effectiveUsers", |users| {
+            users.document(|out| {
+                out.append("user", user);
+                out.append("db", database);
+            })
+        });
+    }
+    document.document("cursor", |cursor| {
+        cursor.append("cursorId", idle.id);
+        cursor.append("createdDate", date(idle.age_ms));
+        cursor.append("lastAccessDate", date(idle.idle_ms));
+        cursor.append("nDocsReturned", count(idle.returned));
+        cursor.append("nBatchesReturned", count(idle.batches));
+        cursor.append("noCursorTimeout", options.no_timeout);
+        cursor.append("tailable", options.tailable);
+        cursor.append("awaitData", options.await_data);
+        cursor.append("originatingCommand", &options.originating_command);
+    });
+    document.finish()
 }

@@ -3,6 +3,7 @@
 mod latencies;
 mod locks;
 mod metrics;
+mod read_concerns;
 mod sections;
 mod storage;
 
@@ -11,6 +12,7 @@ use pando_doc::{DocBuilder, Value};
 
 pub(crate) use locks::append_lock_section;
 pub use metrics::{append_metrics, register_commands};
+pub use read_concerns::ReadConcernCounters;
 pub use sections::sections;
 
 /// A part of the reply to serverStatus.

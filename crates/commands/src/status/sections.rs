@@ -1,6 +1,6 @@
 //! The list of sections, and those that are a few lines.
 
-use super::{StatusSection, latencies, locks, storage};
+use super::{StatusSection, latencies, locks, read_concerns, storage};
 use crate::Invocation;
 use crate::counters::OpCounters;
 use pando_base::Counter;
@@ -54,6 +54,7 @@ pub fn sections() -> Vec<Box<dyn StatusSection>> {
     let boxed = |(name, fill)| Box::new(Plain { name, fill }) as Box<dyn StatusSection>;
     let mut sections: Vec<_> = plain.into_iter().map(boxed).collect();
     sections.push(Box::new(latencies::Latencies));
+    sections.push(Box::new(read_concerns::ReadConcerns));
     sections
 }
 

@@ -61,8 +61,10 @@ impl<'a> Report<'a> {
         let (counted, row) = (&self.told.statistics, self.invocation.row);
         let is_statement = self.told.statement.is_some();
         let kind = if row.name == "findAndModify" { self.modifies() } else { row.kind };
-        let of_updates = kind == OperationKind::Update && (is_statement || row.name == "findAndModify");
-        let of_deletes = kind == OperationKind::Remove && (is_statement || row.name == "findAndModify");
+        // What failed does not say that it changed nothing.
+        let is_told = (is_statement || row.name == "findAndModify") && self.told.error.is_none();
+        let of_updates = kind == OperationKind::Update && is_told;
+        let of_deletes = kind == OperationKind::Remove && is_told;
         [
             ("keysExamined", counted.keys_examined.get(), self.has_plan()),
             ("docsExamined", counted.documents_examined.get(), self.has_plan()),

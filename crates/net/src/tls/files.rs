@@ -1,7 +1,8 @@
 //! From files to what a handshake needs.
 
-use super::TlsOptions;
+use super::subject::subject_of;
 use super::verifier::TakesAny;
+use super::{Password, TlsOptions};
 use pando_base::{Error, ErrorCode, Result, ensure};
 use pando_env::Env;
 use pkcs8::der::Decode;
@@ -22,6 +23,8 @@ pub(super) struct Configuration {
     pub(super) server: Arc<ServerConfig>,
     /// Checks clients' certificates; none without authorities.
     pub(super) clients: Option<Arc<dyn ClientCertVerifier>>,
+    /// The subject of the certificate that is shown to other members.
+    pub(super) member_subject: Option<String>,
 }
 
 /// The time of the environment.
@@ -43,7 +46,11 @@ impl Configuration {
     pub(super) fn read(env: &Env, options: &TlsOptions) -> Result<Configuration> {
         let own = read(env, &options.certificate_key_file)?;
         let chain = certificates(&own, &options.certificate_key_file)?;
-        let key = private_key(&own, options)?;
+        let key = private_key(&own, &options.certificate_key_file, options.certificate_key_password.as_ref())?;
+        let member_subject = match &options.member_key_file {
+            Some(path) => member_subject(env, path, options.member_key_password.as_ref())?,
+            None => chain.first().and_then(|certificate| subject_of(certificate)),
+        };
         let clients = client_verifier(env, options)?;
         let provider = Arc::new(ring::default_provider());
         let versions = versions(&options.disabled_protocols)?;
@@ -60,23 +67,30 @@ impl Configuration {
         let server = builder
             .with_single_cert(chain, key)
             .map_err(|error| wrong(&options.certificate_key_file, &error.to_string()))?;
-        Ok(Configuration { server: Arc::new(server), clients })
+        Ok(Configuration { server: Arc::new(server), clients, member_subject })
     }
 }
 
 const ENCRYPTED_BEGIN: &str = "-----BEGIN ENCRYPTED PRIVATE KEY-----";
 const ENCRYPTED_END: &str = "-----END ENCRYPTED PRIVATE KEY-----";
 
+/// The subject of the certificate for other members. That its key can be used is seen now, not when the first member comes.
+fn member_subject(env: &Env, path: &Path, password: Option<&Password>) -> Result<Option<String>> {
+    let pem = read(env, path)?;
+    let chain = certificates(&pem, path)?;
+    private_key(&pem, path, password)?;
+    Ok(chain.first().and_then(|certificate| subject_of(certificate)))
+}
+
 /// The key of a file, which a password may protect.
-fn private_key(pem: &[u8], options: &TlsOptions) -> Result<PrivateKeyDer<'static>> {
-    let path = &options.certificate_key_file;
+fn private_key(pem: &[u8], path: &Path, password: Option<&Password>) -> Result<PrivateKeyDer<'static>> {
     let text = String::from_utf8_lossy(pem);
     let Some(section) = text.find(ENCRYPTED_BEGIN).and_then(|from| text.get(from..)) else {
         return PrivateKeyDer::from_pem_slice(pem).map_err(|error| wrong(path, &format!("no private key: {error}")));
     };
     let section = section.find(ENCRYPTED_END).and_then(|end| section.get(..end + ENCRYPTED_END.len()));
     let section = section.ok_or_else(|| wrong(path, "the encrypted private key has no end"))?;
-    let Some(password) = &options.certificate_key_password else {
+    let Some(password) = password else {
         return Err(wrong(path, "the private key is encrypted, and no password is given"));
     };
     let decrypted = SecretDocument::from_pem(section).and_then(|(_, document)| {

@@ -62,6 +62,10 @@ pub struct TlsOptions {
     pub certificate_key_file: PathBuf,
     /// What the key in it is encrypted with, if it is.
     pub certificate_key_password: Option<Password>,
+    /// The file with the certificate and the key that this node shows to other members; none for the one that it shows to clients.
+    pub member_key_file: Option<PathBuf>,
+    /// What the key in that is encrypted with, if it is.
+    pub member_key_password: Option<Password>,
     /// The file with the certificates of the authorities that clients' are checked against.
     pub authorities_file: Option<PathBuf>,
     /// The file with what these have revoked.
@@ -102,6 +106,11 @@ impl Tls {
         let read = Arc::new(Configuration::read(&self.env, &self.options)?);
         *self.configuration.write() = read;
         Ok(())
+    }
+
+    /// The subject of the certificate that this node shows to other members.
+    pub fn member_subject(&self) -> Option<String> {
+        self.configuration.read().member_subject.clone()
     }
 
     /// Agrees with the client on what is spoken, within the time for it: one that says nothing does not hold a connection.

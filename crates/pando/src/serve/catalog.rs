@@ -46,6 +46,9 @@ pub const OTHER_NAMES: &[(&str, &str)] = &[
 
 /// The option whose value nobody is shown.
 pub const PASSWORD: &str = "net.tls.certificateKeyFilePassword";
+
+/// The password of the key for other members.
+pub const CLUSTER_PASSWORD: &str = "net.tls.clusterPassword";
 /// What is shown instead.
 pub const HIDDEN: &str = "<password>";
 
@@ -91,6 +94,19 @@ pub const CHOICES: &[Choice] = &[
         PASSWORD,
         Kind::Text,
         "What the key in the file is encrypted with (PKCS #8)",
+    ),
+    choice(
+        "tlsClusterFile",
+        "net.tls.clusterFile",
+        Kind::Text,
+        "The certificate and key for other members (PEM), if not the same",
+    ),
+    choice("tlsClusterPassword", CLUSTER_PASSWORD, Kind::Text, "What the key in that is encrypted with (PKCS #8)"),
+    choice(
+        "tlsClusterCAFile",
+        "net.tls.clusterCAFile",
+        Kind::Text,
+        "The authorities for those who connect here, if not those of tlsCAFile",
     ),
     choice("tlsCAFile", "net.tls.CAFile", Kind::Text, "The authorities that clients' certificates are checked against"),
     choice("tlsCRLFile", "net.tls.CRLFile", Kind::Text, "What these authorities have revoked"),
@@ -173,7 +189,12 @@ pub const CHOICES: &[Choice] = &[
     choice("noauth", "security.noauth", Kind::Switch, ""),
     choice("", "security.authorization", Kind::Text, ""),
     choice("keyFile", "security.keyFile", Kind::Text, "The key that members share; clients have to log in"),
-    choice("clusterAuthMode", "security.clusterAuthMode", Kind::Text, ""),
+    choice(
+        "clusterAuthMode",
+        "security.clusterAuthMode",
+        Kind::Text,
+        "How members authenticate: keyFile, sendKeyFile, sendX509 or x509",
+    ),
     choice("noscripting", "security.noscripting", Kind::Switch, "Run no JavaScript of clients"),
     choice("", "security.javascriptEnabled", Kind::Switch, ""),
     choice(

@@ -1,13 +1,14 @@
 //! What settings mean: where to listen, where the data lies, how much memory, where the log goes.
 
 use super::ProgramName;
-use super::catalog::{HIDDEN, PASSWORD};
+use super::catalog::{CLUSTER_PASSWORD, HIDDEN, PASSWORD};
 use super::config_file::json_of_text;
 use super::settings::Settings;
 use crate::error::{PandoError, Result};
 use pando_doc::{Doc, doc_from_json};
 use pando_engine::{EngineOptions, Mode};
 use pando_net::{HANDSHAKE_TIMEOUT_DEFAULT, NetOptions, Password, TlsMode, TlsOptions};
+use pando_security::ClusterAuthMode;
 use pando_server::{ReplicationMode, SecurityOptions, ServerOptions, syslog_facility};
 use pando_wire::Compressors;
 use std::collections::BTreeMap;
@@ -70,7 +71,7 @@ pub fn plan(name: ProgramName, settings: &Settings, words: &[OsString]) -> Resul
             tls: tls(settings)?,
         },
         replication,
-        parameters: parameters(settings)?,
+        parameters: parameters(settings)?.into_iter().chain(cluster_auth_mode(settings)?).collect(),
         arguments: shown_words(words),
         parsed: settings.parsed(),
         process_name: if name == ProgramName::Mongos { "mongos" } else { "mongod" }.to_owned(),
@@ -115,9 +116,6 @@ fn refuse_what_is_not_done(name: ProgramName, settings: &Settings) -> Result<()>
     if name == ProgramName::Mongos {
         return Err(argument("the router is not there yet; start a node with `pando` or `mongod`"));
     }
-    if let Some(mode) = settings.text("security.clusterAuthMode").filter(|mode| *mode != "keyFile") {
-        return Err(argument(format!("members authenticate with a key only; clusterAuthMode {mode} is not there yet")));
-    }
     if settings.is_on("sharding.configsvr")
         || settings.is_on("sharding.shardsvr")
         || settings.text("sharding.configDB").is_some()
@@ -130,18 +128,39 @@ fn refuse_what_is_not_done(name: ProgramName, settings: &Settings) -> Result<()>
     }
 }
 
+/// How members authenticate, as the parameter that shows it.
+fn cluster_auth_mode(settings: &Settings) -> Result<Option<(String, String)>> {
+    let Some(name) = settings.text("security.clusterAuthMode") else {
+        let by_key = settings.text("security.keyFile").map(|_| ClusterAuthMode::KeyFile);
+        return Ok(by_key.map(|mode| ("clusterAuthMode".to_owned(), mode.name().to_owned())));
+    };
+    let Some(mode) = ClusterAuthMode::parse(name).filter(|mode| *mode != ClusterAuthMode::Undefined) else {
+        return Err(argument(format!("unsupported value for clusterAuthMode {name}")));
+    };
+    let has_tls =
+        !matches!(settings.text("net.tls.mode").or(settings.text("net.tls.modeOldName")), None | Some("disabled"));
+    if mode.allows_certificate() && !has_tls {
+        return Err(argument("need to enable TLS via the tlsMode flag"));
+    }
+    if mode != ClusterAuthMode::X509 && mode != ClusterAuthMode::SendX509 && settings.text("security.keyFile").is_none()
+    {
+        return Err(argument(format!("clusterAuthMode {name} needs a keyFile")));
+    }
+    Ok(Some(("clusterAuthMode".to_owned(), mode.name().to_owned())))
+}
+
 /// The words of the command line, without passwords.
 fn shown_words(words: &[OsString]) -> Vec<String> {
-    const OPTION: &str = "tlsCertificateKeyFilePassword";
+    const OPTIONS: [&str; 2] = ["tlsCertificateKeyFilePassword", "tlsClusterPassword"];
     let mut is_password = false;
     let shown = |word: &OsString| {
         let word = word.to_string_lossy();
         let bare = word.trim_start_matches('-');
-        if std::mem::replace(&mut is_password, bare == OPTION) {
+        if std::mem::replace(&mut is_password, OPTIONS.contains(&bare)) {
             return HIDDEN.to_owned();
         }
         match bare.split_once('=') {
-            Some((OPTION, _)) => format!("--{OPTION}={HIDDEN}"),
+            Some((option, _)) if OPTIONS.contains(&option) => format!("--{option}={HIDDEN}"),
             _ => word.into_owned(),
         }
     };
@@ -165,7 +184,9 @@ fn tls(settings: &Settings) -> Result<Option<TlsOptions>> {
         mode,
         certificate_key_file: file.into(),
         certificate_key_password: settings.text(PASSWORD).map(|password| Password(password.to_owned())),
-        authorities_file: settings.text("net.tls.CAFile").map(PathBuf::from),
+        member_key_file: settings.text("net.tls.clusterFile").map(PathBuf::from),
+        member_key_password: settings.text(CLUSTER_PASSWORD).map(|password| Password(password.to_owned())),
+        authorities_file: settings.text("net.tls.clusterCAFile").or(settings.text("net.tls.CAFile")).map(PathBuf::from),
         revocations_file: settings.text("net.tls.CRLFile").map(PathBuf::from),
         allows_no_certificate: settings.is_on("net.tls.allowConnectionsWithoutCertificates"),
         allows_invalid_certificates: settings.is_on("net.tls.allowInvalidCertificates"),
@@ -191,7 +212,9 @@ fn has_authentication(settings: &Settings) -> Result<bool> {
     if off && (on || by_word == Some(true)) {
         return Err(argument("--auth and --noauth exclude each other"));
     }
-    Ok(on || by_word == Some(true) || (settings.text("security.keyFile").is_some() && !off && by_word.is_none()))
+    // Who says how members authenticate wants that clients do.
+    let has_members = settings.text("security.keyFile").or(settings.text("security.clusterAuthMode")).is_some();
+    Ok(on || by_word == Some(true) || (has_members && !off && by_word.is_none()))
 }
 
 fn replication(name: ProgramName, settings: &Settings) -> Result<ReplicationMode> {
@@ -534,6 +557,8 @@ mod tests {
             "mongod --port 70000",
             "mongod --auth --noauth",
             "mongod --keyFile k --clusterAuthMode x509",
+            "mongod --clusterAuthMode keyFile",
+            "mongod --keyFile k --clusterAuthMode by-word",
             "mongod --tlsMode requireTLS",
             "mongod --storageEngine mmapv1",
             "mongos",

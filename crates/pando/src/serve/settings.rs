@@ -1,6 +1,6 @@
 //! Settings by dotted name, from wherever they came.
 
-use super::catalog::{COMPONENTS, Choice, HIDDEN, Kind, PASSWORD, by_name};
+use super::catalog::{CLUSTER_PASSWORD, COMPONENTS, Choice, HIDDEN, Kind, PASSWORD, by_name};
 use pando_doc::{Doc, DocBuilder, Value};
 use std::collections::BTreeMap;
 
@@ -130,7 +130,7 @@ impl Settings {
         let mut tree = Tree::default();
         for (name, setting) in &self.values {
             let leaf = match *name {
-                PASSWORD => Leaf::Text(HIDDEN),
+                PASSWORD | CLUSTER_PASSWORD => Leaf::Text(HIDDEN),
                 _ => Leaf::Setting(setting),
             };
             tree.insert(name, leaf);

@@ -29,6 +29,25 @@ enum Entry {
     Pinned(Pinned),
 }
 
+/// A cursor that rests between two batches.
+#[derive(Clone, Debug)]
+pub struct IdleCursor {
+    /// What getMore names it by.
+    pub id: i64,
+    /// What is known of it.
+    pub options: CursorOptions,
+    /// How long ago it was made.
+    pub age_ms: u64,
+    /// How long it has been resting.
+    pub idle_ms: u64,
+    /// How many documents it has given.
+    pub returned: u64,
+    /// How many batches.
+    pub batches: u64,
+    /// Its plan in few words.
+    pub plan_summary: String,
+}
+
 /// What is known of a cursor while somebody uses it.
 struct Pinned {
     options: CursorOptions,
@@ -233,10 +252,23 @@ impl CursorManager {
         self.0.cursors.lock().get(&id).map(|entry| entry.options().clone())
     }
 
-    /// The ids of all cursors that are not in use.
-    pub fn idle_ids(&self) -> Vec<i64> {
+    /// The cursors that are not in use, as currentOp tells of them.
+    pub fn idle(&self) -> Vec<IdleCursor> {
+        let now_ms = self.now_ms();
         let cursors = self.0.cursors.lock();
-        cursors.iter().filter(|(_, entry)| matches!(entry, Entry::Idle(_))).map(|(id, _)| *id).collect()
+        let idle = cursors.values().filter_map(|entry| match entry {
+            Entry::Idle(cursor) => Some(IdleCursor {
+                id: cursor.id(),
+                options: cursor.options.clone(),
+                age_ms: now_ms.saturating_sub(cursor.created_ms),
+                idle_ms: now_ms.saturating_sub(cursor.last_used_ms),
+                returned: cursor.returned,
+                batches: cursor.batches,
+                plan_summary: cursor.source.plan_summary().to_owned(),
+            }),
+            Entry::Pinned(_) => None,
+        });
+        idle.collect()
     }
 
     /// Closes idle cursors that nobody has used for so long; those of sessions live as long as their sessions. How many.

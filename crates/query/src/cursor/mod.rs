@@ -14,4 +14,6 @@ mod manager;
 mod tests;
 
 pub use client_cursor::{ClientCursor, CursorOptions};
-pub use manager::{CURSOR_TIMEOUT_MS, CursorManager, CursorStatistics, OpenCursors, PARAMETERS, PinnedCursor};
+pub use manager::{
+    CURSOR_TIMEOUT_MS, CursorManager, CursorStatistics, IdleCursor, OpenCursors, PARAMETERS, PinnedCursor,
+};

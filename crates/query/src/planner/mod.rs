@@ -11,6 +11,7 @@
 
 mod access;
 mod bounds;
+mod cluster_range;
 mod condition;
 mod grouped;
 mod implication;
@@ -29,6 +30,7 @@ mod wildcard;
 
 pub use access::{Access, CollationMatch, accesses};
 pub use bounds::{FieldBounds, IndexBounds};
+pub use cluster_range::{ClusterEdge, ClusterRange};
 pub use grouped::grouped_plan;
 pub use implication::implies;
 pub use index_info::{IndexField, IndexInfo};

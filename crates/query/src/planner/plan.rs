@@ -3,6 +3,7 @@
 //! First the ways to find the documents: each index that the filter bounds, alternatives with an index each, or no index at
 //! all. Then what every plan needs beyond that: documents, order, skip, limit, projection.
 
+use super::cluster_range::{ClusterCollation, ClusterRange, cluster_range, narrow_to_keys};
 use super::condition::{conditions, conjuncts};
 use super::oplog_range::oplog_range;
 use super::places;
@@ -112,6 +113,13 @@ impl<'p> Planner<'p> {
             return Ok(vec![self.finished(self.key_range_scan()?)]);
         }
         let mut found: Vec<PlanNode> = self.find_plans(query.filter.root());
+        if !self.is_hinted {
+            // A part of the records is worth a try beside indexes.
+            let cluster = self.cluster_range();
+            if cluster.is_bounded() {
+                found.push(self.bounded_scan(cluster));
+            }
+        }
         found.truncate(PLAN_COUNT_MAX);
         let mut finished: Vec<PlanNode> = found.into_iter().map(|node| self.finished(node)).collect();
         self.add_sorted_scans(&mut finished);
@@ -135,11 +143,35 @@ impl<'p> Planner<'p> {
     // ---- Finding.
 
     fn collection_scan(&self) -> PlanNode {
+        self.bounded_scan(self.cluster_range())
+    }
+
+    /// The part of a clustered collection that the filter can match.
+    fn cluster_range(&self) -> ClusterRange {
+        // What goes on from a place has its bound already.
+        match self.collection.is_clustered() && self.query.resume.is_none() {
+            true => cluster_range(self.query.filter.root(), self.cluster_collation()),
+            false => ClusterRange::default(),
+        }
+    }
+
+    fn cluster_collation(&self) -> ClusterCollation<'_> {
+        let is_same = self.query.collation() == self.collection.options.collation.as_ref();
+        let collator = self.query.collator.as_deref().map(|collator| collator as &dyn Collator);
+        ClusterCollation { is_same, collator }
+    }
+
+    fn bounded_scan(&self, cluster: ClusterRange) -> PlanNode {
         let is_trivial = self.query.filter.root().is_trivially_true();
         let (min, max) = match self.collection.records.oplog() {
             Some(_) => oplog_range(self.query.filter.root()),
-            None => (None, None),
+            None => {
+                let id = |edge: &super::ClusterEdge| edge.id.clone();
+                (cluster.min.as_ref().map(id), cluster.max.as_ref().map(id))
+            }
         };
+        let is_free = self.query.natural.is_none() && !self.query.tailable && self.query.resume.is_none();
+        let is_in_key_order = self.collection.is_clustered() && is_free && self.cluster_collation().is_same;
         PlanNode::CollectionScan(CollectionScanPlan {
             direction: self.query.natural.unwrap_or_default(),
             filter: (!is_trivial).then(|| Arc::clone(&self.query.filter)),
@@ -148,6 +180,8 @@ impl<'p> Planner<'p> {
             tailable: self.query.tailable,
             resume: self.query.resume.clone().filter(|point| point.record_id.is_some()),
             keeps_place: self.query.wants_resume_token,
+            cluster,
+            is_in_key_order,
         })
     }
 
@@ -408,6 +442,11 @@ impl<'p> Planner<'p> {
     fn key_range_scan(&self) -> Result<PlanNode> {
         if !self.wildcards.is_empty() {
             return Err(incompatible_range());
+        }
+        if self.is_hinted && is_clustered_hint(self.collection, &self.query.hint) {
+            let mut range = self.cluster_range();
+            narrow_to_keys(&mut range, &self.query.min, &self.query.max, self.cluster_collation())?;
+            return Ok(self.bounded_scan(range));
         }
         let info = self.indexes.first().ok_or_else(|| self.query.refused("min and max need an index"))?;
         let (min, max) = (&self.query.min, &self.query.max);

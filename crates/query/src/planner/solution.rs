@@ -3,7 +3,7 @@
 //! Plans know indexes and bounds but hold no cursors; `stage::build` makes stages of them. A plan can be made into stages many
 //! times.
 
-use super::{IndexBounds, IndexInfo, NearPlan, TextPlan};
+use super::{ClusterRange, IndexBounds, IndexInfo, NearPlan, TextPlan};
 use crate::request::{ResumePoint, SortPattern};
 use pando_base::RecordId;
 use pando_doc::{Doc, Element, OwnedValue};
@@ -31,6 +31,17 @@ pub struct CollectionScanPlan {
     pub resume: Option<ResumePoint>,
     /// It keeps where it is, to be told.
     pub keeps_place: bool,
+    /// The bounds as `_id`s, if it is of a clustered collection.
+    pub cluster: ClusterRange,
+    /// The records come in the order of their `_id`s as the query compares them, and either way is as good.
+    pub is_in_key_order: bool,
+}
+
+impl CollectionScanPlan {
+    /// What the stage is called.
+    pub fn stage_name(&self) -> &'static str {
+        if self.cluster.is_bounded() { "CLUSTERED_IXSCAN" } else { "COLLSCAN" }
+    }
 }
 
 /// A scan of an index.
@@ -229,7 +240,7 @@ impl PlanNode {
     pub fn summary(&self) -> String {
         match self {
             PlanNode::IdHack { .. } => "IDHACK".to_owned(),
-            PlanNode::CollectionScan(_) => "COLLSCAN".to_owned(),
+            PlanNode::CollectionScan(plan) => plan.stage_name().to_owned(),
             PlanNode::Eof => "EOF".to_owned(),
             PlanNode::Text(plan) => format!("TEXT_MATCH {}", key_text(&plan.index.descriptor.key_pattern)),
             PlanNode::Near(plan) => {

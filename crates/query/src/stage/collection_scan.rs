@@ -98,8 +98,14 @@ impl CollectionScanStage {
 
     fn is_beyond(&self, id: &RecordId) -> bool {
         match self.plan.direction {
-            Direction::Forward => self.plan.max.as_ref().is_some_and(|max| id > max),
-            Direction::Reverse => self.plan.min.as_ref().is_some_and(|min| id < min),
+            Direction::Forward => {
+                let is_exclusive = self.plan.cluster.max.as_ref().is_some_and(|edge| !edge.is_inclusive);
+                self.plan.max.as_ref().is_some_and(|max| id > max || (is_exclusive && id == max))
+            }
+            Direction::Reverse => {
+                let is_exclusive = self.plan.cluster.min.as_ref().is_some_and(|edge| !edge.is_inclusive);
+                self.plan.min.as_ref().is_some_and(|min| id < min || (is_exclusive && id == min))
+            }
         }
     }
 }
@@ -126,11 +132,12 @@ impl Stage for CollectionScanStage {
             self.meet_end();
             return Ok(Step::Finished);
         };
+        // One behind the end was looked at, too.
+        self.documents_examined += 1;
         if self.is_beyond(&id) {
             self.is_finished = true;
             return Ok(Step::Finished);
         }
-        self.documents_examined += 1;
         self.needs_place = false;
         if self.minds_its_place() || self.plan.keeps_place {
             self.last = Some(id.clone());
@@ -144,7 +151,7 @@ impl Stage for CollectionScanStage {
     }
 
     fn name(&self) -> &'static str {
-        "COLLSCAN"
+        self.plan.stage_name()
     }
 
     fn save(&mut self) {
@@ -168,6 +175,9 @@ impl Stage for CollectionScanStage {
         }
         for (name, bound) in [("minRecord", &self.plan.min), ("maxRecord", &self.plan.max)] {
             out.append_some(name, bound.as_ref().and_then(RecordId::as_long));
+        }
+        for (name, edge) in [("minRecord", &self.plan.cluster.min), ("maxRecord", &self.plan.cluster.max)] {
+            out.append_some(name, edge.as_ref().map(|edge| &edge.value));
         }
         out.append("direction", if direction_number(self.plan.direction) == 1 { "forward" } else { "backward" });
     }

@@ -6,7 +6,8 @@
 use crate::QueryEngine;
 use crate::executor::{Executor, drive};
 use crate::planner::{
-    CollectionScanPlan, FieldBounds, IndexBounds, IndexInfo, IndexScanPlan, Interval, IntervalList, PlanNode,
+    ClusterRange, CollectionScanPlan, FieldBounds, IndexBounds, IndexInfo, IndexScanPlan, Interval, IntervalList,
+    PlanNode,
 };
 use crate::stage::{DeleteParameters, DeleteStage, DeleteTarget, StageNode, build};
 use pando_base::{Error, Result};
@@ -160,5 +161,7 @@ fn cluster_plan(ids: &Ids, filter: &Arc<MatchExpression>) -> Result<PlanNode> {
         tailable: false,
         resume: None,
         keeps_place: false,
+        cluster: ClusterRange::default(),
+        is_in_key_order: false,
     }))
 }

@@ -62,5 +62,6 @@ fn index(index: DocRef<'_>) -> Result<IndexChange> {
         expire_after_seconds: fields.optional("expireAfterSeconds", whole_number)?,
         unique: fields.optional("unique", safe_boolean)?,
         prepare_unique: fields.optional("prepareUnique", safe_boolean)?,
+        force_non_unique: index.get("forceNonUnique").is_some_and(|force| force.is_true()),
     })
 }

@@ -302,6 +302,11 @@ impl Stage for Concerns {
     }
 
     fn enter<'a>(&'a self, invocation: &'a Invocation) -> Entered<'a> {
+        let (row, generic) = (invocation.row, &invocation.generic);
+        if row.takes_read_concern && row.op_counter != OpCounter::GetMore {
+            let concern = generic.read_concern.as_ref().map(|concern| concern.view());
+            invocation.node.counters.read_concerns.count(concern, generic.is_in_transaction());
+        }
         check_concerns(invocation).into()
     }
 }

@@ -5,6 +5,7 @@ use crate::security::writing::{CHANGE, Change, check_not_built_in, of_database, 
 use crate::{Access, Action, CommandRow, Invocation, run_boxed};
 use pando_base::Result;
 use pando_doc::{DocBuilder, doc};
+use pando_security::RoleName;
 
 pub(in crate::security) const ROW: CommandRow = CommandRow {
     name: "dropRole",
@@ -33,8 +34,7 @@ async fn run(invocation: &Invocation) -> Result<()> {
     check_not_built_in(&name)?;
     let mut change = Change::begin(invocation).await?;
     change.role(&name).await?.ok_or_else(|| role_not_found(&name))?;
-    change.forget_roles(with_role(&name), |role| *role == name).await?;
-    change.delete_roles(doc! { "_id": (name.id()) }).await?;
+    change.drop_roles(with_role(&name), doc! { "_id": (name.id()) }, |role| *role == name).await?;
     Ok(())
 }
 
@@ -43,8 +43,8 @@ async fn run_all(invocation: &Invocation, reply: &mut DocBuilder) -> Result<()> 
     let database = &invocation.database;
     let mut change = Change::begin(invocation).await?;
     let with_any = doc! { "roles.db": (database.as_str()) };
-    change.forget_roles(with_any, |role| role.database == database.as_str()).await?;
-    let count = change.delete_roles(of_database(database)).await?;
+    let is_meant = |role: &RoleName| role.database == database.as_str();
+    let count = change.drop_roles(with_any, of_database(database), is_meant).await?;
     reply.append("n", i32::try_from(count).unwrap_or(i32::MAX));
     Ok(())
 }

@@ -3,6 +3,7 @@
 use super::password::{Password, credentials};
 use super::target;
 use crate::arguments::SafeBool;
+use crate::security::parameters::ENFORCE_USER_CLUSTER_SEPARATION;
 use crate::security::writing::{CHANGE, Change, restrictions};
 use crate::{Access, CommandRow, Invocation, access, run_boxed};
 use pando_base::{ErrorCode, Result, Uuid, ensure};
@@ -51,6 +52,14 @@ async fn run(invocation: &Invocation) -> Result<()> {
         arguments.password.is_none() || !is_external,
         ErrorCode::BadValue,
         "Cannot set the password for users defined on the '$external' database"
+    );
+    let node = &invocation.node;
+    let is_reserved =
+        is_external && node.security.is_member(&name.user) && node.parameters.get(&ENFORCE_USER_CLUSTER_SEPARATION);
+    ensure!(
+        !is_reserved,
+        ErrorCode::BadValue,
+        "Cannot create an x.509 user with a subjectname that would be recognized as an internal cluster member"
     );
     let password = arguments.password.map(|password| Password {
         password,

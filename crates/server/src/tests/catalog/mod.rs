@@ -1,12 +1,14 @@
 //! Collections, indexes, views and databases, over the wire.
 
 mod changes;
+mod clustered;
 mod collections;
 mod index_builds;
 mod indexes;
 mod many;
 mod renames;
 mod sizes;
+mod unique;
 mod validate;
 mod views;
 

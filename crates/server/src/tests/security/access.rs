@@ -210,3 +210,32 @@ fn u10_cursors_and_operations_belong_to_their_users() {
         assert_eq!(reader.code("d", doc! { "find": "c", "lsid": foreign }).await, 13);
     });
 }
+
+#[test]
+fn u10_nobody_speaks_for_others_without_the_privilege() {
+    run(async {
+        let (_fixture, mut root, mut reader) = with_reader().await;
+        let others = doc! { "$impersonatedUsers": [{ "user": "root", "db": "admin" }], "$impersonatedRoles": [] };
+        let find = |audit: Doc| doc! { "find": "c", "$audit": audit };
+        for client in [&mut reader, &mut root] {
+            assert_eq!(number(&client.on("d", find(others.clone())).await, "code"), 13.0);
+            client.ok("d", find(doc! {})).await;
+        }
+    });
+}
+
+#[test]
+fn u10_a_role_goes_together_with_what_refers_to_it() {
+    run(async {
+        let (_fixture, mut root, _reader) = with_reader().await;
+        root.ok("d", doc! { "createRole": "two", "privileges": [], "roles": ["one"] }).await;
+        let before = root.ok("local", doc! { "find": "oplog.rs", "sort": { "$natural": (-1) }, "limit": 1 }).await;
+        root.ok("d", doc! { "dropRole": "one" }).await;
+        let users = root.ok("admin", doc! { "usersInfo": "reader" }).await;
+        assert!(users.to_string().contains("roles: []"), "{users}");
+        let roles = root.ok("d", doc! { "rolesInfo": "two" }).await;
+        assert!(!roles.to_string().contains("\"one\""), "{roles}");
+        let after = root.ok("local", doc! { "find": "oplog.rs", "sort": { "$natural": (-1) }, "limit": 3 }).await;
+        assert_ne!(before, after);
+    });
+}

@@ -28,6 +28,8 @@ fn tls(mode: TlsMode) -> TlsOptions {
         mode,
         certificate_key_file: "server.pem".into(),
         certificate_key_password: None,
+        member_key_file: None,
+        member_key_password: None,
         authorities_file: Some("authority.pem".into()),
         revocations_file: Some("revocations.pem".into()),
         allows_no_certificate: false,
@@ -39,10 +41,13 @@ fn tls(mode: TlsMode) -> TlsOptions {
 }
 
 async fn start_encrypted(tls: TlsOptions) -> Fixture {
+    start_encrypted_with(tls, secured()).await
+}
+
+async fn start_encrypted_with(tls: TlsOptions, mut options: ServerOptions) -> Fixture {
     let simulation = Simulation::new(5);
     let env = simulation.env();
     write_certificates(&env);
-    let mut options = secured();
     options.net.tls = Some(tls);
     let engine: Arc<dyn Engine> = ModelEngine::open(&ModelDisk::new(), Mode::ReplicaSet).unwrap();
     let control = Arc::new(ProcessControl::new(Arc::new(Nowhere)));
@@ -53,7 +58,7 @@ async fn start_encrypted(tls: TlsOptions) -> Fixture {
 
 fn write_certificates(env: &Env) {
     let files = [("server.pem", SERVER), ("encrypted.pem", ENCRYPTED), ("authority.pem", AUTHORITY)];
-    for (name, bytes) in files.into_iter().chain([("revocations.pem", REVOCATIONS)]) {
+    for (name, bytes) in files.into_iter().chain([("revocations.pem", REVOCATIONS), ("member.pem", CLIENT)]) {
         write(env, name, bytes);
     }
 }
@@ -247,5 +252,36 @@ fn u10_the_key_of_the_node_may_be_encrypted() {
             let refused = Tls::load(&fixture.env, with_password(password)).map(|_| ()).unwrap_err();
             assert!(refused.reason().contains(reason), "{refused}");
         }
+    });
+}
+
+#[test]
+fn u10_certificates_of_members_are_no_users() {
+    run(async {
+        // The client's certificate has the names of the node's own for other members.
+        let encrypted = |mode: &'static str| async move {
+            let mut tls = tls(TlsMode::Require);
+            tls.member_key_file = Some("member.pem".into());
+            let mut options = secured();
+            options.parameters.push(("clusterAuthMode".into(), mode.into()));
+            start_encrypted_with(tls, options).await
+        };
+        let login = doc! { "authenticate": 1, "mechanism": "MONGODB-X509", "$db": "$external" };
+        let fixture = encrypted("keyFile").await;
+        let mut client = connect(&fixture, Some(CLIENT)).await.unwrap();
+        assert_eq!(number(&client.ask(login.clone()).await, "code"), 18.0);
+
+        let fixture = encrypted("sendX509").await;
+        let mut client = connect(&fixture, Some(CLIENT)).await.unwrap();
+        assert_eq!(number(&client.ask(login).await, "ok"), 1.0);
+        let status = client.ask(doc! { "connectionStatus": 1, "$db": "admin" }).await;
+        assert!(status.to_string().contains("__system"), "{status}");
+        let user = doc! { "createUser": SUBJECT, "roles": [], "$db": "$external" };
+        assert_eq!(number(&client.ask(user).await, "code"), 2.0);
+        let set = |mode: &str| doc! { "setParameter": 1, "clusterAuthMode": mode, "$db": "admin" };
+        for wrong in ["keyFile", "sendKeyFile", "none"] {
+            assert_eq!(number(&client.ask(set(wrong)).await, "code"), 2.0, "{wrong}");
+        }
+        assert_eq!(number(&client.ask(set("x509")).await, "ok"), 1.0);
     });
 }

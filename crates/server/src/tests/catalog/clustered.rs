@@ -1,0 +1,109 @@
+//! Clustered collections: ranges of `_id` are ranges of records.
+
+use super::*;
+use pando_doc::Value;
+
+const CLUSTERED: fn() -> Doc = || doc! { "key": { "_id": 1 }, "unique": true };
+
+/// The stage at the bottom of a find's plan, and what running it cost.
+async fn scan(node: &mut Node, find: Doc) -> (Doc, Doc) {
+    let explained = node.ok(doc! { "explain": find, "verbosity": "executionStats" }).await;
+    let below = |name: &str, path: &str| {
+        let part = explained.get(name).unwrap().as_document().unwrap().get(path).unwrap();
+        part.as_document().unwrap().to_doc()
+    };
+    let mut stage = below("queryPlanner", "winningPlan");
+    while let Some(Value::Document(inner)) = stage.get("inputStage") {
+        stage = inner.to_doc();
+    }
+    (stage.clone(), explained.get("executionStats").unwrap().as_document().unwrap().to_doc())
+}
+
+fn mixed_ids() -> Vec<Doc> {
+    let mut documents: Vec<Doc> = (0..20).map(|id| doc! { "_id": id, "a": (-id) }).collect();
+    documents.extend([
+        doc! { "_id": null },
+        doc! { "_id": (f64::NAN) },
+        doc! { "_id": (f64::INFINITY) },
+        doc! { "_id": "a" },
+        doc! { "_id": "b" },
+        doc! { "_id": "" },
+        doc! { "_id": { "x": 1 } },
+        doc! { "_id": true },
+        doc! { "_id": (Value::DateTime(5)) },
+        doc! { "_id": (Value::MinKey) },
+        doc! { "_id": (Value::MaxKey) },
+    ]);
+    documents
+}
+
+#[test]
+fn x28_filters_on_a_clustered_collection_find_what_they_find_elsewhere() {
+    run(async {
+        let mut node = node().await;
+        node.ok(doc! { "create": "k", "clusteredIndex": (CLUSTERED()) }).await;
+        node.insert_into("k", &mixed_ids()).await;
+        node.insert_into("c", &mixed_ids()).await;
+        for filter in [
+            doc! { "_id": 5 },
+            doc! { "_id": { "$lt": 5 } },
+            doc! { "_id": { "$lte": 5.5 } },
+            doc! { "_id": { "$gt": 5, "$lt": 9 } },
+            doc! { "_id": { "$gte": 5 }, "a": { "$lt": (-7) } },
+            doc! { "_id": { "$gte": (f64::NAN) } },
+            doc! { "_id": { "$in": [3, "b", null] } },
+            doc! { "_id": { "$in": [3, 700] } },
+            doc! { "_id": { "$gt": "a" } },
+            doc! { "_id": { "$lte": null } },
+            doc! { "_id": { "$gte": { "x": 0 } } },
+            doc! { "_id": { "$lt": (Value::MaxKey) } },
+            doc! { "_id": { "$gte": (Value::MinKey) } },
+            doc! { "_id": { "$ne": 5 } },
+            doc! { "_id": { "$exists": true } },
+            doc! { "$or": [{ "_id": 3 }, { "a": (-4) }] },
+            doc! { "_id": { "$gt": 9, "$lt": 5 } },
+            doc! {},
+        ] {
+            for direction in [1, -1] {
+                let find = |name: &str| doc! { "find": name, "filter": &filter, "sort": { "_id": direction } };
+                assert_eq!(node.find(find("k")).await, node.find(find("c")).await, "{filter} {direction}");
+            }
+            let count = |name: &str| doc! { "count": name, "query": &filter };
+            let (here, there) = (node.ok(count("k")).await, node.ok(count("c")).await);
+            assert_eq!(number(&here, "n"), number(&there, "n"), "{filter}");
+        }
+    });
+}
+
+#[test]
+fn x28_explain_shows_bounded_scans() {
+    run(async {
+        let mut node = node().await;
+        node.ok(doc! { "create": "k", "clusteredIndex": (CLUSTERED()) }).await;
+        let documents: Vec<Doc> = (0..100).map(|id| doc! { "_id": id, "a": id }).collect();
+        node.insert_into("k", &documents).await;
+        let (stage, stats) = scan(&mut node, doc! { "find": "k", "filter": { "_id": 5 } }).await;
+        assert_eq!(text(&stage, "stage"), "CLUSTERED_IXSCAN");
+        assert_eq!((number(&stage, "minRecord"), number(&stage, "maxRecord")), (5.0, 5.0));
+        assert_eq!((number(&stats, "nReturned"), number(&stats, "totalDocsExamined")), (1.0, 2.0));
+        let range = doc! { "_id": { "$gte": 20, "$lt": 40 } };
+        let (stage, stats) = scan(&mut node, doc! { "find": "k", "filter": &range, "sort": { "_id": (-1) } }).await;
+        assert_eq!((text(&stage, "stage"), text(&stage, "direction")), ("CLUSTERED_IXSCAN".into(), "backward".into()));
+        assert_eq!(number(&stats, "nReturned"), 20.0);
+        let (stage, _) = scan(&mut node, doc! { "find": "k", "filter": { "a": 3 }, "sort": { "_id": 1 } }).await;
+        assert_eq!((text(&stage, "stage"), stage.view().contains("minRecord")), ("COLLSCAN".into(), false));
+        // Keys that the client gives bound as well; the second is left out.
+        let given = doc! { "find": "k", "hint": { "_id": 1 }, "min": { "_id": 10 }, "max": { "_id": 13 } };
+        assert_eq!(node.find(given.clone()).await.len(), 3);
+        assert_eq!(text(&scan(&mut node, given).await.0, "stage"), "CLUSTERED_IXSCAN");
+        let wrong = doc! { "find": "k", "hint": { "_id": 1 }, "min": { "b": 10 } };
+        assert!(node.code(wrong).await > 0);
+        // An id that no record can have.
+        let long = "x".repeat(9 << 20);
+        let reply = node.ok(doc! { "insert": "k", "documents": [{ "_id": long }] }).await;
+        assert!(reply.to_string().contains("5894900"));
+        let index = |key: Doc| doc! { "createIndexes": "k", "indexes": [{ "key": key, "name": "n", "clustered": true, "unique": true }] };
+        assert_eq!(node.code(index(doc! { "a": 1 })).await, 6243700);
+        node.ok(index(doc! { "_id": 1 })).await;
+    });
+}
