@@ -197,8 +197,8 @@ mod tests {
     #[test]
     fn x28_conditions_on_the_key_bound_the_scan() {
         assert_eq!(shown(doc! { "_id": 5 }), "5 .. 5");
-        assert_eq!(shown(doc! { "_id": { "$lt": 5 } }), "nan .. 5!");
-        assert_eq!(shown(doc! { "_id": { "$gte": 5 } }), "5 .. inf");
+        assert_eq!(shown(doc! { "_id": { "$lt": 5 } }), "nan.0 .. 5!");
+        assert_eq!(shown(doc! { "_id": { "$gte": 5 } }), "5 .. inf.0");
         assert_eq!(shown(doc! { "_id": { "$gt": 5, "$lte": 9 }, "a": 1 }), "5! .. 9");
         assert_eq!(shown(doc! { "_id": { "$in": [30, 10, 20] } }), "10 .. 30");
         assert_eq!(shown(doc! { "_id": { "$in": [1, "a"] } }), "1 .. \"a\"");
