@@ -137,6 +137,11 @@ impl CollectionOptions {
                 "A capped clustered collection requires the 'expireAfterSeconds' field"
             );
             ensure!(
+                self.auto_index_id != Some(false),
+                ErrorCode::location(6026501),
+                "The 'clusteredIndex' option does not support {{autoIndexId: false}}"
+            );
+            ensure!(
                 self.id_index.is_none(),
                 ErrorCode::InvalidOptions,
                 "The 'clusteredIndex' option is not supported with the 'idIndex' option"
@@ -170,6 +175,11 @@ impl CollectionOptions {
         if !self.is_view() {
             return Ok(());
         }
+        ensure!(
+            self.clustered_index.is_none(),
+            ErrorCode::location(6026500),
+            "The 'clusteredIndex' option is not supported with views"
+        );
         let rows = [
             (self.capped, "capped"),
             (self.capped_size_bytes > 0, "size"),
@@ -181,7 +191,6 @@ impl CollectionOptions {
             (self.validation_level.is_some(), "validationLevel"),
             (self.validation_action.is_some(), "validationAction"),
             (self.index_option_defaults.is_some(), "indexOptionDefaults"),
-            (self.clustered_index.is_some(), "clusteredIndex"),
             (self.pre_and_post_images, "changeStreamPreAndPostImages"),
             (self.encrypted_fields.is_some(), "encryptedFields"),
         ];

@@ -21,6 +21,9 @@ pub(super) fn options_of(body: DocRef<'_>) -> Result<CollectionOptions> {
     if let Some(given) = &options.collation {
         options.collation = collation::complete(given.view())?;
     }
+    if let Some(given) = &options.id_index {
+        options.id_index = Some(collation::with_complete(given.view())?);
+    }
     options.validator = options.validator.filter(|validator| !validator.is_empty());
     Ok(options)
 }

@@ -152,16 +152,7 @@ fn with_whole_collation(namespace: &Namespace, specification: DocRef<'_>) -> Res
         ErrorCode::BadValue,
         "Can't hide index on system collection"
     );
-    let Some(Value::Document(given)) = specification.get("collation") else { return Ok(specification.to_doc()) };
-    let Some(completed) = collation::complete(given)? else { return Ok(specification.to_doc()) };
-    let mut whole = DocBuilder::with_capacity(specification.size_bytes() + completed.size_bytes());
-    for element in specification.raw_elements() {
-        match element.name == "collation" {
-            true => whole.append("collation", &completed),
-            false => whole.append_raw(element),
-        }
-    }
-    Ok(whole.finish())
+    collation::with_complete(specification)
 }
 
 /// The collection and its indexes appear at once.

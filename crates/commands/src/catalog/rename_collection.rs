@@ -44,8 +44,12 @@ async fn run(invocation: &Invocation, _reply: &mut DocBuilder) -> Result<()> {
     let options = RenameOptions { drop_target, stay_temp: arguments.stay_temp.0 };
     let mut operation = invocation.operation()?;
     if from.database() != to.database() {
-        check_uuid(data, &from, arguments.collection_uuid)?;
-        check_uuid(data, &to, target_uuid)?;
+        ensure!(
+            arguments.collection_uuid.is_none() && target_uuid.is_none(),
+            ErrorCode::InvalidOptions,
+            "The collectionUUID and dropTarget parameters cannot name collections by their ids when renaming a collection \
+             between databases"
+        );
         return rename_across_databases(data, &mut operation, &from, &to, options).await;
     }
     lock_exclusively(data, &mut operation, &[&from, &to]).await?;

@@ -170,8 +170,8 @@ impl<'p> Planner<'p> {
                 (cluster.min.as_ref().map(id), cluster.max.as_ref().map(id))
             }
         };
-        let is_free = self.query.natural.is_none() && !self.query.tailable && self.query.resume.is_none();
-        let is_in_key_order = self.collection.is_clustered() && is_free && self.cluster_collation().is_same;
+        let is_whole = !self.query.tailable && self.query.resume.is_none();
+        let is_in_key_order = self.collection.is_clustered() && is_whole && self.cluster_collation().is_same;
         PlanNode::CollectionScan(CollectionScanPlan {
             direction: self.query.natural.unwrap_or_default(),
             filter: (!is_trivial).then(|| Arc::clone(&self.query.filter)),
@@ -182,6 +182,7 @@ impl<'p> Planner<'p> {
             keeps_place: self.query.wants_resume_token,
             cluster,
             is_in_key_order,
+            is_direction_given: self.query.natural.is_some(),
         })
     }
 

@@ -33,8 +33,10 @@ pub struct CollectionScanPlan {
     pub keeps_place: bool,
     /// The bounds as `_id`s, if it is of a clustered collection.
     pub cluster: ClusterRange,
-    /// The records come in the order of their `_id`s as the query compares them, and either way is as good.
+    /// The records come in the order of their `_id`s as the query compares them.
     pub is_in_key_order: bool,
+    /// The client has said which way; otherwise either is as good.
+    pub is_direction_given: bool,
 }
 
 impl CollectionScanPlan {

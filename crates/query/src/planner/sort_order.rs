@@ -30,11 +30,11 @@ pub fn in_order(node: PlanNode, pattern: &SortPattern) -> Result<PlanNode, PlanN
         PlanNode::Text(plan) if plan.is_by_score => Ok(PlanNode::Text(plan)),
         PlanNode::Near(plan) if pattern.is_by_distance() => Ok(PlanNode::Near(plan)),
         PlanNode::CollectionScan(mut plan) if plan.is_in_key_order => match key_direction(pattern) {
-            Some(direction) => {
+            Some(direction) if !plan.is_direction_given || direction == plan.direction => {
                 plan.direction = direction;
                 Ok(PlanNode::CollectionScan(plan))
             }
-            None => Err(PlanNode::CollectionScan(plan)),
+            _ => Err(PlanNode::CollectionScan(plan)),
         },
         node @ (PlanNode::IdHack { .. } | PlanNode::Eof) => Ok(node),
         other => Err(other),

@@ -163,5 +163,6 @@ fn cluster_plan(ids: &Ids, filter: &Arc<MatchExpression>) -> Result<PlanNode> {
         keeps_place: false,
         cluster: ClusterRange::default(),
         is_in_key_order: false,
+        is_direction_given: true,
     }))
 }

@@ -92,6 +92,11 @@ fn x28_explain_shows_bounded_scans() {
         assert_eq!(number(&stats, "nReturned"), 20.0);
         let (stage, _) = scan(&mut node, doc! { "find": "k", "filter": { "a": 3 }, "sort": { "_id": 1 } }).await;
         assert_eq!((text(&stage, "stage"), stage.view().contains("minRecord")), ("COLLSCAN".into(), false));
+        let natural = |way: i32| doc! { "find": "k", "hint": { "$natural": way }, "sort": { "_id": 1 } };
+        for (way, is_sorted) in [(1, false), (-1, true)] {
+            let explained = node.ok(doc! { "explain": (natural(way)) }).await;
+            assert_eq!(explained.to_string().contains("\"SORT\""), is_sorted, "{explained}");
+        }
         // Keys that the client gives bound as well; the second is left out.
         let given = doc! { "find": "k", "hint": { "_id": 1 }, "min": { "_id": 10 }, "max": { "_id": 13 } };
         assert_eq!(node.find(given.clone()).await.len(), 3);
@@ -105,5 +110,28 @@ fn x28_explain_shows_bounded_scans() {
         let index = |key: Doc| doc! { "createIndexes": "k", "indexes": [{ "key": key, "name": "n", "clustered": true, "unique": true }] };
         assert_eq!(node.code(index(doc! { "a": 1 })).await, 6243700);
         node.ok(index(doc! { "_id": 1 })).await;
+    });
+}
+
+#[test]
+fn x28_what_clustered_collections_cannot_be_is_refused() {
+    run(async {
+        let mut node = node().await;
+        let create = |more: Doc| {
+            let mut command = DocBuilder::new();
+            command.append("create", "k");
+            command.append("clusteredIndex", CLUSTERED());
+            command.append_all(more.view());
+            command.finish()
+        };
+        assert_eq!(node.code(create(doc! { "viewOn": "c" })).await, 6026500);
+        assert_eq!(node.code(create(doc! { "autoIndexId": false })).await, 6026501);
+        node.ok(create(doc! { "capped": true, "expireAfterSeconds": 10 })).await;
+        let index =
+            doc! { "createIndexes": "k", "indexes": [{ "key": { "a": 1 }, "name": "a", "expireAfterSeconds": 1 }] };
+        assert_eq!(node.code(index).await, 6049202);
+        let english = doc! { "locale": "en_US" };
+        let id_index = doc! { "key": { "_id": 1 }, "name": "_id_", "collation": &english };
+        node.ok(doc! { "create": "e", "collation": &english, "idIndex": id_index }).await;
     });
 }
