@@ -180,7 +180,7 @@ impl<'p> Planner<'p> {
             tailable: self.query.tailable,
             resume: self.query.resume.clone().filter(|point| point.record_id.is_some()),
             keeps_place: self.query.wants_resume_token,
-            cluster,
+            cluster: Box::new(cluster),
             is_in_key_order,
             is_direction_given: self.query.natural.is_some(),
         })

@@ -32,7 +32,7 @@ pub struct CollectionScanPlan {
     /// It keeps where it is, to be told.
     pub keeps_place: bool,
     /// The bounds as `_id`s, if it is of a clustered collection.
-    pub cluster: ClusterRange,
+    pub cluster: Box<ClusterRange>,
     /// The records come in the order of their `_id`s as the query compares them.
     pub is_in_key_order: bool,
     /// The client has said which way; otherwise either is as good.

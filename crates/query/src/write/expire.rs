@@ -6,8 +6,7 @@
 use crate::QueryEngine;
 use crate::executor::{Executor, drive};
 use crate::planner::{
-    ClusterRange, CollectionScanPlan, FieldBounds, IndexBounds, IndexInfo, IndexScanPlan, Interval, IntervalList,
-    PlanNode,
+    CollectionScanPlan, FieldBounds, IndexBounds, IndexInfo, IndexScanPlan, Interval, IntervalList, PlanNode,
 };
 use crate::stage::{DeleteParameters, DeleteStage, DeleteTarget, StageNode, build};
 use pando_base::{Error, Result};
@@ -161,7 +160,7 @@ fn cluster_plan(ids: &Ids, filter: &Arc<MatchExpression>) -> Result<PlanNode> {
         tailable: false,
         resume: None,
         keeps_place: false,
-        cluster: ClusterRange::default(),
+        cluster: Box::default(),
         is_in_key_order: false,
         is_direction_given: true,
     }))
