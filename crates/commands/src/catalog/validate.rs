@@ -79,10 +79,9 @@ async fn run(invocation: &Invocation, reply: &mut DocBuilder) -> Result<()> {
         },
         details_bytes_max: megabytes.saturating_mul(1024 * 1024),
     };
-    let is_full = arguments.full.0 || arguments.enforce_fast_count.0;
     let mut outcome = None;
     invocation.node.env.tasks().blocking(&mut || {
-        outcome = Some(examine(data, &mut operation, &collection, options, is_full));
+        outcome = Some(validate_collection(&mut operation, data.write_path(), &data.catalog, &collection, options));
     });
     let Some(report) = outcome else { bail!(ErrorCode::InternalError, "validation was not run") };
     append(&collection, &report?, arguments.metadata.0, reply);
@@ -138,41 +137,6 @@ fn find(data: &Data, operation: &mut Operation, namespace: &Namespace) -> Result
     let is_view = view.latest().view(namespace)?.is_some();
     ensure!(!is_view, ErrorCode::CommandNotSupportedOnView, "Cannot validate a view");
     bail!(ErrorCode::NamespaceNotFound, "Collection '{namespace}' does not exist to validate.")
-}
-
-fn examine(
-    data: &Data,
-    operation: &mut Operation,
-    collection: &Collection,
-    options: ValidateOptions,
-    is_full: bool,
-) -> Result<ValidateReport> {
-    let mut report = validate_collection(operation, data.write_path(), &data.catalog, collection, options)?;
-    if is_full {
-        add_damage(data, collection, &mut report)?;
-    }
-    Ok(report)
-}
-
-/// What the engine finds wrong with the files that hold this collection.
-fn add_damage(data: &Data, collection: &Collection, report: &mut ValidateReport) -> Result<()> {
-    let verified = data.services.engine.verify()?;
-    for damage in verified.damage {
-        let told = format!("{} is damaged at {}: {}", damage.file, damage.offset, damage.detail);
-        let ident = damage.ident.as_deref();
-        let of_index = |index: &&Arc<pando_catalog::Index>| ident == Some(index.ident());
-        match collection.indexes.iter().find(of_index) {
-            Some(index) => {
-                let reports = report.indexes.iter_mut();
-                reports
-                    .filter(|report| report.name == index.name())
-                    .for_each(|report| report.errors.push(told.clone()));
-            }
-            None if ident == Some(collection.ident()) => report.errors.push(told),
-            None => {}
-        }
-    }
-    Ok(())
 }
 
 fn append(collection: &Collection, report: &ValidateReport, metadata_only: bool, reply: &mut DocBuilder) {
