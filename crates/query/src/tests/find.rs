@@ -176,6 +176,6 @@ fn u7_clustered_collections_are_found_by_their_key() {
     let fixture = Fixture::with_options(options, &[index(doc! { "a": 1 })]);
     fixture.insert(&(0..10).map(|n| doc! { "_id": n, "a": n % 3 }).collect::<Vec<_>>());
     let (found, stages) = fixture.find_with_summary(&fixture.request(doc! { "_id": 4 })).unwrap();
-    assert_eq!((ids(&found), stages.as_str()), (vec!["4".to_owned()], "IDHACK"));
+    assert_eq!((ids(&found), stages.as_str()), (vec!["4".to_owned()], "CLUSTERED_IXSCAN"));
     assert_eq!(fixture.find(&fixture.request(doc! { "a": 1 })).unwrap().len(), 3);
 }
