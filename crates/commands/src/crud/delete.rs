@@ -8,7 +8,7 @@ use super::stored_functions;
 use crate::arguments::{Place, SafeBool, SafeLong};
 use crate::locking::unlock;
 use crate::table::run_boxed;
-use crate::timeseries::timeseries;
+use crate::timeseries::buckets_to_change;
 use crate::{
     Access, Action, Admission, Class, CommandRow, Data, Invocation, NamespaceOf, OpCounter, SecondaryOk, arguments,
     watch,
@@ -115,14 +115,9 @@ async fn run(invocation: &Invocation, reply: &mut DocBuilder) -> Result<()> {
     check_count(arguments.deletes.len())?;
     let statements = arguments.statements()?;
     check_can_write(invocation, data, &namespace, arguments.collection_uuid)?;
-    let timeseries = timeseries(data, &namespace)?;
-    let is_timeseries = timeseries.is_some() || matches!(arguments.is_timeseries, Some(SafeBool(true)));
-    let namespace = timeseries.map_or(namespace, |found| found.buckets.namespace.clone());
-    ensure!(
-        !is_timeseries || invocation.transaction().is_none(),
-        ErrorCode::OperationNotSupportedInTransaction,
-        "Cannot perform a multi-document transaction on a time-series collection: {namespace}"
-    );
+    let buckets = buckets_to_change(invocation, data, &namespace, arguments.is_timeseries)?;
+    let is_timeseries = buckets.is_some();
+    let namespace = buckets.unwrap_or(namespace);
     let mut operation = invocation.operation()?;
     if statements.iter().any(|delete| stored_functions::are_needed(delete.query)) {
         stored_functions::load(invocation, data, &mut operation).await?;

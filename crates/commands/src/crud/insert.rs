@@ -9,7 +9,7 @@ use super::retryable::{RetryableWrite, statement};
 use crate::arguments::SafeBool;
 use crate::locking::unlock;
 use crate::table::run_boxed;
-use crate::timeseries::{check_bypass, timeseries};
+use crate::timeseries::{buckets_to_write, check_bypass};
 use crate::{Access, Admission, Class, CommandRow, Data, Invocation, NamespaceOf, OpCounter, SecondaryOk, arguments};
 use pando_base::{ErrorCode, Namespace, OperationKind, Result, ensure};
 use pando_collection::InsertOptions;
@@ -67,12 +67,9 @@ async fn run(invocation: &Invocation, reply: &mut DocBuilder) -> Result<()> {
     check_count(arguments.documents.len())?;
     check_can_write(invocation, data, &namespace, arguments.collection_uuid)?;
     check_bypass(data, &namespace, arguments.bypass_validation.0)?;
-    let timeseries = match arguments.is_timeseries {
-        Some(SafeBool(true)) => Some(namespace.clone()),
-        _ => timeseries(data, &namespace)?.map(|found| found.buckets.namespace.clone()),
-    };
+    let buckets = buckets_to_write(data, &namespace, arguments.is_timeseries)?;
     ensure!(
-        timeseries.is_none() || invocation.transaction().is_none(),
+        buckets.is_none() || invocation.transaction().is_none(),
         ErrorCode::OperationNotSupportedInTransaction,
         "Cannot insert into a time-series collection in a multi-document transaction: {namespace}"
     );
@@ -81,8 +78,8 @@ async fn run(invocation: &Invocation, reply: &mut DocBuilder) -> Result<()> {
     let mut inserts = Inserts {
         invocation,
         data,
-        namespace: timeseries.as_ref().unwrap_or(&namespace),
-        is_timeseries: timeseries.is_some(),
+        namespace: buckets.as_ref().unwrap_or(&namespace),
+        is_timeseries: buckets.is_some(),
         is_ordered: arguments.ordered.0,
         bypass_empty_timestamps: arguments.bypass_empty_timestamps.0,
         options: InsertOptions { bypass_validation: arguments.bypass_validation.0, ..InsertOptions::default() },

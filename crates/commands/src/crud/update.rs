@@ -8,7 +8,7 @@ use super::stored_functions;
 use crate::arguments::{Place, SafeBool};
 use crate::locking::unlock;
 use crate::table::run_boxed;
-use crate::timeseries::{check_bypass, timeseries};
+use crate::timeseries::{buckets_to_change, check_bypass};
 use crate::{
     Access, Admission, Class, CommandRow, Data, Invocation, NamespaceOf, OpCounter, SecondaryOk, arguments, watch,
 };
@@ -138,14 +138,9 @@ async fn run(invocation: &Invocation, reply: &mut DocBuilder) -> Result<()> {
     statements.iter().try_for_each(|statement| Update::check_stage_names(statement.update))?;
     check_can_write(invocation, data, &namespace, arguments.collection_uuid)?;
     check_bypass(data, &namespace, arguments.bypass_validation.0)?;
-    let timeseries = timeseries(data, &namespace)?;
-    let is_timeseries = timeseries.is_some() || matches!(arguments.is_timeseries, Some(SafeBool(true)));
-    let namespace = timeseries.map_or(namespace, |found| found.buckets.namespace.clone());
-    ensure!(
-        !is_timeseries || invocation.transaction().is_none(),
-        ErrorCode::OperationNotSupportedInTransaction,
-        "Cannot perform a multi-document transaction on a time-series collection: {namespace}"
-    );
+    let buckets = buckets_to_change(invocation, data, &namespace, arguments.is_timeseries)?;
+    let is_timeseries = buckets.is_some();
+    let namespace = buckets.unwrap_or(namespace);
     let mut operation = invocation.operation()?;
     if statements.iter().any(|update| stored_functions::are_needed(update.query)) {
         stored_functions::load(invocation, data, &mut operation).await?;

@@ -11,8 +11,9 @@ pub(crate) use create::{check_same_timeseries, check_timeseries_options, create_
 pub(crate) use indexes::buckets_index;
 pub(crate) use statistics::append_timeseries_stats;
 
-use crate::Data;
-use pando_base::{ErrorCode, Namespace, Result, ensure};
+use crate::arguments::SafeBool;
+use crate::{Data, Invocation};
+use pando_base::{Error, ErrorCode, Namespace, Result, ensure};
 use pando_catalog::Collection;
 use pando_query::timeseries::options_of;
 use pando_timeseries::TimeseriesOptions;
@@ -46,6 +47,38 @@ pub(crate) fn timeseries(data: &Data, namespace: &Namespace) -> Result<Option<Ti
 pub(crate) fn on_buckets(data: &Data, namespace: &Namespace) -> Result<Namespace> {
     let timeseries = timeseries(data, namespace)?;
     Ok(timeseries.map_or_else(|| namespace.clone(), |timeseries| timeseries.buckets.namespace.clone()))
+}
+
+/// The name of the buckets that a write goes to, if it is one to a time-series collection; `is_told` if the client says so and names the buckets itself.
+pub(crate) fn buckets_to_write(
+    data: &Data,
+    namespace: &Namespace,
+    is_told: Option<SafeBool>,
+) -> Result<Option<Namespace>> {
+    match is_told {
+        Some(SafeBool(true)) if namespace.is_timeseries_buckets() => Ok(Some(namespace.clone())),
+        Some(SafeBool(true)) => Err(Error::location(
+            5_916_400,
+            "'isTimeseriesNamespace' parameter can only be set when the request is sent on system.buckets namespace",
+        )),
+        _ => Ok(timeseries(data, namespace)?.map(|found| found.buckets.namespace.clone())),
+    }
+}
+
+/// The same for a delete or an update, which no transaction may have.
+pub(crate) fn buckets_to_change(
+    invocation: &Invocation,
+    data: &Data,
+    namespace: &Namespace,
+    is_told: Option<SafeBool>,
+) -> Result<Option<Namespace>> {
+    let buckets = buckets_to_write(data, namespace, is_told)?;
+    ensure!(
+        buckets.is_none() || invocation.transaction().is_none(),
+        ErrorCode::OperationNotSupportedInTransaction,
+        "Cannot perform a multi-document transaction on a time-series collection: {namespace}"
+    );
+    Ok(buckets)
 }
 
 /// Buckets that a client writes itself are looked at, whatever it asks for.

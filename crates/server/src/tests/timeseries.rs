@@ -249,6 +249,25 @@ fn x29_hostile_buckets_are_errors_and_nothing_worse() {
 }
 
 #[test]
+fn x29_only_buckets_can_be_said_to_be_buckets() {
+    run(async {
+        let mut node = series().await;
+        node.ok(doc! { "create": "plain" }).await;
+        for command in [
+            doc! { "insert": "plain", "documents": [{ "t": at(1) }], "isTimeseriesNamespace": true },
+            doc! { "delete": "plain", "deletes": [{ "q": {}, "limit": 0 }], "isTimeseriesNamespace": true },
+            doc! { "update": "s", "updates": [{ "q": {}, "u": { "$set": { "m": 1 } } }], "isTimeseriesNamespace": true },
+        ] {
+            assert_eq!(node.code(command).await, 5_916_400);
+        }
+        let measurement =
+            doc! { "insert": "system.buckets.s", "documents": [{ "t": at(1) }], "isTimeseriesNamespace": true };
+        node.ok(measurement).await;
+        assert_eq!(find(&mut node, "s", doc! {}).await.len(), 1);
+    });
+}
+
+#[test]
 fn x29_after_a_restart_open_buckets_are_found_again() {
     run(async {
         let disk = pando_engine_model::ModelDisk::new();
