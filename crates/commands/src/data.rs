@@ -2,6 +2,7 @@
 //! server. A node without storage (some tests) has none of it.
 
 use crate::Invocation;
+use crate::backup::Backups;
 use crate::crud::InsertNews;
 use crate::settings::ClusterSettings;
 use crate::watch::{Profiler, Top};
@@ -35,6 +36,8 @@ pub struct Data {
     pub cursors: CursorManager,
     /// Wakes cursors that wait at the end of capped collections.
     pub inserts: Arc<InsertNews>,
+    /// What keeps the files as they are while they are copied.
+    pub backups: Arc<Backups>,
     /// How collections are used.
     pub top: Arc<Top>,
     /// Which databases are profiled.

@@ -18,6 +18,7 @@ mod accepted_parameters;
 mod access;
 pub mod administration;
 pub mod arguments;
+pub mod backup;
 pub mod catalog;
 mod connection;
 mod counters;

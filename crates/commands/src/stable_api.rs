@@ -110,6 +110,8 @@ const OPERATORS: &[&str] = &[
     "$_internalAllCollectionStats",
     "$_internalApplyOplogUpdate",
     "$_internalInhibitOptimization",
+    "$backupCursor",
+    "$backupCursorExtend",
     "$bitAnd",
     "$bitNot",
     "$bitOr",

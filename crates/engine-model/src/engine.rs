@@ -4,8 +4,8 @@ use crate::disk::ModelDisk;
 use crate::state::{Shared, State, illegal};
 use pando_base::Timestamp;
 use pando_storage::{
-    Backup, BackupOptions, BackupSource, CheckpointKind, CheckpointOutcome, Engine, ImportedTable, Maintenance, Result,
-    Statistics, StorageError, VerifyReport,
+    Backup, BackupOptions, BackupSource, CheckpointKind, CheckpointOutcome, Engine, Freeze, ImportedTable, Maintenance,
+    Result, Statistics, StorageError, VerifyReport,
 };
 use parking_lot::{Condvar, Mutex};
 use std::collections::BTreeMap;
@@ -115,7 +115,16 @@ impl Engine for ModelEngine {
     }
 }
 
+/// Nothing happens by itself here.
+struct Still;
+
+impl Freeze for Still {}
+
 impl BackupSource for ModelEngine {
+    fn freeze(&self) -> Result<Box<dyn Freeze>> {
+        Ok(Box::new(Still))
+    }
+
     fn begin_backup(&self, _options: &BackupOptions) -> Result<Box<dyn Backup>> {
         illegal("not supported")
     }

@@ -14,7 +14,8 @@ use pando_engine_log::{DurablePoint, LogBackup};
 use pando_engine_runs::{BackupList, Pins};
 use pando_env::OpenMode;
 use pando_storage::{
-    Backup, BackupFile, BackupOptions, BackupSource, CheckpointKind, ImportedTable, LogPosition, Result, StorageError,
+    Backup, BackupFile, BackupOptions, BackupSource, CheckpointKind, Freeze, ImportedTable, LogPosition, Result,
+    StorageError,
 };
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -40,6 +41,9 @@ fn io(path: &Path) -> impl FnOnce(std::io::Error) -> StorageError + '_ {
 impl Core {
     fn start_backup(self: &Arc<Self>, options: &BackupOptions) -> Result<EngineBackup> {
         self.check_running()?;
+        if options.forgets_names {
+            self.forget_backups()?;
+        }
         let earlier = match &options.since {
             None => BackupList::default(),
             Some(name) => self.backups.lock().get(name).cloned().ok_or_else(|| {
@@ -79,6 +83,14 @@ impl Core {
         next.insert(name.to_owned(), list.clone());
         backup_list::store(&**self.env.disk(), &self.directory, &next)?;
         *backups = next;
+        Ok(())
+    }
+
+    /// Every later backup is a full one, until there is a named one again.
+    fn forget_backups(&self) -> Result<()> {
+        let mut backups = self.backups.lock();
+        backup_list::store(&**self.env.disk(), &self.directory, &backup_list::NamedBackups::new())?;
+        backups.clear();
         Ok(())
     }
 
@@ -169,7 +181,26 @@ impl Drop for EngineBackup {
     }
 }
 
+/// Holds checkpoints and merges back until it is dropped.
+struct Frozen(Arc<Core>);
+
+impl Freeze for Frozen {}
+
+impl Drop for Frozen {
+    fn drop(&mut self) {
+        *self.0.frozen.write() -= 1;
+        self.0.merge_alarm.ring();
+        self.0.checkpoint_alarm.ring();
+    }
+}
+
 impl BackupSource for DurableEngine {
+    fn freeze(&self) -> Result<Box<dyn Freeze>> {
+        self.core.check_running()?;
+        *self.core.frozen.write() += 1;
+        Ok(Box::new(Frozen(Arc::clone(&self.core))))
+    }
+
     fn begin_backup(&self, options: &BackupOptions) -> Result<Box<dyn Backup>> {
         Ok(Box::new(self.core.start_backup(options)?))
     }

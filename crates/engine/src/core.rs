@@ -1,8 +1,8 @@
 //! What everything in the engine shares: log, base, tables, timestamps, snapshots, memory.
 //!
-//! Lock order, outermost first: the checkpoint's lock; a leaf; the directory's growth; the log's lock; the registry of
-//! tables; then the leaves of the order (ledgers, ranges, the timestamp keeper, snapshot shards). The log's lock orders
-//! commits: under it a commit gets its sequence, enters the log, stores its outcome and is published; tables are created and
+//! Lock order, outermost first: whether files are frozen; the checkpoint's lock; a leaf; the directory's growth; the log's
+//! lock; the registry of tables; then the leaves of the order (ledgers, ranges, the timestamp keeper, snapshot shards). The
+//! log's lock orders commits: under it a commit gets its sequence, enters the log, stores its outcome and is published; tables are created and
 //! dropped under it too.
 
 use crate::checkpoint::CheckpointState;
@@ -20,7 +20,7 @@ use pando_engine_log::{Log, PreparedRecord};
 use pando_engine_runs::{BackupList, ReadPoint, RetentionPoint, RetentionSource, Runs};
 use pando_env::{Alarm, DirectoryLock, Env};
 use pando_storage::{BeginOptions, LogPosition, ReadAt, Result, StorageError};
-use parking_lot::Mutex;
+use parking_lot::{Mutex, RwLock};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -67,6 +67,8 @@ pub struct Core {
     pub checkpoint_alarm: Alarm,
     /// Asks the merge thread to work.
     pub merge_alarm: Alarm,
+    /// How many want the files to stay as they are; checkpoints and merges work under its reading side.
+    pub frozen: RwLock<usize>,
     /// What named backups had, for incremental ones.
     pub backups: Mutex<BTreeMap<String, BackupList>>,
     /// One creation or drop of a table at a time.
@@ -142,6 +144,7 @@ impl Core {
             checkpoint: Mutex::new(parts.checkpoint),
             checkpoint_alarm: Alarm::new(),
             merge_alarm: Alarm::new(),
+            frozen: RwLock::new(0),
             backups: Mutex::default(),
             creating: Mutex::new(()),
             replaying: Mutex::new(None),

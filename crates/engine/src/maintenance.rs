@@ -15,6 +15,10 @@ impl Core {
     /// One bounded step; false if there was nothing to do.
     pub fn maintain_step(&self) -> Result<bool> {
         self.check_running()?;
+        let frozen = self.frozen.read();
+        if *frozen > 0 {
+            return Ok(false);
+        }
         let mut worked = self.forget_dropped_tables()?;
         if self.has_oplog() {
             let dropped = self.log.truncate_oplog_old().map_err(|error| self.noted(of_log(error)))?;

@@ -245,6 +245,7 @@ fn x19_named_backups_survive_restarts_and_leftovers_do_not() {
     let named = |name: &str, since: Option<&str>| BackupOptions {
         name: Some(name.to_owned()),
         since: since.map(str::to_owned),
+        ..BackupOptions::default()
     };
     drop(engine.begin_backup(&named("monday", None)).unwrap());
     engine.shut_down().unwrap();
@@ -265,10 +266,41 @@ fn x19_named_backups_survive_restarts_and_leftovers_do_not() {
 }
 
 #[test]
+fn x19_names_of_backups_are_forgotten_when_asked() {
+    let store = killed_store(Mode::ReplicaSet);
+    let engine = store.open();
+    let monday = BackupOptions { name: Some("monday".into()), ..BackupOptions::default() };
+    drop(engine.begin_backup(&monday).unwrap());
+    drop(engine.begin_backup(&BackupOptions { forgets_names: true, ..BackupOptions::default() }).unwrap());
+    let since = BackupOptions { since: Some("monday".into()), ..BackupOptions::default() };
+    assert!(matches!(engine.begin_backup(&since), Err(StorageError::IllegalOperation(_))));
+}
+
+#[test]
+fn x19_frozen_files_stay_as_they_are() {
+    let store = killed_store(Mode::StandAlone);
+    let engine = store.open();
+    let table = engine.create_table("late", &TableOptions::default()).unwrap();
+    let mut transaction = engine.begin(BeginOptions::default()).unwrap();
+    transaction.put(&table, b"key", b"value").unwrap();
+    transaction.commit().unwrap();
+    engine.flush_log().unwrap();
+    let (one, other) = (engine.freeze().unwrap(), engine.freeze().unwrap());
+    let before = files(&store, "/data/base");
+    assert!(!engine.checkpoint(CheckpointKind::Full).unwrap().taken && !engine.maintain().unwrap());
+    drop(one);
+    assert!(!engine.checkpoint(CheckpointKind::Full).unwrap().taken);
+    assert!(before == files(&store, "/data/base"));
+    drop(other);
+    assert!(engine.checkpoint(CheckpointKind::Full).unwrap().taken);
+    assert!(before != files(&store, "/data/base"));
+}
+
+#[test]
 fn x26_a_damaged_list_of_backups_is_told_and_replaced() {
     let store = killed_store(Mode::StandAlone);
     let engine = store.open();
-    let monday = BackupOptions { name: Some("monday".into()), since: None };
+    let monday = BackupOptions { name: Some("monday".into()), ..BackupOptions::default() };
     drop(engine.begin_backup(&monday).unwrap());
     engine.shut_down().unwrap();
     drop(engine);
@@ -277,7 +309,7 @@ fn x26_a_damaged_list_of_backups_is_told_and_replaced() {
     let damage = engine.verify().unwrap().damage;
     assert_eq!(damage.len(), 1);
     assert_eq!(damage[0].file, "/data/backups");
-    let since = BackupOptions { name: None, since: Some("monday".into()) };
+    let since = BackupOptions { since: Some("monday".into()), ..BackupOptions::default() };
     assert!(matches!(engine.begin_backup(&since), Err(StorageError::IllegalOperation(_))));
     drop(engine.begin_backup(&monday).unwrap());
     assert_eq!(engine.verify().unwrap().damage, []);

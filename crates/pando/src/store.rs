@@ -21,6 +21,8 @@ pub fn open_to_look(env: &Env, directory: &Path) -> Result<Arc<dyn Engine>> {
 
 /// Opens the store of a node, or makes it.
 pub fn open(env: &Env, directory: &Path, options: EngineOptions) -> Result<Arc<dyn Engine>> {
+    // What was copied from a backup cursor becomes a store here.
+    pando_storage::settle_copy(&**env.disk(), directory)?;
     Ok(DurableEngine::open(env, directory, options)?)
 }
 

@@ -42,7 +42,7 @@ impl Background {
         let (running, ended) = mpsc::channel(1);
         let background = Background { stop: watch::Sender::new(false), running, ended };
         background.spawn(env, ReplicationNode::keep_flushing(Arc::downgrade(&data.replication)))?;
-        background.spawn(env, repeat(env, data, log, REAP_INTERVAL, |data| data.catalog.reap().map(|_| ())))?;
+        background.spawn(env, repeat(env, data, log, REAP_INTERVAL, reap))?;
         background.spawn(env, repeat(env, data, log, CURSOR_INTERVAL, time_out_cursors))?;
         background.spawn(env, repeat(env, data, log, TRANSACTION_INTERVAL, abort_expired_transactions))?;
         if data.replication.is_replicated() {
@@ -145,6 +145,14 @@ fn keep_sessions(env: &Env, data: &Arc<Data>, log: &Log) -> impl Future<Output =
                 );
             }
         }
+    }
+}
+
+/// Drops what nobody needs any more, unless the files are to stay as they are.
+fn reap(data: &Data) -> Result<()> {
+    match data.backups.lock_count() {
+        0 => data.catalog.reap().map(|_| ()),
+        _ => Ok(()),
     }
 }
 

@@ -126,6 +126,7 @@ pub(crate) fn assemble(on: &Foundations<'_>, options: &ServerOptions, hostname: 
         query,
         cursors: CursorManager::new(on.env),
         inserts,
+        backups: Arc::default(),
         top,
         profiler: Profiler::new(profile_settings(on, options)?),
         settings,

@@ -184,6 +184,10 @@ impl Server {
     pub async fn shut_down(&self) -> Result<()> {
         let log = &self.node.log;
         log!(log, Severity::Info, Component::Control, 4784901, "Shutting down the listeners");
+        if self.node.data.as_ref().is_some_and(|data| data.backups.unlock_for_shutdown()) {
+            let message = "Interrupting fsync because the server is shutting down";
+            log!(log, Severity::Warning, Component::Command, 20469, message);
+        }
         self.node.operations.shut_down(None);
         self.net.shut_down(Duration::from_secs(self.control.patience_seconds())).await;
         if let Some(data) = &self.node.data {

@@ -15,6 +15,7 @@
 
 #[cfg(feature = "conformance")]
 pub mod conformance;
+mod copy_list;
 pub mod engine;
 mod error;
 mod record_id_codec;
@@ -24,6 +25,7 @@ mod retry;
 mod sorted_data;
 mod write_unit;
 
+pub use copy_list::{CopiedFile, CopyList, settle_copy};
 pub use engine::*;
 pub use error::{Result, StorageError};
 pub use pando_base::RecordIdKind;

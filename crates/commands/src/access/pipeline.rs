@@ -15,6 +15,8 @@ const DEPTH_MAX: usize = 20;
 
 /// Stages that make documents and read none of the collection's.
 const SOURCES: &[&str] = &[
+    "$backupCursor",
+    "$backupCursorExtend",
     "$changeStream",
     "$collStats",
     "$currentOp",
@@ -82,6 +84,7 @@ impl Walk<'_> {
         let options = value.as_document().unwrap_or(DocRef::EMPTY);
         let is_on = |field: &str| options.get(field).is_some_and(|value| value.is_true());
         match name {
+            "$backupCursor" | "$backupCursorExtend" => on_cluster(Action::Fsync),
             "$collStats" => on_own(Action::CollStats.into()),
             "$indexStats" => on_own(Action::IndexStats.into()),
             "$planCacheStats" => on_own(Action::PlanCacheRead.into()),

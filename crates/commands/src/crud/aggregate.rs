@@ -4,7 +4,7 @@ use super::reading::{
     FirstBatch, begin_whole_read, cursor_options, hint, reply_with_first_batch, shared, shared_or_empty,
 };
 use crate::arguments::{SafeBool, SafeLong};
-use crate::stages::NodeStages;
+use crate::stages::{self, NodeStages};
 use crate::table::run_boxed;
 use crate::{Access, Admission, Class, CommandRow, Data, Invocation, NamespaceOf, SecondaryOk, arguments};
 use pando_base::{Error, ErrorCode, Namespace, OperationKind, Result, Uuid, bail, ensure};
@@ -15,6 +15,8 @@ use pando_query::request::AggregateRequest;
 
 /// Stages that make documents without a collection.
 const WITHOUT_COLLECTION: &[&str] = &[
+    "$backupCursor",
+    "$backupCursorExtend",
     "$changeStream",
     "$currentOp",
     "$operationMetrics",
@@ -153,6 +155,11 @@ async fn run(invocation: &Invocation, reply: &mut DocBuilder) -> Result<()> {
     check_collectionless(&request)?;
     check_read_concern(invocation, &request)?;
     crate::session::replace_stage(data, invocation.user_digest(), &mut request)?;
+    if let Some((backup, time)) = stages::time_to_wait_for(&request.pipeline).filter(|_| !arguments.explain.0) {
+        // Whoever has no backup to extend is told before, not after a wait.
+        data.backups.find(backup)?;
+        data.replication.wait_majority(&invocation.context, time).await?;
+    }
     let mut operation = invocation.operation()?;
     begin_whole_read(invocation, data, &mut operation).await?;
     if arguments.explain.0 {
@@ -180,6 +187,7 @@ async fn run(invocation: &Invocation, reply: &mut DocBuilder) -> Result<()> {
         return Ok(());
     }
     let mut options = cursor_options(invocation, &request.namespace);
+    options.tailable = stages::stays_open(&request.pipeline);
     let executor = aggregation.executor.executor();
     options.collection = executor.and_then(|executor| executor.collection()).map(|collection| collection.uuid);
     let first = FirstBatch { limits: BatchLimits::first(request.batch_size), is_single: false, limit: None, options };

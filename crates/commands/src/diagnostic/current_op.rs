@@ -40,6 +40,10 @@ fn run(invocation: &Invocation, reply: &mut DocBuilder) -> Result<()> {
             }
         }
     });
+    if invocation.node.data.as_ref().is_some_and(|data| data.backups.lock_count() > 0) {
+        reply.append("fsyncLock", true);
+        reply.append("info", "use db.fsyncUnlock() to terminate the fsync write/snapshot lock");
+    }
     Ok(())
 }
 

@@ -4,6 +4,7 @@
 //! and gives a function that makes the documents. They are made when the pipeline is first pulled, not when it is read, so
 //! that `explain` makes none.
 
+mod backup_cursor;
 mod coll_stats;
 mod current_op;
 mod index_stats;
@@ -12,6 +13,7 @@ mod operation_metrics;
 mod plan_cache_stats;
 
 use crate::{Data, Invocation, Node};
+use backup_cursor::BackupCursorStage;
 use pando_base::{Client, ClientUser, Error, ErrorCode, Namespace, Result};
 use pando_doc::{Doc, DocBuilder, Element, Value};
 use pando_operation::Operation;
@@ -20,6 +22,8 @@ use pando_query::pipeline::{DocumentSource, PipelineContext, Pulled, SharedStage
 use std::collections::VecDeque;
 use std::fmt;
 use std::sync::Arc;
+
+pub(crate) use backup_cursor::{stays_open, time_to_wait_for};
 
 /// Makes the documents of a stage.
 type Make = Arc<dyn Fn(&Asked, &mut Operation) -> Result<Vec<Doc>> + Send + Sync>;
@@ -58,7 +62,18 @@ impl NodeStages {
 
 impl StageProvider for NodeStages {
     fn parse(&self, stage: Element<'_>, namespace: &Namespace) -> Option<Result<SharedStage>> {
+        let written = |name: &str| {
+            let mut document = DocBuilder::new();
+            document.append(name, stage.value);
+            document.finish()
+        };
+        if stage.name == backup_cursor::NAME {
+            let written = written(backup_cursor::NAME);
+            let parsed = BackupCursorStage::parse(stage.value, namespace, written, self.0.clone());
+            return Some(parsed.map(|stage| Arc::new(stage) as SharedStage));
+        }
         let (name, make) = match &**stage.name {
+            b"$backupCursorExtend" => (backup_cursor::EXTEND_NAME, backup_cursor::parse_extend(stage.value, namespace)),
             b"$collStats" => ("$collStats", coll_stats::parse(stage.value, namespace)),
             b"$currentOp" => ("$currentOp", current_op::parse(stage.value, namespace)),
             b"$indexStats" => ("$indexStats", index_stats::parse(stage.value, namespace)),
@@ -70,16 +85,9 @@ impl StageProvider for NodeStages {
             b"$planCacheStats" => ("$planCacheStats", plan_cache_stats::parse(stage.value, namespace)),
             _ => return None,
         };
-        let written = || {
-            let mut document = DocBuilder::new();
-            document.append(name, stage.value);
-            document.finish()
-        };
-        Some(
-            make.map(|make| {
-                Arc::new(NodeStage { name, written: written(), asked: self.0.clone(), make }) as SharedStage
-            }),
-        )
+        Some(make.map(|make| {
+            Arc::new(NodeStage { name, written: written(name), asked: self.0.clone(), make }) as SharedStage
+        }))
     }
 }
 

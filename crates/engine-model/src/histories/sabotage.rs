@@ -564,6 +564,10 @@ impl OplogSource for Shell {
 }
 
 impl BackupSource for Shell {
+    fn freeze(&self) -> Result<Box<dyn pando_storage::Freeze>> {
+        self.inner.freeze()
+    }
+
     fn begin_backup(&self, options: &BackupOptions) -> Result<Box<dyn Backup>> {
         self.inner.begin_backup(options)
     }

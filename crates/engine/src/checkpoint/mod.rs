@@ -43,6 +43,10 @@ impl Core {
     /// Takes a checkpoint if there is something to do.
     pub fn take_checkpoint(&self, kind: CheckpointKind, spill: bool) -> Result<CheckpointOutcome> {
         self.check_running()?;
+        let frozen = self.frozen.read();
+        if *frozen > 0 {
+            return Ok(CheckpointOutcome::default());
+        }
         let mut state = self.checkpoint.lock();
         let Some(target) = self.target(kind, spill, &state) else { return Ok(CheckpointOutcome::default()) };
         let cut = self.take_cut(target, spill);

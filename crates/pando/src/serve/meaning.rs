@@ -218,8 +218,11 @@ fn has_authentication(settings: &Settings) -> Result<bool> {
 }
 
 fn replication(name: ProgramName, settings: &Settings) -> Result<ReplicationMode> {
-    let stands_alone = settings.is_on("replication.standalone");
+    // What must not change cannot take part in a set.
+    let is_read_only = settings.is_on("storage.queryableBackupMode");
+    let stands_alone = settings.is_on("replication.standalone") || is_read_only;
     match settings.text("replication.replSet") {
+        Some(_) if is_read_only => Err(argument("Cannot specify both queryable backup mode and replication.replSet")),
         Some(_) if stands_alone => Err(argument("--standalone and --replSet exclude each other")),
         // A seed list may follow the name.
         Some(set) => Ok(ReplicationMode::ReplicaSet(set.split('/').next().unwrap_or(set).to_owned())),
@@ -446,6 +449,9 @@ mod tests {
         assert_eq!((plan.server.net.addresses.join(" "), plan.data_directory), ("0.0.0.0:1234".into(), "/x".into()));
         assert_eq!(planned("mongod").unwrap().data_directory, PathBuf::from("/data/db"));
         assert_eq!(planned("pando --standalone").unwrap().server.replication, ReplicationMode::StandAlone);
+        let reading = planned("pando --queryableBackupMode").unwrap();
+        assert_eq!((reading.server.replication, reading.engine.read_only), (ReplicationMode::StandAlone, true));
+        assert!(planned("mongod --queryableBackupMode --replSet x").is_err());
         let set = planned("mongod --replSet x/a:1,b:2").unwrap();
         assert_eq!(set.server.replication, ReplicationMode::ReplicaSet("x".into()));
     }

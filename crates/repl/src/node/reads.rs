@@ -97,7 +97,7 @@ impl ReplicationNode {
     }
 
     /// Waits until a majority has the entry of this time. The flush is asked for at once.
-    async fn wait_majority(&self, context: &OperationContext, timestamp: Timestamp) -> Result<()> {
+    pub async fn wait_majority(&self, context: &OperationContext, timestamp: Timestamp) -> Result<()> {
         let reached = async {
             if self.majority_snapshot() < timestamp {
                 self.flush().await?;

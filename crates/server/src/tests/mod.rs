@@ -6,6 +6,7 @@ mod commands;
 mod concurrency;
 mod crud;
 mod fail_command;
+mod fsync_lock;
 mod garbage;
 mod handshake;
 mod life;

@@ -72,7 +72,7 @@ pub(super) fn x19_a_backup_can_be_extended(maker: &dyn EngineFactoryMaker) {
 
 pub(super) fn x19_an_incremental_backup_marks_what_is_unchanged(maker: &dyn EngineFactoryMaker) {
     let (store, table) = filled(maker);
-    let first = BackupOptions { name: Some("first".into()), since: None };
+    let first = BackupOptions { name: Some("first".into()), ..BackupOptions::default() };
     let Some(backup) = backup_of(&store, &first) else { return };
     assert!(backup.files().iter().all(|file| !file.unchanged));
     let known: Vec<BackupFile> = backup.files().to_vec();
@@ -80,7 +80,8 @@ pub(super) fn x19_an_incremental_backup_marks_what_is_unchanged(maker: &dyn Engi
     store.replicate(&table, "31", "x", 31);
     store.set_stable(ts(31)).unwrap();
     store.checkpoint_now();
-    let options = BackupOptions { name: Some("second".into()), since: Some("first".into()) };
+    let options =
+        BackupOptions { name: Some("second".into()), since: Some("first".into()), ..BackupOptions::default() };
     let second = backup_of(&store, &options).unwrap();
     for file in second.files().iter().filter(|file| file.unchanged) {
         assert!(known.iter().any(|old| old.name == file.name && old.length == file.length), "{file:?}");
@@ -89,7 +90,7 @@ pub(super) fn x19_an_incremental_backup_marks_what_is_unchanged(maker: &dyn Engi
         assert_eq!(Store::new(copy).dump_ident("t"), expected(1..=31));
     }
     drop(second);
-    let unknown = BackupOptions { name: None, since: Some("never made".into()) };
+    let unknown = BackupOptions { since: Some("never made".into()), ..BackupOptions::default() };
     assert!(store.begin_backup(&unknown).is_err());
 }
 

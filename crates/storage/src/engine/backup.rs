@@ -11,6 +11,8 @@ pub struct BackupOptions {
     pub name: Option<String>,
     /// The earlier backup that this one adds to: files that it listed are marked unchanged.
     pub since: Option<String>,
+    /// The names of all earlier backups are forgotten first: the next one copies everything.
+    pub forgets_names: bool,
 }
 
 /// One file to copy: the first `length` bytes.
@@ -49,8 +51,14 @@ pub struct ImportedTable {
     pub table: Table,
 }
 
+/// While it is held, the engine's own work leaves the files as they are: no checkpoint, no merge. Commits, which append to the
+/// log, are the caller's to keep away.
+pub trait Freeze: Send {}
+
 /// Engines that can be copied.
 pub trait BackupSource {
+    /// Waits for work in progress and holds back what would follow, so that the files can be copied by other means.
+    fn freeze(&self) -> Result<Box<dyn Freeze>>;
     /// Takes a checkpoint if there is none and pins its files.
     fn begin_backup(&self, options: &BackupOptions) -> Result<Box<dyn Backup>>;
     /// Takes in tables of a copied store, under new table ids; `rename` gives each ident its name here, or none to

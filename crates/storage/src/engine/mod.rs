@@ -15,7 +15,7 @@ mod table;
 mod timestamps;
 mod transaction;
 
-pub use backup::{Backup, BackupFile, BackupOptions, BackupSource, ImportedTable};
+pub use backup::{Backup, BackupFile, BackupOptions, BackupSource, Freeze, ImportedTable};
 pub use bulk::BulkLoader;
 pub use cursor::{Cursor, Entry, prefix_successor};
 pub use durability::{CheckpointKind, CheckpointOutcome, Durability, LogPosition, Wait};
