@@ -131,9 +131,12 @@ pub fn settle_copy(disk: &dyn Disk, directory: &Path) -> Result<bool> {
     for file in &list.files {
         settle_file(disk, directory, file)?;
     }
-    remove_others(disk, directory, &list)?;
     let directories: BTreeSet<PathBuf> =
         list.files.iter().filter_map(|file| directory.join(&file.name).parent().map(Path::to_owned)).collect();
+    for below in &directories {
+        disk.create_directory(below).map_err(io_error(below))?;
+    }
+    remove_others(disk, directory, &list)?;
     let sync = |directories: &BTreeSet<PathBuf>| {
         directories.iter().try_for_each(|below| disk.sync_directory(below).map_err(io_error(below)))
     };
@@ -154,7 +157,7 @@ fn newest_list(disk: &dyn Disk, directory: &Path) -> Result<Option<PathBuf>> {
     Ok(files.into_iter().filter(is_list).max())
 }
 
-/// Cuts a file to its length and gives it its name, unless it is the last one.
+/// Cuts a file to its length.
 fn settle_file(disk: &dyn Disk, directory: &Path, file: &CopiedFile) -> Result<()> {
     let (mut place, name) = (directory.join(&file.place), directory.join(&file.name));
     let is_there = disk.exists(&place).map_err(io_error(&place))?;

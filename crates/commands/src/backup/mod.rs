@@ -26,7 +26,7 @@ enum State {
     #[default]
     Nothing,
     /// Writers are kept out, so many times.
-    Locked { _held: FsyncLock, count: i64 },
+    Locked { _held: Box<FsyncLock>, count: i64 },
     /// Somebody is about to open a backup cursor.
     Opening,
     /// A backup cursor is open.
@@ -72,7 +72,7 @@ impl Backups {
     /// Writers are kept out from now on.
     pub(crate) fn locked(&self, lock: FsyncLock) -> Result<()> {
         self.check_may_lock()?;
-        *self.state.lock() = State::Locked { _held: lock, count: 1 };
+        *self.state.lock() = State::Locked { _held: Box::new(lock), count: 1 };
         Ok(())
     }
 
