@@ -114,16 +114,16 @@ fn copy(env: &Env, directory: &Path, files: &[Doc], to: &Path) -> u64 {
         let from = PathBuf::from(text(file, "filename"));
         let target = to.join(from.strip_prefix(directory).expect("below the data directory"));
         if file.get("length").is_some() && number(file, "length") == 0 {
-            assert!(env.disk().exists(&target).unwrap(), "what is unchanged is there: {file}");
+            assert!(env.disk().exists(&target).expect("it works"), "what is unchanged is there: {file}");
             continue;
         }
-        env.disk().create_directory(target.parent().unwrap()).unwrap();
-        let bytes = env.disk().read_all(&from).unwrap();
+        env.disk().create_directory(target.parent().expect("it works")).expect("it works");
+        let bytes = env.disk().read_all(&from).expect("it works");
         copied += bytes.len() as u64;
-        if env.disk().exists(&target).unwrap() {
-            env.disk().remove(&target).unwrap();
+        if env.disk().exists(&target).expect("it works") {
+            env.disk().remove(&target).expect("it works");
         }
-        env.disk().open(&target, OpenMode::CreateNew).unwrap().write_at(&bytes, 0).unwrap();
+        env.disk().open(&target, OpenMode::CreateNew).expect("it works").write_at(&bytes, 0).expect("it works");
     }
     copied
 }
@@ -174,7 +174,7 @@ fn x19_files_copied_while_writes_go_on_are_the_data_of_one_moment() {
     writer.await_rows(&env, 300);
     let least = writer.acknowledged();
     let cursor = block_on(open(&mut client, Doc::new()));
-    assert_eq!(text(&cursor.metadata, "dbpath"), source.0.to_str().unwrap());
+    assert_eq!(text(&cursor.metadata, "dbpath"), source.0.to_str().expect("it works"));
     assert!(cursor.metadata.get("checkpointTimestamp").is_some() && cursor.metadata.get("oplogEnd").is_some());
     // Life goes on between the opening and the copy; files that go in that time are there for the copy.
     writer.await_rows(&env, least + 300);
@@ -260,11 +260,11 @@ fn x19_one_thing_at_a_time_keeps_the_files() {
         let cursor = open(&mut client, Doc::new()).await;
         assert_eq!(code(&aggregate(&mut client, doc! { "$backupCursor": {} }).await), 50886);
         let lock = doc! { "fsync": 1, "lock": true };
-        assert_eq!(code(&client.ask_on("admin", &lock).await.unwrap()), 50884);
+        assert_eq!(code(&client.ask_on("admin", &lock).await.expect("it works")), 50884);
         close(&mut client, &cursor).await;
-        assert_eq!(number(&client.ask_on("admin", &lock).await.unwrap(), "lockCount"), 1);
+        assert_eq!(number(&client.ask_on("admin", &lock).await.expect("it works"), "lockCount"), 1);
         assert_eq!(code(&aggregate(&mut client, doc! { "$backupCursor": {} }).await), 50887);
-        client.ask_on("admin", &doc! { "fsyncUnlock": 1 }).await.unwrap();
+        client.ask_on("admin", &doc! { "fsyncUnlock": 1 }).await.expect("it works");
         let cursor = open(&mut client, Doc::new()).await;
         let id = pando_base::Uuid::from_random([7; 16]);
         let other = doc! { "backupId": (Value::Binary { subtype: 4, bytes: id.as_bytes() }), "timestamp": (Value::Timestamp(pando_base::Timestamp::new(1, 1))) };
@@ -280,10 +280,10 @@ fn x19_one_thing_at_a_time_keeps_the_files() {
             assert_eq!(code(&reply), expected, "{wrong}: {reply}");
         }
         let elsewhere = doc! { "aggregate": 1, "pipeline": [{ "$backupCursor": {} }], "cursor": {} };
-        assert_eq!(code(&client.ask(&elsewhere).await.unwrap()), 73);
+        assert_eq!(code(&client.ask(&elsewhere).await.expect("it works")), 73);
         close(&mut client, &cursor).await;
         // What it wrote for itself is gone with it.
-        assert_eq!(env.disk().list(&source.0.join("backup")).unwrap(), Vec::<PathBuf>::new());
+        assert_eq!(env.disk().list(&source.0.join("backup")).expect("it works"), Vec::<PathBuf>::new());
     });
     assert!(server.terminate());
 }
@@ -321,7 +321,7 @@ fn x19_a_copy_made_under_fsync_lock_opens_also_for_reading_only() {
         // It is as of the checkpoint that the lock took.
         let (first, second) = (ids(&mut client, "first").await, ids(&mut client, "second").await);
         assert!(second.is_subset(&first) && first.len() - second.len() <= 1 && !second.is_empty());
-        let refused = client.ask(&doc! { "insert": "first", "documents": [{}] }).await.unwrap();
+        let refused = client.ask(&doc! { "insert": "first", "documents": [{}] }).await.expect("it works");
         assert_eq!(number(&refused, "n"), 0, "{refused}");
     });
     assert!(reading.terminate());
