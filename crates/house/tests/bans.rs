@@ -12,7 +12,7 @@ const EXCUSED: &[(&str, &str)] = &[
     ("crates/env/src/simulated/tasks.rs", "tasks run on the runtime of whoever asks"),
     ("crates/house/", "it reads the repository"),
     ("crates/engine/tests/kill.rs", "it starts and kills child processes in real time"),
-    ("crates/pando/tests/server_kill.rs", "it starts and kills servers in real time"),
+    ("crates/pando/tests/support/mod.rs", "it starts and kills servers in real time"),
     ("crates/pando/tests/start_up.rs", "it starts the program and cleans up behind it"),
     ("benches/", "it measures real time and drives peers that know no environment"),
 ];
