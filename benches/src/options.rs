@@ -1,7 +1,7 @@
 //! The command line.
 
 use crate::peers::System;
-use crate::server::{QueryOptions, ScaleOptions, ServerOptions, WatchOptions};
+use crate::server::{QueryOptions, ScaleOptions, SeriesOptions, ServerOptions, WatchOptions};
 use clap::{Args, Parser, Subcommand};
 use std::path::PathBuf;
 
@@ -25,6 +25,8 @@ pub enum Command {
     Server(ServerOptions),
     /// Questions about much of the data, for our server and for PostgreSQL.
     Query(QueryOptions),
+    /// Points of sensors in a time-series collection, in a plain one, and in PostgreSQL.
+    Series(SeriesOptions),
     /// Many connections and many collections on our server.
     Scale(ScaleOptions),
     /// What it costs our server to be watched.

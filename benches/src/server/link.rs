@@ -75,6 +75,11 @@ impl Link {
         Ok(operation.check(outcome??)?)
     }
 
+    /// The bytes of the last answer.
+    pub fn last_answer(&self) -> &[u8] {
+        &self.arrived
+    }
+
     /// Sends bytes and waits for the answer to them.
     pub fn exchange(&mut self, request: &[u8]) -> Result<Result<u64, String>, Error> {
         self.stream.write_all(request)?;

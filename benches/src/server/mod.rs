@@ -20,6 +20,7 @@ mod query;
 mod report;
 mod run;
 mod scale;
+mod series;
 mod skew;
 #[cfg(test)]
 mod tests;
@@ -29,6 +30,7 @@ mod workloads;
 pub use options::ServerOptions;
 pub use query::{QueryOptions, run as run_query};
 pub use scale::{ScaleOptions, run as run_scale};
+pub use series::{SeriesOptions, run as run_series};
 pub use watch::{WatchOptions, run as run_watch};
 
 use crate::Error;

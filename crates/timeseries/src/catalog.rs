@@ -5,7 +5,8 @@
 //! an earlier run.
 //!
 //! The catalog is a memory of places, bounded by `timeseriesIdleBucketExpiryMemoryUsageThreshold`: buckets that were not used for the
-//! longest time are archived, then forgotten. Nothing in it has to be right: who adds to a bucket reads it.
+//! longest time are archived, then forgotten. Nothing in it has to be right: who adds to a bucket reads it, and compares it with what is
+//! kept of it here.
 //!
 //! Two writers that open a bucket for one source at once are given the same id; the one that stores it second conflicts, tries again
 //! and finds it.
@@ -13,9 +14,9 @@
 //! Lock order: the one lock is held for look-ups only.
 
 use crate::statistics::{Statistics, count};
-use crate::{Rollover, TimeseriesOptions};
+use crate::{Bucket, Rollover, TimeseriesOptions};
 use pando_base::Uuid;
-use pando_doc::{DocBuilder, ObjectId, Value};
+use pando_doc::{Doc, DocBuilder, ObjectId, Value};
 use parking_lot::Mutex;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -73,11 +74,34 @@ pub struct Closed {
     pub id: ObjectId,
 }
 
+/// A bucket as it was stored last, so that who adds to it need not read it anew. It serves only while the stored bucket is still the
+/// same, byte by byte.
+#[derive(Debug)]
+pub struct Kept {
+    /// The bucket.
+    pub bucket: Bucket,
+    /// What was stored.
+    pub stored: Doc,
+}
+
+impl Kept {
+    fn size_bytes(&self) -> usize {
+        self.bucket.memory_bytes() + self.stored.view().size_bytes()
+    }
+}
+
 #[derive(Debug)]
 struct Open {
     id: ObjectId,
     start_ms: i64,
     is_stored: bool,
+    kept: Option<Box<Kept>>,
+}
+
+impl Open {
+    fn new(id: ObjectId, start_ms: i64, is_stored: bool) -> Open {
+        Open { id, start_ms, is_stored, kept: None }
+    }
 }
 
 /// What is known of a source.
@@ -102,6 +126,8 @@ struct State {
     order: BTreeMap<u64, SourceKey>,
     clock: u64,
     size_bytes: usize,
+    /// What was kept since nothing was: the memory of all kept buckets, or more.
+    kept_bytes: usize,
     statistics: HashMap<Uuid, Arc<Statistics>>,
 }
 
@@ -175,7 +201,7 @@ impl BucketCatalog {
             }
             None => {}
         }
-        source.open = Some(Open { id, start_ms, is_stored: false });
+        source.open = Some(Open::new(id, start_ms, false));
         state.size_bytes += added_bytes;
         if is_first {
             self.count(&counts, |counts| &counts.opened_due_to_metadata);
@@ -196,7 +222,7 @@ impl BucketCatalog {
         if was_archived {
             source.archived.remove(&start_ms);
         }
-        if let Some(open) = source.open.replace(Open { id, start_ms, is_stored: true }) {
+        if let Some(open) = source.open.replace(Open::new(id, start_ms, true)) {
             self.count(&counts, |counts| &counts.closed_due_to_reopening);
             closed.push(key.closed(open.id));
         }
@@ -220,6 +246,31 @@ impl BucketCatalog {
         self.count(&counts, |counts| &counts.commits);
         for counts in [&*counts, &self.total] {
             counts.measurements_committed.fetch_add(measurement_count, std::sync::atomic::Ordering::Relaxed);
+        }
+    }
+
+    /// The open bucket as it was stored last, taken out: who adds to it gives it back.
+    pub fn take_kept(&self, key: &SourceKey, id: ObjectId) -> Option<Box<Kept>> {
+        let mut state = self.state.lock();
+        let open = state.sources.get_mut(key)?.open.as_mut().filter(|open| open.id == id)?;
+        let kept = open.kept.take()?;
+        state.kept_bytes = state.kept_bytes.saturating_sub(kept.size_bytes());
+        Some(kept)
+    }
+
+    /// Keeps the bucket as it was stored just now, if it is still open. Where all that is kept would take more memory than this, what
+    /// was kept so far is dropped.
+    pub fn keep(&self, key: &SourceKey, kept: Box<Kept>, kept_bytes_max: usize) {
+        let size_bytes = kept.size_bytes();
+        let mut state = self.state.lock();
+        if state.kept_bytes + size_bytes > kept_bytes_max {
+            state.sources.values_mut().filter_map(|source| source.open.as_mut()).for_each(|open| open.kept = None);
+            state.kept_bytes = 0;
+        }
+        let open = state.sources.get_mut(key).and_then(|source| source.open.as_mut());
+        if let Some(open) = open.filter(|open| open.id == kept.bucket.id && size_bytes <= kept_bytes_max) {
+            open.kept = Some(kept);
+            state.kept_bytes += size_bytes;
         }
     }
 
@@ -310,7 +361,7 @@ impl BucketCatalog {
         out.append("numOpenBuckets", open as i64);
         out.append("numIdleBuckets", open as i64);
         out.append("numArchivedBuckets", archived as i64);
-        out.append("memoryUsage", state.size_bytes as i64);
+        out.append("memoryUsage", (state.size_bytes + state.kept_bytes) as i64);
         drop(state);
         self.total.append_to(out);
     }

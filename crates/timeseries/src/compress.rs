@@ -1,14 +1,14 @@
 //! Closed buckets: every column compressed, the measurements in the order of time, their number in `control.count`.
 
 use crate::column::{COLUMN_SUBTYPE, ColumnReader, Encoded, Step, encode};
-use crate::{TimeseriesOptions, VERSION_COMPRESSED, VERSION_OPEN};
+use crate::{TimeseriesOptions, VERSION_COMPRESSED};
 use pando_base::{Error, Result};
 use pando_doc::{Doc, DocBuilder, DocRef, RawElement, Value, ValueType};
 
 /// A bucket with more measurements than this cannot be ours.
-const COUNT_MAX: usize = 1_000_000;
+pub(crate) const COUNT_MAX: usize = 1_000_000;
 /// Nor one that unpacks to more than this.
-const SIZE_BYTES_MAX: usize = 64 * 1024 * 1024;
+pub(crate) const SIZE_BYTES_MAX: usize = 64 * 1024 * 1024;
 
 /// True if the bucket is compressed.
 pub fn is_compressed(bucket: DocRef<'_>) -> bool {
@@ -83,40 +83,8 @@ fn in_order<'a>(
     Some(order.iter().map(|(_, place)| by_place.get(*place).copied().flatten()).collect())
 }
 
-/// The bucket as it was before it was compressed, in the order of time.
-pub(crate) fn decompress(bucket: DocRef<'_>, options: &TimeseriesOptions) -> Result<Doc> {
-    let malformed = || Error::bad_value("Bucket could not be decompressed");
-    let part = |name: &str| bucket.get(name).and_then(|value| value.as_document()).ok_or_else(malformed);
-    let (control, data) = (part("control")?, part("data")?);
-    let mut out = DocBuilder::with_capacity(bucket.size_bytes() * 4);
-    out.append_some("_id", bucket.get("_id"));
-    let open = out.begin_document("control");
-    out.append("version", VERSION_OPEN);
-    for element in control.elements().filter(|element| element.name != "version" && element.name != "count") {
-        out.append_element(element);
-    }
-    out.end(open);
-    out.append_some("meta", bucket.get("meta"));
-    let open = out.begin_document("data");
-    let mut size_bytes = 0;
-    for element in data.elements() {
-        let Value::Binary { subtype: COLUMN_SUBTYPE, bytes } = element.value else { return Err(malformed()) };
-        let column = out.begin_document(element.name);
-        let elements = elements_of(bytes)?;
-        size_bytes += elements.len();
-        if size_bytes > SIZE_BYTES_MAX {
-            return Err(malformed());
-        }
-        out.append_element_bytes(&elements);
-        out.end(column);
-    }
-    out.end(open);
-    debug_assert!(!options.time_field.is_empty(), "a time-series collection has a time field");
-    Ok(out.finish())
-}
-
 /// The column's values as elements named by their places.
-fn elements_of(column: &[u8]) -> Result<Vec<u8>> {
+pub(crate) fn elements_of(column: &[u8]) -> Result<Vec<u8>> {
     let mut reader = ColumnReader::default();
     let mut elements = Vec::with_capacity(column.len() * 4);
     for place in 0..COUNT_MAX {

@@ -33,8 +33,8 @@ mod validate;
 #[cfg(test)]
 mod tests;
 
-pub use bucket::{Bucket, Rollover, bucket_id, has_mixed_schema, measurement_time};
-pub use catalog::{BucketCatalog, Candidate, Closed, SourceKey};
+pub use bucket::{Bucket, Rollover, Stored, bucket_id, has_mixed_schema, measurement_time};
+pub use catalog::{BucketCatalog, Candidate, Closed, Kept, SourceKey};
 pub use compress::{compress, is_compressed};
 pub use limits::BucketLimits;
 pub use meta::{measurement_meta, normalized};

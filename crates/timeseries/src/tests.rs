@@ -56,7 +56,7 @@ fn sorted(doc: DocRef<'_>) -> pando_doc::OwnedValue {
 fn x29_buckets_give_back_their_measurements() {
     let options = options();
     let measurements = drifting(300);
-    let (bucket, reason) = bucket_of(&measurements, &options);
+    let (mut bucket, reason) = bucket_of(&measurements, &options);
     assert_eq!(reason, None);
     let open = bucket.to_doc();
     let compressed = compress(open.view(), &options).unwrap();
@@ -80,7 +80,7 @@ fn x29_drifting_sensors_take_a_fifth_and_less() {
     let options = options();
     let measurements = drifting(1000);
     let plain: usize = measurements.iter().map(Doc::size_bytes).sum();
-    let (bucket, _) = bucket_of(&measurements, &options);
+    let (mut bucket, _) = bucket_of(&measurements, &options);
     let stored = compress(bucket.to_doc().view(), &options).unwrap();
     let count = bucket.count();
     assert!(count * plain / 1000 > 5 * stored.size_bytes(), "{count}: {plain} bytes and {}", stored.size_bytes());
@@ -111,7 +111,7 @@ fn x29_measurements_out_of_order_are_sorted_when_compressed() {
     let options = options();
     let at = |seconds: i64| Value::DateTime(1_700_000_040_000 + seconds * 1000);
     let measurements = [doc! { "t": at(30), "x": 3 }, doc! { "t": at(10) }, doc! { "t": at(20), "x": 2, "y": 1 }];
-    let (bucket, _) = bucket_of(&measurements, &options);
+    let (mut bucket, _) = bucket_of(&measurements, &options);
     let compressed = compress(bucket.to_doc().view(), &options).unwrap();
     let expected = [doc! { "t": at(10) }, doc! { "t": at(20), "x": 2, "y": 1 }, doc! { "t": at(30), "x": 3 }];
     assert_eq!(unpack(&compressed, &options, &FieldSet::all()), expected);
@@ -139,4 +139,72 @@ fn x29_hostile_buckets_are_errors() {
     let open = doc! { "_id": id, "control": control.view(), "data": { "t": { "0": time, "1": time }, "x": { "1": 5, "0": 4 } } };
     assert_eq!(compress(open.view(), &options), None);
     assert_eq!(unpack(&open, &options, &FieldSet::all()), [doc! { "t": time }, doc! { "t": time, "x": 5 }]);
+}
+
+/// Adds measurements batch by batch, and stores the bucket after each; what is stored is what the change makes of what was.
+fn stored_in_batches(measurements: &[Doc], batch: usize, options: &TimeseriesOptions) -> (Bucket, Doc) {
+    let (mut bucket, _) = bucket_of(&measurements[..1], options);
+    let mut document = bucket.store(options).document;
+    for (step, batch) in measurements[1..].chunks(batch).enumerate() {
+        for measurement in batch {
+            let time = measurement_time(measurement.view(), options).unwrap();
+            let refused = bucket.add(measurement.view(), time, options, &BucketLimits::default(), 1, None);
+            assert_eq!(refused, None);
+        }
+        let Stored { document: new, change } = bucket.store(options);
+        if let Some(change) = change {
+            let diff = change.get("diff").unwrap().as_document().unwrap();
+            let updated = diff.get("u").unwrap().as_document().unwrap();
+            assert_eq!(updated.get("control"), new.get("control"));
+            assert!(updated.get("data").is_none_or(|data| Some(data) == new.get("data")));
+        }
+        assert_eq!(check_bucket(&new, options, None), None);
+        document = new;
+        if step % 16 == 15 {
+            bucket = Bucket::reopen(document.view(), options).unwrap();
+        }
+    }
+    (bucket, document)
+}
+
+#[test]
+fn x29_large_open_buckets_are_packed_and_go_on() {
+    let options = options();
+    let measurements = drifting(700);
+    for batch in [1, 10, 33] {
+        let (mut bucket, stored) = stored_in_batches(&measurements, batch, &options);
+        assert!(is_compressed(stored.view()));
+        assert_eq!(measurement_count(stored.view(), &options), 700);
+        let found = unpack(&stored, &options, &FieldSet::all());
+        assert_eq!(found.len(), 700);
+        for (found, measurement) in found.iter().zip(&measurements) {
+            assert_eq!(sorted(found.view()), sorted(measurement.view()));
+        }
+        let plain: usize = measurements.iter().map(Doc::size_bytes).sum();
+        assert!(stored.size_bytes() * 7 < plain, "{} of {plain}", stored.size_bytes());
+        assert_eq!(bucket.count(), 700);
+        assert_eq!(bucket.to_doc(), stored);
+    }
+}
+
+#[test]
+fn x29_packed_buckets_take_what_is_late_new_or_in_no_column() {
+    let options = options();
+    let at = |seconds: i64| Value::DateTime(1_700_000_040_000 + seconds * 1000);
+    let even = |place: i64| doc! { "t": (at(place * 2)), "x": (place as i32) };
+    let mut measurements: Vec<Doc> = (0..200).map(even).collect();
+    let is_packed = |measurements: &[Doc]| is_compressed(stored_in_batches(measurements, 1, &options).1.view());
+    assert!(is_packed(&measurements));
+    measurements.push(doc! { "t": (at(3)), "y": "late" });
+    measurements.push(doc! { "t": (at(500)), "z": { "new": [1, 2] } });
+    let (_, stored) = stored_in_batches(&measurements, 1, &options);
+    assert!(is_compressed(stored.view()), "it is packed again");
+    let found = unpack(&stored, &options, &FieldSet::all());
+    assert_eq!(found.len(), 202);
+    assert_eq!(found.get(2), Some(&doc! { "t": (at(3)), "y": "late" }));
+    assert_eq!(found.last(), Some(&doc! { "t": (at(500)), "z": { "new": [1, 2] } }));
+    measurements.push(doc! { "t": (at(501)), "least": Value::MinKey });
+    assert!(!is_packed(&measurements));
+    let (_, stored) = stored_in_batches(&measurements, 1, &options);
+    assert_eq!(unpack(&stored, &options, &FieldSet::all()).len(), 203);
 }

@@ -54,6 +54,23 @@ impl Mongo {
         out
     }
 
+    /// The bytes that insert documents that `write` makes of their numbers.
+    pub fn insert_documents(
+        &mut self,
+        collection: &str,
+        numbers: std::ops::Range<u64>,
+        write: impl Fn(u64, &mut DocBuilder),
+    ) -> Vec<u8> {
+        let mut out = Vec::new();
+        self.insert_into(&mut out, collection, numbers, write);
+        out
+    }
+
+    /// The document in a whole reply.
+    pub fn body(reply: &[u8]) -> Option<DocRef<'_>> {
+        reply.get(BODY_START..).map(DocRef::trusted)
+    }
+
     /// A message with a body alone.
     fn message(&mut self, out: &mut Vec<u8>, fill: impl FnOnce(&mut DocBuilder)) {
         let start = begin(out);

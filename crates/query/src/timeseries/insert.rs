@@ -1,7 +1,8 @@
 //! Inserting measurements.
 //!
-//! Measurements of one source that fit into one bucket are written together. A bucket is looked up in the catalog, read, added to as long as
-//! it has room, and stored; with what is left the next bucket is tried.
+//! Measurements of one source that fit into one bucket are written together, and the buckets of several sources in one unit of work. A
+//! bucket is looked up in the catalog, read, added to as long as it has room, and stored; with what is left the next bucket is tried. What
+//! is stored is also kept in the catalog as it is filled, so that the next batch need not take the bucket apart: it compares bytes.
 
 use super::options::{catalog_bytes_max, limits, options_of};
 use crate::QueryEngine;
@@ -13,13 +14,20 @@ use pando_doc::{Doc, ObjectId, OwnedValue, SharedCollator, StringComparator, Val
 use pando_operation::{Operation, write_conflict_retry};
 use pando_oplog::{StatementIds, update_object};
 use pando_timeseries::{
-    Bucket, BucketLimits, Candidate, Closed, Rollover, SourceKey, TimeseriesOptions, bucket_id, measurement_time,
+    Bucket, BucketLimits, Candidate, Closed, Kept, Rollover, SourceKey, Stored, TimeseriesOptions, bucket_id,
+    measurement_time,
 };
 use std::collections::HashMap;
 use std::sync::Arc;
 
 /// A bucket that is not what the catalog says is given up for another; so often.
 const ATTEMPTS_MAX: u32 = 16;
+/// So many buckets are written in one unit of work.
+const GROUP_COUNT_MAX: usize = 64;
+/// After so many bytes of buckets a unit of work ends.
+const GROUP_BYTES_MAX: usize = 512 * 1024;
+/// A larger bucket is not kept in memory.
+const KEPT_BUCKET_BYTES_MAX: usize = 64 * 1024;
 
 /// A measurement on its way into a bucket.
 struct Measurement<'a> {
@@ -29,10 +37,43 @@ struct Measurement<'a> {
     time_ms: i64,
 }
 
+/// The measurements of one source.
+struct Source<'a> {
+    key: SourceKey,
+    meta: Option<OwnedValue>,
+    measurements: Vec<Measurement<'a>>,
+    /// So many are stored.
+    done: usize,
+    /// So many buckets were tried for the next.
+    attempts: u32,
+}
+
+impl<'a> Source<'a> {
+    fn rest(&self) -> &[Measurement<'a>] {
+        self.measurements.get(self.done..).unwrap_or_default()
+    }
+
+    fn meta(&self) -> Option<Value<'_>> {
+        self.meta.as_ref().map(OwnedValue::view)
+    }
+}
+
+/// A bucket that is tried for the next measurements of a source.
+struct Plan {
+    /// The place of the source.
+    source: usize,
+    id: ObjectId,
+    start_ms: i64,
+    /// It was stored before: if it is not there, somebody removed it.
+    is_stored: bool,
+    /// What the catalog has kept of it.
+    kept: Option<Box<Kept>>,
+}
+
 /// What came of adding to a bucket.
 enum Added {
     /// So many were stored.
-    Stored { count: usize, is_new: bool, reason: Option<Rollover>, is_kept_open: bool },
+    Stored { count: usize, is_new: bool, reason: Option<Rollover>, is_kept_open: bool, kept: Box<Kept> },
     /// There is no room.
     Full(Rollover),
     /// It is not what it was.
@@ -61,45 +102,35 @@ impl QueryEngine {
             Ok(target) => target,
             Err(error) => return vec![Err(error); documents.len()],
         };
-        let mut outcomes: Vec<Result<()>> = Vec::with_capacity(documents.len());
-        let mut sources: Vec<(SourceKey, Option<OwnedValue>, Vec<Measurement<'_>>)> = Vec::new();
-        let mut known: HashMap<SourceKey, usize> = HashMap::new();
-        for (place, insert) in documents.iter().enumerate() {
-            match measurement_time(insert.document.view(), &target.options) {
-                Err(error) => {
-                    outcomes.push(Err(error));
-                    if is_ordered {
-                        break;
-                    }
-                }
-                Ok(time_ms) => {
-                    outcomes.push(Ok(()));
-                    let meta = Bucket::meta_of(insert.document.view(), &target.options);
-                    let key = SourceKey::new(collection.uuid, meta.as_ref().map(OwnedValue::view));
-                    let source = *known.entry(key.clone()).or_insert_with(|| {
-                        sources.push((key, meta, Vec::new()));
-                        sources.len() - 1
-                    });
-                    if let Some((.., measurements)) = sources.get_mut(source) {
-                        measurements.push(Measurement { place, insert, time_ms });
-                    }
-                }
+        let (mut sources, mut outcomes) = target.sources(documents, is_ordered);
+        let mut next = 0;
+        while next < sources.len() {
+            // A unit of work carries out the statements of one write only: the history of a session is a chain of entries.
+            let is_retryable = sources.get(next).is_some_and(has_statements);
+            let group_max = if is_retryable { 1 } else { GROUP_COUNT_MAX };
+            let group: Vec<usize> = (next..sources.len().min(next + group_max)).collect();
+            next += group.len();
+            // A group that fails is inserted source by source to see which it was.
+            if group.len() > 1 && self.insert_sources(operation, &target, &mut sources, &group).await.is_ok() {
+                continue;
             }
-        }
-        for (key, meta, measurements) in &sources {
-            let mut rest = &measurements[..];
-            while let Some(first) = rest.first() {
-                match self.insert_some(operation, &target, key, meta.as_ref(), rest).await {
-                    Ok(count) => rest = rest.get(count.max(1)..).unwrap_or_default(),
-                    Err(error) => {
-                        if let Some(outcome) = outcomes.get_mut(first.place) {
-                            *outcome = Err(error);
-                        }
-                        if is_ordered {
-                            outcomes.truncate(first.place + 1);
-                            return outcomes;
-                        }
-                        rest = rest.get(1..).unwrap_or_default();
+            for place in group {
+                while let Some(first) =
+                    sources.get(place).and_then(|source| source.rest().first().map(|first| first.place))
+                {
+                    let Err(error) = self.insert_sources(operation, &target, &mut sources, &[place]).await else {
+                        continue;
+                    };
+                    if let Some(outcome) = outcomes.get_mut(first) {
+                        *outcome = Err(error);
+                    }
+                    if is_ordered {
+                        outcomes.truncate(first + 1);
+                        return outcomes;
+                    }
+                    if let Some(source) = sources.get_mut(place) {
+                        source.done += 1;
+                        source.attempts = 0;
                     }
                 }
             }
@@ -113,144 +144,260 @@ impl QueryEngine {
         Ok(Target { collection, options, limits: limits(&self.parameters), collator: context.collator })
     }
 
-    /// Inserts measurements of one source into one bucket; how many it took.
-    async fn insert_some(
+    /// Inserts all measurements of some sources, as many as possible in one unit of work.
+    async fn insert_sources(
         &self,
         operation: &mut Operation,
         target: &Target<'_>,
-        key: &SourceKey,
-        meta: Option<&OwnedValue>,
-        measurements: &[Measurement<'_>],
-    ) -> Result<usize> {
-        let Some(first) = measurements.first() else { return Ok(0) };
+        sources: &mut [Source<'_>],
+        group: &[usize],
+    ) -> Result<()> {
+        let mut waiting: Vec<usize> = group.to_vec();
         let mut closed = Vec::new();
-        self.buckets.expire(catalog_bytes_max(&self.parameters), &mut closed);
-        for attempt in 0..ATTEMPTS_MAX {
+        while !waiting.is_empty() {
             operation.context.check()?;
-            let is_last = attempt + 1 == ATTEMPTS_MAX;
-            let (id, start_ms, is_stored) =
-                self.choose(operation, target, key, meta, first.time_ms, is_last, &mut closed).await?;
-            match self.add(operation, target, meta, measurements, (id, start_ms, is_stored)).await {
-                Ok(Added::Stored { count, is_new, reason, is_kept_open }) => {
-                    self.buckets.stored(key, id, is_new, count as u64);
-                    if is_kept_open {
-                        self.buckets.tell(target.collection.uuid, |counts| &counts.kept_open_due_to_large_measurements);
-                    }
-                    if let Some(reason) = reason.filter(|reason| is_final(*reason)) {
-                        self.buckets.full(key, id, reason, &mut closed);
-                    }
-                    self.compress_closed(operation, target.collection, &target.options, closed).await?;
-                    operation.context.statistics().inserted.add(count as u64);
-                    return Ok(count);
-                }
-                Ok(Added::Full(reason)) => self.buckets.full(key, id, reason, &mut closed),
-                Ok(Added::Unusable) => self.buckets.forget(key, id),
-                // Somebody else was faster, or the bucket has no room for what it would have become.
-                Err(error) if error.code() == ErrorCode::DuplicateKey => self.buckets.forget(key, id),
-                Err(error) if error.code() == ErrorCode::BSONObjectTooLarge && is_stored => {
-                    self.buckets.tell(target.collection.uuid, |counts| &counts.too_large_updates);
-                    self.buckets.forget(key, id);
-                }
-                Err(error) => {
-                    self.buckets.forget(key, id);
-                    return Err(error);
+            self.buckets.expire(catalog_bytes_max(&self.parameters), &mut closed);
+            let mut plans = Vec::with_capacity(waiting.len());
+            for place in &waiting {
+                let Some(source) = sources.get_mut(*place) else { continue };
+                if let Some(time_ms) = source.rest().first().map(|first| first.time_ms) {
+                    plans.push(self.choose(operation, target, source, *place, time_ms, &mut closed).await?);
                 }
             }
+            if plans.is_empty() {
+                break;
+            }
+            let added = match self.add_all(operation, target, sources, &mut plans).await {
+                Ok(added) => added,
+                Err(error) => {
+                    self.give_up(target, sources, &plans, error)?;
+                    continue;
+                }
+            };
+            let mut added = added.into_iter();
+            for plan in plans {
+                let Some(source) = sources.get_mut(plan.source) else { continue };
+                match added.next() {
+                    Some(added) => self.account(operation, target, source, &plan, added, &mut closed),
+                    None => self.put_back(source, plan),
+                }
+            }
+            self.compress_closed(operation, target.collection, &target.options, std::mem::take(&mut closed)).await?;
+            waiting.retain(|place| sources.get(*place).is_some_and(|source| !source.rest().is_empty()));
         }
-        Err(Error::internal("no bucket takes the measurement"))
+        Ok(())
     }
 
-    /// The bucket to try, when it starts, and whether it was stored before.
-    #[allow(clippy::too_many_arguments, reason = "each is needed to choose")]
+    /// Nothing was stored. Of a single bucket it may be that another one will do.
+    fn give_up(&self, target: &Target<'_>, sources: &[Source<'_>], plans: &[Plan], error: Error) -> Result<()> {
+        let [plan] = plans else { return Err(error) };
+        if let Some(source) = sources.get(plan.source) {
+            self.buckets.forget(&source.key, plan.id);
+        }
+        match error.code() {
+            // Somebody else was faster, or the bucket has no room for what it would have become.
+            ErrorCode::DuplicateKey => Ok(()),
+            ErrorCode::BSONObjectTooLarge if plan.is_stored => {
+                self.buckets.tell(target.collection.uuid, |counts| &counts.too_large_updates);
+                Ok(())
+            }
+            _ => Err(error),
+        }
+    }
+
+    /// The bucket was not tried.
+    fn put_back(&self, source: &mut Source<'_>, plan: Plan) {
+        source.attempts -= 1;
+        if let Some(kept) = plan.kept {
+            self.buckets.keep(&source.key, kept, catalog_bytes_max(&self.parameters) / 2);
+        }
+    }
+
+    /// The catalog learns what was stored.
+    fn account(
+        &self,
+        operation: &Operation,
+        target: &Target<'_>,
+        source: &mut Source<'_>,
+        plan: &Plan,
+        added: Added,
+        closed: &mut Vec<Closed>,
+    ) {
+        let (key, id) = (&source.key, plan.id);
+        match added {
+            Added::Stored { count, is_new, reason, is_kept_open, kept } => {
+                self.buckets.stored(key, id, is_new, count as u64);
+                if is_kept_open {
+                    self.buckets.tell(target.collection.uuid, |counts| &counts.kept_open_due_to_large_measurements);
+                }
+                match reason.filter(|reason| is_final(*reason)) {
+                    Some(reason) => self.buckets.full(key, id, reason, closed),
+                    None if kept.stored.size_bytes() <= KEPT_BUCKET_BYTES_MAX => {
+                        self.buckets.keep(key, kept, catalog_bytes_max(&self.parameters) / 2);
+                    }
+                    None => {}
+                }
+                operation.context.statistics().inserted.add(count as u64);
+                source.done += count;
+                source.attempts = 0;
+            }
+            Added::Full(reason) => self.buckets.full(key, id, reason, closed),
+            Added::Unusable => self.buckets.forget(key, id),
+        }
+    }
+
+    /// The bucket to try for the next measurement of a source.
     async fn choose(
         &self,
         operation: &mut Operation,
         target: &Target<'_>,
-        key: &SourceKey,
-        meta: Option<&OwnedValue>,
+        source: &mut Source<'_>,
+        place: usize,
         time_ms: i64,
-        wants_new: bool,
         closed: &mut Vec<Closed>,
-    ) -> Result<(ObjectId, i64, bool)> {
-        let options = &target.options;
+    ) -> Result<Plan> {
+        source.attempts += 1;
+        if source.attempts > ATTEMPTS_MAX {
+            return Err(Error::internal("no bucket takes the measurement"));
+        }
+        let wants_new = source.attempts == ATTEMPTS_MAX;
+        let (options, key) = (&target.options, &source.key);
+        let plan = |id, start_ms, is_stored, kept| Plan { source: place, id, start_ms, is_stored, kept };
         match self.buckets.candidate(key, time_ms, options) {
             Candidate::Known { id, start_ms, is_stored } if !wants_new => {
                 if is_stored {
                     self.buckets.reopen(key, id, start_ms, closed);
                 }
-                return Ok((id, start_ms, is_stored));
+                return Ok(plan(id, start_ms, is_stored, self.buckets.take_kept(key, id)));
             }
             Candidate::Search if !wants_new => {
-                let meta = meta.map(OwnedValue::view);
-                let found = self.search_bucket(operation, target.collection, options, meta, time_ms).await?;
+                let found = self.search_bucket(operation, target.collection, options, source.meta(), time_ms).await?;
                 if let Some((id, start_ms)) = found {
                     self.buckets.tell(target.collection.uuid, |counts| &counts.queried);
                     self.buckets.reopen(key, id, start_ms, closed);
-                    return Ok((id, start_ms, true));
+                    return Ok(plan(id, start_ms, true, None));
                 }
                 self.buckets.tell(target.collection.uuid, |counts| &counts.queries_failed);
             }
             _ => {}
         }
         let id = bucket_id(options.rounded_time(time_ms), self.object_ids.next(&operation.env));
-        Ok(self.buckets.begin(key, id, time_ms, options, wants_new, closed))
+        let (id, start_ms, is_stored) = self.buckets.begin(key, id, time_ms, options, wants_new, closed);
+        Ok(plan(id, start_ms, is_stored, None))
     }
 
-    /// Adds measurements to a bucket, as many as it takes, in one unit of work.
-    async fn add(
+    /// Adds to the buckets in one unit of work; of the first ones what came of it, of the others nothing if the unit became too large.
+    async fn add_all(
         &self,
         operation: &mut Operation,
         target: &Target<'_>,
-        meta: Option<&OwnedValue>,
-        measurements: &[Measurement<'_>],
-        (id, start_ms, is_stored): (ObjectId, i64, bool),
-    ) -> Result<Added> {
-        let collection = target.collection;
+        sources: &[Source<'_>],
+        plans: &mut [Plan],
+    ) -> Result<Vec<Added>> {
         let active_count = self.buckets.active_count();
         operation.recovery_unit.abandon_snapshot()?;
-        write_conflict_retry(operation, "insert", &collection.namespace, |operation| {
-            let found = self.write_path.find_by_id(operation, collection, Value::ObjectId(id))?;
-            let bucket = match &found {
-                None if is_stored => return Ok(Added::Unusable),
-                None => Bucket::new(id, start_ms, meta.cloned(), &target.options),
-                Some((_, stored)) if Bucket::is_closed(stored.view()) => return Ok(Added::Unusable),
-                Some((_, stored)) => match Bucket::reopen(stored.view(), &target.options) {
-                    Ok(bucket) if bucket.is_of(meta.map(OwnedValue::view)) => bucket,
-                    _ => return Ok(Added::Unusable),
-                },
-            };
-            let was_kept_open = bucket.is_kept_open();
-            let (bucket, count, reason) = target.fill(bucket, measurements, active_count);
-            if count == 0 {
-                return Ok(reason.map_or(Added::Unusable, Added::Full));
-            }
-            let new = bucket.to_doc();
-            let ids = statement_ids(measurements.get(..count).unwrap_or_default());
-            match &found {
-                Some((record_id, old)) => {
-                    let change = bucket.change().or_else(|| update_object(old.view(), new.view()));
-                    let change = change.unwrap_or_else(|| new.clone());
-                    let arguments = UpdateArguments {
-                        statement_ids: ids,
-                        bypass_validation: true,
-                        ..UpdateArguments::new(record_id.clone(), old.view(), new.view(), change.view())
-                    };
-                    self.write_path.update_document(operation, collection, &arguments)?;
+        write_conflict_retry(operation, "insert", &target.collection.namespace, |operation| {
+            let mut unit = operation.unit_of_work();
+            let (mut all, mut written_bytes) = (Vec::with_capacity(plans.len()), 0);
+            for plan in plans.iter_mut() {
+                let Some(source) = sources.get(plan.source).filter(|_| written_bytes <= GROUP_BYTES_MAX) else { break };
+                let added = self.add(&mut unit, target, source, plan, active_count)?;
+                if let Added::Stored { kept, .. } = &added {
+                    written_bytes += kept.stored.size_bytes();
                 }
-                None => {
-                    let statement = InsertStatement { statement_ids: ids, ..InsertStatement::new(new.view()) };
-                    let options = InsertOptions { bypass_validation: true, ..InsertOptions::default() };
-                    self.write_path.insert_documents(operation, collection, &[statement], options)?;
-                }
+                all.push(added);
             }
-            let is_kept_open = bucket.is_kept_open() && !was_kept_open;
-            Ok(Added::Stored { count, is_new: found.is_none(), reason, is_kept_open })
+            unit.commit()?;
+            Ok(all)
         })
         .await
     }
+
+    /// Adds measurements to a bucket, as many as it takes.
+    fn add(
+        &self,
+        operation: &mut Operation,
+        target: &Target<'_>,
+        source: &Source<'_>,
+        plan: &mut Plan,
+        active_count: usize,
+    ) -> Result<Added> {
+        let collection = target.collection;
+        let found = self.write_path.find_by_id(operation, collection, Value::ObjectId(plan.id))?;
+        // After a conflict it is not what is stored: it is taken once.
+        let kept = plan.kept.take();
+        let bucket = match (&found, kept) {
+            (None, _) if plan.is_stored => return Ok(Added::Unusable),
+            (None, _) => Bucket::new(plan.id, plan.start_ms, source.meta.clone(), &target.options),
+            (Some((_, stored)), Some(kept)) if kept.stored.view().bytes() == stored.view().bytes() => kept.bucket,
+            (Some((_, stored)), _) if Bucket::is_closed(stored.view()) => return Ok(Added::Unusable),
+            (Some((_, stored)), _) => match Bucket::reopen(stored.view(), &target.options) {
+                Ok(bucket) if bucket.is_of(source.meta()) => bucket,
+                _ => return Ok(Added::Unusable),
+            },
+        };
+        let was_kept_open = bucket.is_kept_open();
+        let (mut bucket, count, reason) = target.fill(bucket, source.rest(), active_count);
+        if count == 0 {
+            return Ok(reason.map_or(Added::Unusable, Added::Full));
+        }
+        let Stored { document, change } = bucket.store(&target.options);
+        let ids = statement_ids(source.rest().get(..count).unwrap_or_default());
+        match &found {
+            Some((record_id, old)) => {
+                let change = change.or_else(|| update_object(old.view(), document.view()));
+                let change = change.unwrap_or_else(|| document.clone());
+                let arguments = UpdateArguments {
+                    statement_ids: ids,
+                    bypass_validation: true,
+                    ..UpdateArguments::new(record_id.clone(), old.view(), document.view(), change.view())
+                };
+                self.write_path.update_document(operation, collection, &arguments)?;
+            }
+            None => {
+                let statement = InsertStatement { statement_ids: ids, ..InsertStatement::new(document.view()) };
+                let options = InsertOptions { bypass_validation: true, ..InsertOptions::default() };
+                self.write_path.insert_documents(operation, collection, &[statement], options)?;
+            }
+        }
+        let is_kept_open = bucket.is_kept_open() && !was_kept_open;
+        let kept = Box::new(Kept { bucket, stored: document });
+        Ok(Added::Stored { count, is_new: found.is_none(), reason, is_kept_open, kept })
+    }
 }
 
-impl Target<'_> {
+impl<'t> Target<'t> {
+    /// The measurements by their sources, in the order in which these come, and the outcomes so far: what is no measurement has failed.
+    fn sources<'a>(&self, documents: &'a [InsertDocument], is_ordered: bool) -> (Vec<Source<'a>>, Vec<Result<()>>) {
+        let mut outcomes: Vec<Result<()>> = Vec::with_capacity(documents.len());
+        let mut sources: Vec<Source<'a>> = Vec::new();
+        let mut known: HashMap<SourceKey, usize> = HashMap::new();
+        for (place, insert) in documents.iter().enumerate() {
+            match measurement_time(insert.document.view(), &self.options) {
+                Err(error) => {
+                    outcomes.push(Err(error));
+                    if is_ordered {
+                        break;
+                    }
+                }
+                Ok(time_ms) => {
+                    outcomes.push(Ok(()));
+                    let meta = Bucket::meta_of(insert.document.view(), &self.options);
+                    let key = SourceKey::new(self.collection.uuid, meta.as_ref().map(OwnedValue::view));
+                    let source = *known.entry(key).or_insert_with_key(|key| {
+                        let key = key.clone();
+                        sources.push(Source { key, meta, measurements: Vec::new(), done: 0, attempts: 0 });
+                        sources.len() - 1
+                    });
+                    if let Some(source) = sources.get_mut(source) {
+                        source.measurements.push(Measurement { place, insert, time_ms });
+                    }
+                }
+            }
+        }
+        (sources, outcomes)
+    }
+
     /// Adds measurements until one does not fit.
     fn fill(
         &self,
@@ -274,6 +421,11 @@ impl Target<'_> {
 /// True if nothing more goes into the bucket, whatever comes.
 fn is_final(reason: Rollover) -> bool {
     !matches!(reason, Rollover::TimeForward | Rollover::TimeBackward)
+}
+
+/// True if a retry of the write would be recognized.
+fn has_statements(source: &Source<'_>) -> bool {
+    source.measurements.iter().any(|measurement| !measurement.insert.statement_ids.as_slice().is_empty())
 }
 
 /// The statements of all measurements that are written together.

@@ -440,3 +440,50 @@ fn x29_queries_find_what_they_find_in_a_plain_collection() {
         }
     });
 }
+
+#[test]
+fn x29_buckets_of_many_small_batches_are_packed_while_they_are_open() {
+    run(async {
+        let mut node = series().await;
+        for batch in 0..50_i64 {
+            let measurements: Vec<Doc> = (0..30)
+                .map(|place| {
+                    let (source, second) = (place % 3, batch * 10 + place / 3);
+                    doc! { "_id": (batch * 30 + place), "t": at(second * 2), "m": (source), "x": (second as f64 / 10.0) }
+                })
+                .collect();
+            insert(&mut node, "s", &measurements).await;
+        }
+        let shape = |buckets: &[Doc]| -> Vec<(i64, i64)> {
+            let number = |bucket: &Doc, name: &str| {
+                part(bucket, "control").get(name).and_then(|value| value.to_i64_exact()).unwrap_or(-1)
+            };
+            buckets.iter().map(|bucket| (number(bucket, "version"), number(bucket, "count"))).collect()
+        };
+        assert_eq!(shape(&buckets(&mut node).await), [(2, 500); 3]);
+        let grouped = doc! { "$group": { "_id": "$m", "sum": { "$sum": "$x" }, "n": { "$sum": 1 } } };
+        let pipeline = Array::from_iter([grouped, doc! { "$sort": { "_id": 1 } }]);
+        let expected: Vec<Doc> =
+            (0..3).map(|source| doc! { "_id": (source as i64), "sum": 12_475.0, "n": 500 }).collect();
+        assert_eq!(aggregate(&mut node, "s", &pipeline).await, expected);
+        // Late, and of another source in the same batch.
+        let late =
+            [doc! { "_id": -1, "t": at(7), "m": 1_i64, "y": "late" }, doc! { "_id": -2, "t": at(1100), "m": 2_i64 }];
+        insert(&mut node, "s", &late).await;
+        let mut shapes = shape(&buckets(&mut node).await);
+        shapes.sort_unstable();
+        assert_eq!(shapes, [(2, 500), (2, 501), (2, 501)], "they are the same buckets");
+        let found = find(&mut node, "s", doc! { "m": 1, "t": { "$gte": at(6), "$lte": at(8) } }).await;
+        assert_eq!(
+            found.iter().map(|found| found.get("_id").unwrap().to_i64_exact().unwrap()).collect::<Vec<_>>(),
+            [-1, 10, 13]
+        );
+        let reply = node.ok(doc! { "delete": "s", "deletes": [{ "q": { "x": { "$lt": 10 } }, "limit": 0 }] }).await;
+        assert_eq!(reply.get("n"), Some(Value::Int32(300)));
+        insert(&mut node, "s", &[doc! { "_id": -3, "t": at(1200), "m": 0_i64 }]).await;
+        let count = node.ok(doc! { "count": "s", "query": {} }).await;
+        assert_eq!(count.get("n"), Some(Value::Int32(1203)));
+        let reply = node.ok(doc! { "validate": "system.buckets.s" }).await;
+        assert_eq!(reply.get("valid"), Some(Value::Bool(true)));
+    });
+}

@@ -60,7 +60,8 @@ fn interleaving<'a>(values: &[Option<Encoded<'a>>]) -> Option<(Interleaving<'a>,
     Some((documents, count))
 }
 
-fn is_storable(value: Encoded<'_>) -> bool {
+/// True if a column takes the value.
+pub(crate) fn is_storable(value: Encoded<'_>) -> bool {
     match value.value_type {
         ValueType::MinKey | ValueType::MaxKey => false,
         ValueType::Binary => value.bytes.get(4) != Some(&COLUMN_SUBTYPE),

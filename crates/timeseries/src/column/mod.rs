@@ -11,6 +11,7 @@
 //!
 //! Invariants: what `encode` makes, `ColumnReader` gives back byte by byte; whatever bytes a reader gets, it ends, with an error or not.
 
+mod append;
 mod blocks;
 mod encode;
 mod interleave;
@@ -21,7 +22,9 @@ mod simple8b;
 #[cfg(test)]
 mod tests;
 
+pub use append::ColumnBuilder;
 pub use encode::encode;
+pub(crate) use encode::is_storable;
 pub use read::{ColumnReader, OwnedEncoded, Step};
 
 use pando_base::Error;

@@ -84,7 +84,7 @@ fn value(chance: &mut Chance, kind: u64, builder: &mut DocBuilder, name: &str, l
     }
 }
 
-fn random_rows(seed: u64) -> Vec<Doc> {
+pub(super) fn random_rows(seed: u64) -> Vec<Doc> {
     let mut chance = Chance(seed);
     let mut last = chance.below(1000) as i64;
     let mut kind = chance.below(23);

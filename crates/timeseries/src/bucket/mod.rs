@@ -3,11 +3,15 @@
 //! `{_id, control: {version, min, max}, meta, data}`: `data` has a document for each field, in which the place of a measurement names its
 //! value. The first four bytes of the `_id` are the start of the bucket in seconds.
 
-use crate::compress::{decompress, is_compressed};
+mod stored;
+
+pub use stored::Stored;
+
+use crate::column::{ColumnBuilder, Encoded, is_storable};
 use crate::extent::{End, Extent};
-use crate::{BucketLimits, TimeseriesOptions, VERSION_OPEN, measurement_meta};
-use pando_base::{Error, ErrorCode, Result, bail};
-use pando_doc::{Doc, DocBuilder, DocRef, ObjectId, OwnedValue, StringComparator, Value, ValueType};
+use crate::{BucketLimits, TimeseriesOptions, measurement_meta};
+use pando_base::{ErrorCode, Result, bail};
+use pando_doc::{DocBuilder, DocRef, ObjectId, OwnedValue, RawElement, StringComparator, Value, ValueType};
 use std::collections::HashMap;
 
 /// Why a measurement does not go into a bucket.
@@ -62,14 +66,19 @@ fn are_mixed(least: DocRef<'_>, greatest: DocRef<'_>) -> bool {
     })
 }
 
-/// A field's values.
+/// A field and its values.
 #[derive(Clone, Debug)]
 struct Column {
     name: Vec<u8>,
-    /// Encoded elements, named by their places.
-    elements: Vec<u8>,
-    /// So many bytes of them were stored before; none if the column is new.
-    stored_bytes: Option<usize>,
+    values: Values,
+}
+
+#[derive(Clone, Debug)]
+enum Values {
+    /// Encoded elements, named by their places. So many bytes of them were stored before; none if the column is new.
+    Plain { elements: Vec<u8>, stored_bytes: Option<usize> },
+    /// A compressed column with so many values, missing ones among them.
+    Packed { builder: ColumnBuilder, rows: usize },
 }
 
 /// An open bucket.
@@ -82,12 +91,22 @@ pub struct Bucket {
     least: Extent,
     greatest: Extent,
     columns: Vec<Column>,
+    /// Where columns are; only asked where the order of fields does not tell it.
     places: HashMap<Vec<u8>, usize>,
     count: usize,
+    /// As large as it would be if it were not packed.
     size_bytes: usize,
     is_kept_open: bool,
-    /// It was stored as it is written now, so that what was added is all that is new.
-    is_stored_open: bool,
+    /// It was stored in the form that it has, so that what was added is all that is new.
+    is_as_stored: bool,
+    /// Its columns are compressed.
+    is_packed: bool,
+    /// The last time in a packed bucket, which has the order of time.
+    latest_ms: i64,
+    /// It has values that no column takes.
+    stays_plain: bool,
+    /// So often it was stored since it was taken up.
+    writes: u32,
 }
 
 /// A document with an empty document under an empty name.
@@ -109,48 +128,12 @@ impl Bucket {
             count: 0,
             size_bytes: 0,
             is_kept_open: false,
-            is_stored_open: false,
+            is_as_stored: false,
+            is_packed: false,
+            latest_ms: i64::MIN,
+            stays_plain: false,
+            writes: 0,
         }
-    }
-
-    /// Takes up a stored bucket again, compressed or not.
-    pub fn reopen(stored: DocRef<'_>, options: &TimeseriesOptions) -> Result<Bucket> {
-        if is_compressed(stored) {
-            let plain = decompress(stored, options)?;
-            let bucket = Bucket::reopen(plain.view(), options)?;
-            return Ok(Bucket { is_stored_open: false, ..bucket });
-        }
-        let malformed = |what: &str| Error::bad_value(format!("Bucket {what} is malformed"));
-        let id = stored.get("_id").and_then(|id| id.as_object_id()).ok_or_else(|| malformed("_id"))?;
-        let nested =
-            |doc: DocRef<'_>, name: &str| doc.get(name).and_then(|value| value.as_document()).map(DocRef::to_doc);
-        let control = nested(stored, "control").ok_or_else(|| malformed("control field"))?;
-        let least = nested(control.view(), "min").ok_or_else(|| malformed("control.min field"))?;
-        let greatest = nested(control.view(), "max").ok_or_else(|| malformed("control.max field"))?;
-        let start_ms = least.get(&options.time_field).and_then(|time| time.as_date());
-        let mut bucket = Bucket {
-            meta: stored.get("meta").map(|meta| meta.to_owned()),
-            ..Bucket::new(id, start_ms.ok_or_else(|| malformed("control.min field"))?, None, options)
-        };
-        (bucket.least, bucket.greatest) = (Extent::parse(least.view()), Extent::parse(greatest.view()));
-        let data = nested(stored, "data").ok_or_else(|| malformed("data field"))?;
-        for element in data.elements() {
-            let column = element.value.as_document().ok_or_else(|| malformed("data field"))?;
-            if **element.name == *options.time_field.as_bytes() {
-                bucket.count = column.field_count();
-            }
-            let place = bucket.column(element.name);
-            if let Some(to) = bucket.columns.get_mut(place) {
-                to.elements.extend_from_slice(column.element_bytes());
-                to.stored_bytes = Some(to.elements.len());
-            }
-        }
-        if bucket.count == 0 {
-            bail!(ErrorCode::BadValue, "Bucket data field is malformed (missing a valid time column)");
-        }
-        bucket.size_bytes = stored.size_bytes();
-        bucket.is_stored_open = true;
-        Ok(bucket)
     }
 
     /// How many measurements it has.
@@ -173,14 +156,30 @@ impl Bucket {
         self.is_kept_open
     }
 
-    fn column(&mut self, name: &[u8]) -> usize {
-        if let Some(place) = self.places.get(name) {
-            return *place;
+    fn push_column(&mut self, name: &[u8], values: Values) {
+        self.places.insert(name.to_vec(), self.columns.len());
+        self.columns.push(Column { name: name.to_vec(), values });
+    }
+
+    /// Where the column is; most measurements have their fields in one order.
+    fn place(&self, name: &[u8], guess: usize) -> Option<usize> {
+        if self.columns.get(guess).is_some_and(|column| column.name == name) {
+            return Some(guess);
         }
-        let place = self.columns.len();
-        self.columns.push(Column { name: name.to_vec(), elements: Vec::new(), stored_bytes: None });
-        self.places.insert(name.to_vec(), place);
-        place
+        self.places.get(name).copied()
+    }
+
+    /// Where the column is, which is made if there is none.
+    fn column(&mut self, name: &[u8], guess: usize) -> usize {
+        if let Some(place) = self.place(name, guess) {
+            return place;
+        }
+        let values = match self.is_packed {
+            true => Values::Packed { builder: ColumnBuilder::missing(self.count), rows: self.count },
+            false => Values::Plain { elements: Vec::new(), stored_bytes: None },
+        };
+        self.push_column(name, values);
+        self.columns.len() - 1
     }
 
     /// Adds a measurement; else says why it does not fit. A bucket without measurements takes any.
@@ -201,20 +200,52 @@ impl Bucket {
         {
             return Some(reason);
         }
-        let place = self.count.to_string();
-        for element in measurement.raw_elements().filter(|element| !is_meta(element.name)) {
-            let column = self.column(element.name);
-            let Some(column) = self.columns.get_mut(column) else { continue };
-            column.elements.push(element.value_type as u8);
-            column.elements.extend_from_slice(place.as_bytes());
-            column.elements.push(0);
-            column.elements.extend_from_slice(element.value_bytes);
+        if self.is_packed && (time_ms < self.latest_ms || !can_be_packed(measurement)) && self.unpack().is_err() {
+            return Some(Rollover::SchemaChange);
+        }
+        match self.is_packed {
+            true => self.add_packed(measurement.raw_elements().filter(|element| !is_meta(element.name)), time_ms),
+            false => self.add_plain(measurement.raw_elements().filter(|element| !is_meta(element.name))),
         }
         self.least.update(measurement, End::Least, strings, is_meta);
         self.greatest.update(measurement, End::Greatest, strings, is_meta);
         self.count += 1;
         self.size_bytes += growth;
         None
+    }
+
+    fn add_plain<'a>(&mut self, elements: impl Iterator<Item = RawElement<'a>>) {
+        let name = self.count.to_string();
+        for (guess, element) in elements.enumerate() {
+            let place = self.column(element.name, guess);
+            let Some(Column { values: Values::Plain { elements, .. }, .. }) = self.columns.get_mut(place) else {
+                continue;
+            };
+            elements.push(element.value_type as u8);
+            elements.extend_from_slice(name.as_bytes());
+            elements.push(0);
+            elements.extend_from_slice(element.value_bytes);
+        }
+    }
+
+    fn add_packed<'a>(&mut self, elements: impl Iterator<Item = RawElement<'a>>, time_ms: i64) {
+        self.latest_ms = time_ms;
+        let row = self.count;
+        for (guess, element) in elements.enumerate() {
+            let place = self.column(element.name, guess);
+            if let Some(Column { values: Values::Packed { builder, rows }, .. }) = self.columns.get_mut(place) {
+                builder.push(Encoded { value_type: element.value_type, bytes: element.value_bytes });
+                *rows = row + 1;
+            }
+        }
+        for column in &mut self.columns {
+            if let Values::Packed { builder, rows } = &mut column.values
+                && *rows == row
+            {
+                builder.skip(1);
+                *rows = row + 1;
+            }
+        }
     }
 
     fn rollover(
@@ -253,7 +284,7 @@ impl Bucket {
     /// How much larger the measurement makes it: a column that is new brings its name and both extremes.
     fn growth(&self, measurement: DocRef<'_>, options: &TimeseriesOptions) -> usize {
         let digits = self.count.checked_ilog10().unwrap_or(0) as usize + 1;
-        let mut growth = 0;
+        let (mut growth, mut guess) = (0, 0);
         for element in measurement.raw_elements() {
             if options.meta_field.as_deref().is_some_and(|meta| element.name == meta) {
                 if self.count == 0 {
@@ -261,75 +292,14 @@ impl Bucket {
                 }
                 continue;
             }
-            if !self.places.contains_key(&**element.name) {
+            let is_new = self.place(element.name, guess).is_none();
+            guess += 1;
+            if is_new {
                 growth += EMPTY_COLUMN_BYTES + element.name.len() + 2 * element.bytes.len();
             }
             growth += element.value_bytes.len() + 1 + digits + 1;
         }
         growth
-    }
-
-    /// The bucket as it is stored.
-    pub fn to_doc(&self) -> Doc {
-        let mut out = DocBuilder::with_capacity(self.size_bytes + 256);
-        out.append("_id", self.id);
-        self.append_control(&mut out);
-        out.append_some("meta", self.meta());
-        let data = out.begin_document("data");
-        for column in &self.columns {
-            let values = out.begin_document(&column.name);
-            out.append_element_bytes(&column.elements);
-            out.end(values);
-        }
-        out.end(data);
-        out.finish()
-    }
-
-    fn append_control(&self, out: &mut DocBuilder) {
-        let control = out.begin_document("control");
-        out.append("version", VERSION_OPEN);
-        self.least.append_to("min", out);
-        self.greatest.append_to("max", out);
-        out.end(control);
-    }
-
-    /// What was added since the bucket was taken up, as the oplog tells an update: the new extremes, and the values behind those that
-    /// were there. None if the bucket was stored in another form.
-    pub fn change(&self) -> Option<Doc> {
-        if !self.is_stored_open {
-            return None;
-        }
-        let mut out = DocBuilder::new();
-        out.append("$v", 2);
-        let diff = out.begin_document("diff");
-        let updated = out.begin_document("u");
-        self.append_control(&mut out);
-        out.end(updated);
-        let data = out.begin_document("sdata");
-        if self.columns.iter().any(|column| column.stored_bytes.is_none()) {
-            let inserted = out.begin_document("i");
-            for column in self.columns.iter().filter(|column| column.stored_bytes.is_none()) {
-                let values = out.begin_document(&column.name);
-                out.append_element_bytes(&column.elements);
-                out.end(values);
-            }
-            out.end(inserted);
-        }
-        for column in &self.columns {
-            let added = column.stored_bytes.and_then(|stored| column.elements.get(stored..)).unwrap_or_default();
-            if !added.is_empty() {
-                let mut name = b"s".to_vec();
-                name.extend_from_slice(&column.name);
-                let values = out.begin_document(&name);
-                let inserted = out.begin_document("i");
-                out.append_element_bytes(added);
-                out.end(inserted);
-                out.end(values);
-            }
-        }
-        out.end(data);
-        out.end(diff);
-        Some(out.finish())
     }
 
     /// True if a measurement of this meta value belongs to its source.
@@ -339,6 +309,18 @@ impl Bucket {
             (Some(own), Some(meta)) => own == meta,
             _ => false,
         }
+    }
+
+    /// Roughly how much memory it takes.
+    pub fn memory_bytes(&self) -> usize {
+        let columns = self.columns.iter().map(|column| {
+            let values = match &column.values {
+                Values::Plain { elements, .. } => elements.capacity(),
+                Values::Packed { builder, .. } => builder.size_bytes(),
+            };
+            values + COLUMN_MEMORY_BYTES + 6 * column.name.len()
+        });
+        size_of::<Bucket>() + columns.sum::<usize>()
     }
 
     /// The stored bucket says that nothing more goes into it.
@@ -352,4 +334,20 @@ impl Bucket {
         let element = measurement_meta(measurement, options)?;
         element.value().map(crate::normalized)
     }
+}
+
+/// Roughly what a column takes beside its values: its place, its name and its extremes.
+const COLUMN_MEMORY_BYTES: usize = 320;
+
+/// Two fields of one name, and values at either end of the order, are in no column.
+fn can_be_packed(measurement: DocRef<'_>) -> bool {
+    let mut names: Vec<&[u8]> = Vec::new();
+    for element in measurement.raw_elements() {
+        if !is_storable(Encoded { value_type: element.value_type, bytes: element.value_bytes }) {
+            return false;
+        }
+        names.push(element.name);
+    }
+    names.sort_unstable();
+    names.windows(2).all(|pair| pair.first() != pair.last())
 }

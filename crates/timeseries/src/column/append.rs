@@ -1,0 +1,160 @@
+//! A column that values are added to.
+//!
+//! A column may be followed by another one: a reader takes what stands before the end mark and goes on. So the values that came last are
+//! encoded afresh each time, and only once there are [`SEGMENT_COUNT`] of them they are left as they are. A column that was read from a
+//! bucket is continued without a look at its end.
+
+use super::{ColumnReader, Encoded, Step, damaged, encode};
+use crate::compress::SIZE_BYTES_MAX;
+use pando_base::Result;
+use pando_doc::ValueType;
+
+/// So many values are encoded together. Each segment begins with a whole value, which more of them would spare; all values of the last
+/// one are encoded with each batch.
+const SEGMENT_COUNT: usize = 96;
+/// The mark behind the last block.
+const END: u8 = 0;
+
+/// A column to be continued.
+#[derive(Clone, Debug, Default)]
+pub struct ColumnBuilder {
+    /// Blocks that stay, without the end mark.
+    done: Vec<u8>,
+    /// The values behind them: their types and where their bytes end.
+    tail: Vec<Option<(ValueType, usize)>>,
+    tail_bytes: Vec<u8>,
+}
+
+impl ColumnBuilder {
+    /// A column of so many missing values.
+    pub fn missing(count: usize) -> ColumnBuilder {
+        let mut builder = ColumnBuilder::default();
+        builder.skip(count);
+        builder.write(&mut Vec::new());
+        builder
+    }
+
+    /// Continues a column that was just encoded.
+    pub fn trusted(column: &[u8]) -> ColumnBuilder {
+        let done = column.strip_suffix(&[END]).unwrap_or(column).to_vec();
+        ColumnBuilder { done, ..ColumnBuilder::default() }
+    }
+
+    /// Continues a stored column, which must have no more than so many values and gets so many. Tells also how many bytes the values have.
+    /// A column that saves little is encoded afresh with the next values: it may be one of many short segments.
+    pub fn resume(column: &[u8], count: usize) -> Result<(ColumnBuilder, usize)> {
+        let mut reader = ColumnReader::default();
+        let mut afresh = ColumnBuilder::default();
+        loop {
+            match reader.next(column, &mut afresh.tail_bytes)? {
+                Step::End => break,
+                Step::Missing => afresh.tail.push(None),
+                Step::Value(value_type) => afresh.tail.push(Some((value_type, afresh.tail_bytes.len()))),
+            }
+            if afresh.tail.len() > count || afresh.tail_bytes.len() > SIZE_BYTES_MAX {
+                return Err(damaged(6_067_609));
+            }
+        }
+        let (read, size_bytes) = (afresh.tail.len(), afresh.tail_bytes.len());
+        let mut builder = if column.len() > size_bytes / 4 { afresh } else { ColumnBuilder::trusted(column) };
+        builder.skip(count - read);
+        Ok((builder, size_bytes))
+    }
+
+    /// Adds a value.
+    pub fn push(&mut self, value: Encoded<'_>) {
+        self.tail_bytes.extend_from_slice(value.bytes);
+        self.tail.push(Some((value.value_type, self.tail_bytes.len())));
+    }
+
+    /// Adds missing values.
+    pub fn skip(&mut self, count: usize) {
+        self.tail.extend(std::iter::repeat_n(None, count));
+    }
+
+    /// Appends the column; false if a value cannot be in one.
+    pub fn write(&mut self, out: &mut Vec<u8>) -> bool {
+        out.extend_from_slice(&self.done);
+        let mut start = 0;
+        let values: Vec<Option<Encoded<'_>>> = self
+            .tail
+            .iter()
+            .map(|value| {
+                let (value_type, end) = (*value)?;
+                let bytes = self.tail_bytes.get(start..end).unwrap_or_default();
+                start = end;
+                Some(Encoded { value_type, bytes })
+            })
+            .collect();
+        let Some(column) = encode(&values) else { return false };
+        out.extend_from_slice(&column);
+        if self.tail.len() >= SEGMENT_COUNT {
+            self.done.extend_from_slice(column.strip_suffix(&[END]).unwrap_or(&column));
+            self.tail.clear();
+            self.tail_bytes.clear();
+        }
+        true
+    }
+
+    /// How much memory it takes.
+    pub fn size_bytes(&self) -> usize {
+        self.done.capacity()
+            + self.tail_bytes.capacity()
+            + self.tail.capacity() * size_of::<Option<(ValueType, usize)>>()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::column::OwnedEncoded;
+    use crate::column::tests::random_rows;
+
+    fn written(builder: &mut ColumnBuilder) -> Vec<u8> {
+        let mut out = Vec::new();
+        assert!(builder.write(&mut out));
+        out
+    }
+
+    #[test]
+    fn x29_a_continued_column_has_all_values() {
+        for seed in 0..200 {
+            let rows = random_rows(seed);
+            let mut builder = ColumnBuilder::default();
+            let mut expected: Vec<Option<OwnedEncoded>> = Vec::new();
+            for (step, chunk) in rows.chunks(1 + seed as usize % 23).enumerate() {
+                for row in chunk {
+                    match row.view().get_raw("v") {
+                        Some(value) => {
+                            builder.push(Encoded { value_type: value.value_type, bytes: value.value_bytes });
+                            expected.push(Some((value.value_type, value.value_bytes.to_vec())));
+                        }
+                        None => {
+                            builder.skip(1);
+                            expected.push(None);
+                        }
+                    }
+                }
+                let column = written(&mut builder);
+                assert_eq!(ColumnReader::read_all(&column, usize::MAX).unwrap(), expected, "seed {seed}");
+                // Now and then it is taken up from what was stored.
+                if step % 5 == 4 {
+                    builder = ColumnBuilder::resume(&column, expected.len()).unwrap().0;
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn x29_a_column_that_begins_late_has_missing_values_before() {
+        let mut builder = ColumnBuilder::missing(200);
+        builder.push(Encoded { value_type: ValueType::Int32, bytes: &7_i32.to_le_bytes() });
+        let values = ColumnReader::read_all(&written(&mut builder), usize::MAX).unwrap();
+        assert_eq!(values.len(), 201);
+        assert!(values.iter().take(200).all(Option::is_none) && values.last().unwrap().is_some());
+        let column = written(&mut builder);
+        assert!(ColumnBuilder::resume(&column, 200).is_err(), "more values than the bucket has");
+        let (mut padded, _) = ColumnBuilder::resume(&column, 205).unwrap();
+        assert_eq!(ColumnReader::read_all(&written(&mut padded), usize::MAX).unwrap().len(), 205);
+    }
+}
