@@ -56,6 +56,8 @@ pub struct CanonicalQuery {
     pub wants_resume_token: bool,
     /// Only how many there are matters: documents need not be read.
     pub is_count: bool,
+    /// Everything that is found is wanted: nobody stops before the end.
+    pub wants_all: bool,
     /// What the client said about the disk.
     pub allow_disk_use: Option<bool>,
     /// Where its JavaScript runs, if it has any.
@@ -131,6 +133,7 @@ impl CanonicalQuery {
             resume: None,
             wants_resume_token: false,
             is_count: false,
+            wants_all: false,
             allow_disk_use: None,
             script: None,
             metadata: MetaSet::default(),

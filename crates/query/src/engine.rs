@@ -329,6 +329,7 @@ impl QueryEngine {
             allow_disk_use: None,
             metadata: MetaSet::default(),
             sort: None,
+            wants_all: false,
         }
     }
 
@@ -339,7 +340,7 @@ impl QueryEngine {
         collection: &Arc<Collection>,
     ) -> Result<(StageNode, PlanNode)> {
         let mut context = self.build_context(collection, &query.filter, query.collator.clone());
-        context.allow_disk_use = query.allow_disk_use;
+        (context.allow_disk_use, context.wants_all) = (query.allow_disk_use, query.wants_all);
         (context.metadata, context.sort) = (query.metadata, query.sort.clone());
         let filter = self.index_filter(query, collection);
         let mut candidates = self.plans(query, collection, filter.as_deref())?;

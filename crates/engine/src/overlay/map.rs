@@ -15,6 +15,9 @@ use std::sync::{Arc, LazyLock};
 /// Tables without writes share one empty directory, so that an idle table costs nothing here.
 static EMPTY: LazyLock<Arc<Directory>> = LazyLock::new(|| Arc::new(Directory::default()));
 
+/// So many leaves a scan looks at in vain before it says how far it came. A row cache can be thousands of leaves, none of them dirty.
+const CLEAN_LEAVES_MAX: usize = 32;
+
 /// One table's keys with recent versions.
 pub struct Overlay {
     directory: ArcSwap<Directory>,
@@ -23,6 +26,7 @@ pub struct Overlay {
     generation: AtomicU64,
     grow: Mutex<()>,
     entries: AtomicUsize,
+    dirty_leaves: AtomicUsize,
 }
 
 impl Default for Overlay {
@@ -32,6 +36,7 @@ impl Default for Overlay {
             generation: AtomicU64::new(0),
             grow: Mutex::new(()),
             entries: AtomicUsize::new(0),
+            dirty_leaves: AtomicUsize::new(0),
         }
     }
 }
@@ -45,6 +50,11 @@ impl Overlay {
     /// True without keys.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
+    }
+
+    /// True if the base has all there is. As with `len`: the base that is loaded afterwards.
+    fn is_clean(&self) -> bool {
+        self.dirty_leaves.load(Ordering::Acquire) == 0
     }
 
     /// Looks at a key's chain.
@@ -75,11 +85,12 @@ impl Overlay {
             if self.generation() != generation {
                 continue;
             }
-            let before = leaf.entries().len();
+            let (before, was_dirty) = (leaf.entries().len(), leaf.dirty);
             let place = leaf.find(key);
             let appends = place == Err(before);
             let result = change(&mut leaf, place);
             self.count(before, leaf.entries().len());
+            self.count_dirty(was_dirty, leaf.dirty);
             if leaf.is_full() {
                 self.split(generation, located, &mut leaf, appends);
             }
@@ -104,6 +115,14 @@ impl Overlay {
         };
     }
 
+    fn count_dirty(&self, before: bool, after: bool) {
+        match (before, after) {
+            (false, true) => _ = self.dirty_leaves.fetch_add(1, Ordering::Release),
+            (true, false) => _ = self.dirty_leaves.fetch_sub(1, Ordering::Release),
+            _ => {}
+        }
+    }
+
     fn make_first_leaf(&self) {
         let _grow = self.grow.lock();
         if self.directory.load().is_empty() {
@@ -120,23 +139,27 @@ impl Overlay {
         let directory = self.directory.load();
         let place = if self.generation() == seen { Some(located) } else { directory.locate(&lower) };
         if let Some(place) = place {
+            self.count_dirty(false, upper.dirty);
             let upper = Arc::new(RwLock::new(upper));
             self.replace(Arc::new(directory.with_inserted(place, lower, upper)));
         }
     }
 
-    /// Shows the dirty entries of the first leaf, from `from` on, that has any. Returns the first key of the leaf after
-    /// that one: everything before it was shown. None: to the end.
+    /// Shows the dirty entries of the first leaf, from `from` on, that has any, unless that is far. Returns the first key of
+    /// the leaf after the last that was looked at: everything before it was shown. None: to the end.
     pub fn scan_forward(&self, from: Bound<&[u8]>, mut show: impl FnMut(&LeafEntry)) -> Option<Arc<[u8]>> {
         let start: &[u8] = match from {
             Bound::Included(key) | Bound::Excluded(key) => key,
             Bound::Unbounded => &[],
         };
+        if self.is_clean() {
+            return None;
+        }
         'again: loop {
             let generation = self.generation();
             let directory = self.directory.load_full();
             let mut located = directory.locate(start)?;
-            loop {
+            for looked_at in 1.. {
                 let next = directory.after(located);
                 let leaf = directory.leaf(located).read();
                 if self.generation() != generation {
@@ -155,7 +178,7 @@ impl Overlay {
                 }
                 match next {
                     None => return None,
-                    Some((_, lower)) if shown => return Some(lower.clone()),
+                    Some((_, lower)) if shown || looked_at >= CLEAN_LEAVES_MAX => return Some(lower.clone()),
                     Some((next, _)) => {
                         drop(leaf);
                         located = next;
@@ -165,9 +188,12 @@ impl Overlay {
         }
     }
 
-    /// Shows, in descending order, the dirty entries of the last leaf up to `upto` that has any. Returns that leaf's lower
-    /// bound: everything from it on was shown. None: to the beginning.
+    /// Shows, in descending order, the dirty entries of the last leaf up to `upto` that has any, unless that is far. Returns the
+    /// lower bound of the last leaf that was looked at: everything from it on was shown. None: to the beginning.
     pub fn scan_backward(&self, upto: Bound<&[u8]>, mut show: impl FnMut(&LeafEntry)) -> Option<Arc<[u8]>> {
+        if self.is_clean() {
+            return None;
+        }
         'again: loop {
             let generation = self.generation();
             let directory = self.directory.load_full();
@@ -175,7 +201,7 @@ impl Overlay {
                 Bound::Included(key) | Bound::Excluded(key) => directory.locate(key)?,
                 Bound::Unbounded => directory.last()?,
             };
-            loop {
+            for looked_at in 1.. {
                 let leaf = directory.leaf(located).read();
                 if self.generation() != generation {
                     continue 'again;
@@ -191,7 +217,9 @@ impl Overlay {
                 }
                 match directory.before(located) {
                     None => return None,
-                    Some(_) if shown => return Some(directory.lower(located).clone()),
+                    Some(_) if shown || looked_at >= CLEAN_LEAVES_MAX => {
+                        return Some(directory.lower(located).clone());
+                    }
                     Some(previous) => {
                         drop(leaf);
                         located = previous;
@@ -224,9 +252,11 @@ impl Overlay {
             if self.generation() != generation {
                 continue;
             }
-            let before = leaf.entries().len();
+            let (before, was_dirty) = (leaf.entries().len(), leaf.dirty);
             change(&mut leaf);
+            leaf.dirty &= !leaf.entries().is_empty();
             self.count(before, leaf.entries().len());
+            self.count_dirty(was_dirty, leaf.dirty);
             if leaf.entries().is_empty() {
                 self.drop_leaf(located, shared);
             }
@@ -282,5 +312,88 @@ pub fn for_each_dirty(overlay: &Overlay, start: &[u8], end: Option<&[u8]>, mut s
             Some(next) if end.is_none_or(|end| next.as_ref() < end) => from = next,
             _ => return,
         }
+    }
+}
+
+#[cfg(all(test, not(feature = "shuttle")))]
+mod tests {
+    use super::*;
+    use bytes::Bytes;
+    use pando_base::Timestamp;
+    use pando_engine_runs::Stamp;
+
+    const KEYS: u64 = 20_000;
+
+    fn write(overlay: &Overlay, key: u64) {
+        overlay.write(&key.to_be_bytes(), |leaf, place| {
+            leaf.dirty = true;
+            let entry = match place {
+                Ok(place) => leaf.entry_mut(place),
+                Err(place) => Some(leaf.insert(place, &key.to_be_bytes())),
+            };
+            let version = Version::committed(Stamp::new(1, Timestamp(1)), Some(Bytes::from_static(b"value")));
+            entry.expect("it is there").chain.push(version);
+        });
+    }
+
+    /// The base has everything, as after a checkpoint.
+    fn settle(overlay: &Overlay) {
+        overlay.for_each_leaf(|leaf| {
+            leaf.retain(|entry| {
+                entry.chain.mark_in_base(|_| true);
+                true
+            });
+            leaf.dirty = false;
+        });
+    }
+
+    fn dirty_leaves(overlay: &Overlay) -> usize {
+        let directory = overlay.directory.load_full();
+        (0..directory.leaves()).filter_map(|leaf| directory.leaf_at(leaf)).filter(|leaf| leaf.read().dirty).count()
+    }
+
+    fn shown_forward(overlay: &Overlay) -> (Vec<u64>, usize) {
+        let (mut shown, mut calls, mut from) = (Vec::new(), 0, Some(Arc::from([])));
+        while let Some(start) = from {
+            calls += 1;
+            from = overlay.scan_forward(Bound::Included(&start), |entry| shown.push(number(entry)));
+        }
+        (shown, calls)
+    }
+
+    fn shown_backward(overlay: &Overlay) -> Vec<u64> {
+        let mut shown = Vec::new();
+        let mut upto = overlay.scan_backward(Bound::Unbounded, |entry| shown.push(number(entry)));
+        while let Some(end) = upto {
+            upto = overlay.scan_backward(Bound::Excluded(&end), |entry| shown.push(number(entry)));
+        }
+        shown.reverse();
+        shown
+    }
+
+    fn number(entry: &LeafEntry) -> u64 {
+        entry.key().try_into().map(u64::from_be_bytes).expect("a number")
+    }
+
+    #[test]
+    fn x4_scans_show_every_dirty_key_and_walk_over_clean_leaves_in_stretches() {
+        let overlay = Overlay::default();
+        (0..KEYS).for_each(|key| write(&overlay, key * 7 % KEYS));
+        assert_eq!(overlay.dirty_leaves.load(Ordering::Relaxed), dirty_leaves(&overlay));
+        assert_eq!(shown_forward(&overlay).0, (0..KEYS).collect::<Vec<_>>());
+        settle(&overlay);
+        assert!(overlay.is_clean());
+        assert_eq!(shown_forward(&overlay), (Vec::new(), 1));
+        let written = [3, KEYS / 2, KEYS / 2 + 1, KEYS - 1];
+        written.iter().for_each(|key| write(&overlay, *key));
+        assert_eq!(overlay.dirty_leaves.load(Ordering::Relaxed), dirty_leaves(&overlay));
+        let (shown, calls) = shown_forward(&overlay);
+        assert_eq!(shown, written);
+        assert!(calls > KEYS as usize / super::super::leaf::LEAF_ENTRIES_MAX / CLEAN_LEAVES_MAX, "{calls} calls");
+        assert_eq!(shown_backward(&overlay), written);
+        settle(&overlay);
+        assert!(overlay.is_clean());
+        overlay.for_each_leaf(|leaf| leaf.retain(|_| false));
+        assert!(overlay.is_empty() && overlay.is_clean());
     }
 }

@@ -380,6 +380,8 @@ pub(super) fn plan_pipeline(namespace: &Namespace, stages: &[SharedStage]) -> Pl
         query.collator = filter.collator().cloned();
         query.filter = filter;
     }
+    let is_group = stages.get(pushed).is_some_and(|next| next.grouping().is_some());
+    query.wants_all = is_group && query.limit.is_none();
     pushed += push_projection(&mut query, stages.get(pushed..).unwrap_or_default());
     PlannedPipeline { query, pushed }
 }

@@ -4,7 +4,7 @@ use crate::QueryEngine;
 use crate::executor::{Collections, Executor, Next, YieldCause};
 use crate::stage::{Member, SortKeyGenerator};
 use pando_base::Result;
-use pando_doc::Doc;
+use pando_doc::{Doc, DocRef};
 use pando_expr::metadata::Meta;
 use pando_operation::Operation;
 use std::collections::VecDeque;
@@ -45,6 +45,29 @@ pub enum Pulled {
     Yield(YieldCause),
 }
 
+/// What came of a look at documents.
+#[derive(Debug)]
+pub enum Fed {
+    /// Some were looked at, or none; there may be more.
+    Some,
+    /// There is nothing more.
+    Exhausted,
+    /// Others are to run first; nothing was lost.
+    Yield(YieldCause),
+}
+
+/// Whoever looks at documents without keeping them.
+pub type Look<'l> = dyn FnMut(DocRef<'_>) -> Result<()> + 'l;
+
+/// A look at what was pulled.
+pub(super) fn feed_pulled(pulled: Pulled, look: &mut Look<'_>) -> Result<Fed> {
+    match pulled {
+        Pulled::Document(document) => look(document.view()).map(|()| Fed::Some),
+        Pulled::Exhausted => Ok(Fed::Exhausted),
+        Pulled::Yield(cause) => Ok(Fed::Yield(cause)),
+    }
+}
+
 /// What a pull may use.
 pub struct PipelineContext<'a> {
     /// The operation.
@@ -57,6 +80,12 @@ pub struct PipelineContext<'a> {
 pub trait DocumentSource: Send {
     /// The next document.
     fn next(&mut self, context: &mut PipelineContext<'_>) -> Result<Pulled>;
+
+    /// Has some of the next documents looked at, which need not be made as documents of their own for that.
+    fn feed(&mut self, context: &mut PipelineContext<'_>, look: &mut Look<'_>) -> Result<Fed> {
+        let pulled = self.next(context)?;
+        feed_pulled(pulled, look)
+    }
 
     /// Lets go of the snapshot.
     fn save(&mut self);
@@ -133,6 +162,14 @@ impl DocumentSource for CountedSource {
         let pulled = self.source.next(context)?;
         self.returned += u64::from(matches!(pulled, Pulled::Document(_)));
         Ok(pulled)
+    }
+
+    fn feed(&mut self, context: &mut PipelineContext<'_>, look: &mut Look<'_>) -> Result<Fed> {
+        let returned = &mut self.returned;
+        self.source.feed(context, &mut |document| {
+            *returned += 1;
+            look(document)
+        })
     }
 
     pass_on_to_source!();

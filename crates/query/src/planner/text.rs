@@ -27,6 +27,8 @@ pub struct TextPlan {
     pub is_by_score: bool,
     /// Somebody asks for the score.
     pub wants_score: bool,
+    /// Only how many there are is asked for.
+    pub is_count: bool,
 }
 
 /// The error for a search without an index.
@@ -79,7 +81,16 @@ impl Planner<'_> {
         let sorts_by_score =
             self.query.sort.as_ref().is_some_and(|pattern| pattern.metadata().any(|kind| kind == Meta::TextScore));
         let wants_score = sorts_by_score || self.query.metadata.contains(Meta::TextScore);
-        Ok(TextPlan { index, spec: Arc::new(spec), query, prefix, filter, is_by_score, wants_score })
+        Ok(TextPlan {
+            index,
+            spec: Arc::new(spec),
+            query,
+            prefix,
+            filter,
+            is_by_score,
+            wants_score,
+            is_count: self.query.is_count,
+        })
     }
 }
 

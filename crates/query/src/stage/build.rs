@@ -40,15 +40,18 @@ pub struct BuildContext {
     pub metadata: MetaSet,
     /// The order of the query.
     pub sort: Option<SortPattern>,
+    /// Everything that is found is wanted: nothing ends the query early.
+    pub wants_all: bool,
 }
 
 /// The stages of a plan.
 pub fn build(plan: &PlanNode, context: &BuildContext) -> Result<StageNode> {
-    Builder { context }.node(plan, context.metadata.contains(Meta::IndexKey))
+    Builder { context, wants_all: context.wants_all }.node(plan, context.metadata.contains(Meta::IndexKey))
 }
 
 struct Builder<'b> {
     context: &'b BuildContext,
+    wants_all: bool,
 }
 
 impl Builder<'_> {
@@ -69,7 +72,8 @@ impl Builder<'_> {
             PlanNode::Fetch { child, filter } => {
                 let child = self.node(child, wants_keys)?;
                 let whole = Arc::clone(&self.context.filter);
-                StageNode::new(FetchStage::new(child, collection, filter.clone(), whole))
+                let fetch = FetchStage::new(child, collection, filter.clone(), whole);
+                StageNode::new(fetch.reading_ahead(self.wants_all))
             }
             PlanNode::Or { children } => StageNode::new(OrStage::new(self.nodes(children, wants_keys)?)),
             PlanNode::SortMerge { children, pattern } => {
@@ -79,7 +83,7 @@ impl Builder<'_> {
             }
             PlanNode::Sort { child, pattern, limit } => {
                 let generator = SortKeyGenerator::new(pattern, self.context.collator.clone())?;
-                let child = self.node(child, wants_keys)?;
+                let child = Builder { wants_all: true, ..*self }.node(child, wants_keys)?;
                 let resources = self.context.spilling.resources(self.context.allow_disk_use);
                 StageNode::new(SortStage::new(child, pattern.clone(), generator, *limit, resources))
             }

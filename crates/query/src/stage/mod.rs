@@ -27,6 +27,7 @@ mod multi_plan;
 mod near;
 mod or;
 mod projection;
+mod read_ahead;
 mod return_key;
 mod skip;
 mod sort;

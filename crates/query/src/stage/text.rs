@@ -1,8 +1,9 @@
-//! Text search: the records that have one of the terms, with their scores, then their documents.
+//! Text search: the records that have one of the terms, and their documents.
 //!
-//! Every key of every term is read before the first result: a score is the sum of all terms' scores. Then the documents are got and looked at
-//! for what the index cannot tell: phrases, words that must not be there, differences of case and diacritics. A document that was
-//! changed since its keys were read is looked at again in any case.
+//! If somebody asks for scores, every key of every term is read before the first result: a score is the sum of all terms' scores. Else each
+//! record comes out when its first key is met. Documents are looked at for what the index cannot tell: phrases, words that must not be
+//! there, differences of case and diacritics. One that may have changed since its keys were read is looked at again in any case. Where
+//! the index tells everything and only the count is asked for, documents are not got at all.
 
 use super::{Examined, IndexKey, KeyLayout, Member, Metadata, Stage, Step, plan_killed};
 use crate::planner::TextPlan;
@@ -26,10 +27,14 @@ pub struct TextStage {
     /// What the keys of each term begin with, last first.
     prefixes: Vec<Vec<u8>>,
     is_placed: bool,
+    /// Records whose keys were met, with the sum of their scores.
     scores: HashMap<RecordId, f64>,
+    /// The snapshot that all keys were read under; none if there were several.
     snapshot: Option<SnapshotId>,
     /// What was found, last first; none while keys are read.
     found: Option<Vec<(RecordId, f64)>>,
+    /// A record that was met and is to come out now.
+    met: Option<RecordId>,
     keys_examined: u64,
     documents_examined: u64,
 }
@@ -61,6 +66,7 @@ impl TextStage {
             scores: HashMap::new(),
             snapshot: None,
             found: None,
+            met: None,
             keys_examined: 0,
             documents_examined: 0,
         })
@@ -69,7 +75,6 @@ impl TextStage {
     /// Reads one key; false at the end of all terms.
     fn read_key(&mut self, operation: &mut Operation) -> Result<bool> {
         let Some(prefix) = self.prefixes.last() else { return Ok(false) };
-        let snapshot = operation.recovery_unit.snapshot_id();
         let unit = &mut operation.recovery_unit;
         let entry = match self.is_placed {
             true => self.cursor.next(unit)?,
@@ -82,22 +87,33 @@ impl TextStage {
             return Ok(true);
         };
         self.keys_examined += 1;
+        let snapshot = operation.recovery_unit.snapshot_id();
+        if !self.plan.wants_score {
+            if !self.scores.contains_key(&entry.record_id) {
+                self.scores.insert(entry.record_id.clone(), 0.0);
+                self.met = Some(entry.record_id);
+                self.snapshot = snapshot;
+            }
+            return Ok(true);
+        }
         let score_place = self.plan.prefix.len() + 1;
         let values = IndexKey::new(&self.layout, entry.key, entry.type_bits).values()?;
         let score = values.get(score_place).and_then(|value| value.view().to_double()).unwrap_or(0.0);
         *self.scores.entry(entry.record_id).or_default() += score;
         // Keys read under several snapshots are of no one in particular.
-        self.snapshot = match self.snapshot {
-            None => snapshot,
-            known if known == snapshot => known,
-            _ => self.snapshot,
+        self.snapshot = match (self.keys_examined, self.snapshot) {
+            (1, _) => snapshot,
+            (_, known) if known == snapshot => known,
+            _ => None,
         };
         Ok(true)
     }
 
     /// All keys were read: what was found comes out, the best first if that is wanted.
     fn turn_around(&mut self) {
-        let mut found: Vec<(RecordId, f64)> = std::mem::take(&mut self.scores).into_iter().collect();
+        let scores = std::mem::take(&mut self.scores);
+        let mut found: Vec<(RecordId, f64)> =
+            if self.plan.wants_score { scores.into_iter().collect() } else { Vec::new() };
         match self.plan.is_by_score {
             true => found.sort_by(|one, two| two.1.total_cmp(&one.1).then_with(|| one.0.cmp(&two.0))),
             false => found.sort_by(|one, two| one.0.cmp(&two.0)),
@@ -134,19 +150,32 @@ impl TextStage {
         }
     }
 
-    fn fetch(&mut self, operation: &mut Operation) -> Result<Step> {
+    /// The next of what was found.
+    fn fetch_found(&mut self, operation: &mut Operation) -> Result<Step> {
         let Some((id, score)) = self.found.as_ref().and_then(|found| found.last()).cloned() else {
             return Ok(Step::Finished);
         };
-        let bytes = self.collection.records.get(&mut operation.recovery_unit, &id)?;
+        let step = self.fetch(operation, id, Some(score))?;
         if let Some(found) = &mut self.found {
             found.pop();
         }
+        Ok(step)
+    }
+
+    fn fetch(&mut self, operation: &mut Operation, id: RecordId, text_score: Option<f64>) -> Result<Step> {
+        let metadata = Metadata { text_score, ..Metadata::default() };
+        let is_decided = self.plan.query.is_decided_by_index();
+        let found_under = self.snapshot;
+        if self.plan.is_count && is_decided && self.plan.filter.is_none() {
+            let (record_id, snapshot) = (Some(id), found_under);
+            return Ok(Step::Advanced(Member { record_id, document: None, snapshot, key: None, metadata }));
+        }
+        let bytes = self.collection.records.get(&mut operation.recovery_unit, &id)?;
         self.documents_examined += 1;
         let Some(bytes) = bytes else { return Ok(Step::NeedTime) };
         let document = Doc::trusted(bytes);
         let snapshot = operation.recovery_unit.snapshot_id();
-        let is_certain = self.plan.query.is_decided_by_index() && self.snapshot == snapshot;
+        let is_certain = is_decided && snapshot.is_some() && found_under == snapshot;
         if !is_certain && !self.plan.query.matches(&self.plan.spec, document.view())? {
             return Ok(Step::NeedTime);
         }
@@ -155,7 +184,6 @@ impl TextStage {
         {
             return Ok(Step::NeedTime);
         }
-        let metadata = Metadata { text_score: Some(score), ..Metadata::default() };
         Ok(Step::Advanced(Member { record_id: Some(id), document: Some(document), snapshot, key: None, metadata }))
     }
 }
@@ -163,12 +191,16 @@ impl TextStage {
 impl Stage for TextStage {
     fn work(&mut self, operation: &mut Operation) -> Result<Step> {
         if self.found.is_some() {
-            return self.fetch(operation);
+            return self.fetch_found(operation);
         }
-        if !self.read_key(operation)? {
+        if self.met.is_none() && !self.read_key(operation)? {
             self.turn_around();
         }
-        Ok(Step::NeedTime)
+        // Before an error it is kept.
+        let Some(id) = self.met.clone() else { return Ok(Step::NeedTime) };
+        let step = self.fetch(operation, id, None)?;
+        self.met = None;
+        Ok(step)
     }
 
     fn name(&self) -> &'static str {
@@ -185,10 +217,6 @@ impl Stage for TextStage {
             return Err(plan_killed(format!("query plan killed :: index '{}' dropped", index.name())));
         }
         self.collection = Arc::clone(collection);
-        // What is read from here on may be newer than what was read before.
-        if self.found.is_none() {
-            self.snapshot = None;
-        }
         Ok(())
     }
 

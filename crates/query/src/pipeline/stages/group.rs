@@ -5,7 +5,7 @@
 
 use super::group_by_distinct_scan;
 use crate::pipeline::dependencies::without_places;
-use crate::pipeline::source::pass_on_to_source;
+use crate::pipeline::source::{Fed, pass_on_to_source};
 use crate::pipeline::{
     DistinctGroup, DocumentSource, Modified, Needs, PipelineContext, PipelineParser, Pulled, Rename, ShardSplit,
     SharedStage, StageFacts, StageSpec,
@@ -131,19 +131,26 @@ type OneGroup = (OwnedValue, Vec<Accumulator>);
 
 struct GroupSource {
     source: Box<dyn DocumentSource>,
+    gathered: Gathered,
+    output_bytes: u64,
+    outgoing: Option<Outgoing>,
+}
+
+/// The groups so far.
+struct Gathered {
     group: Arc<Group>,
     /// By the bytes of the id, which are the same for equal values.
     /// Its hash is seeded by chance, so that no client can choose keys that collide.
     places: HashMap<Vec<u8>, usize, RandomState>,
+    /// That of the last document: often the next one is of the same group.
+    last: Option<(Vec<u8>, usize)>,
     groups: Vec<OneGroup>,
     memory_bytes: u64,
     /// How much each accumulated field takes, and took at most.
     field_bytes: Vec<u64>,
     field_bytes_max: Vec<u64>,
-    output_bytes: u64,
     /// Groups on disk; none if that is not allowed.
     ranges: Option<SpilledRanges<SpilledDocument>>,
-    outgoing: Option<Outgoing>,
 }
 
 /// What goes out.
@@ -153,10 +160,9 @@ enum Outgoing {
     Disk(Merged<SpilledDocument>, Option<(Box<[u8]>, SpilledDocument)>),
 }
 
-impl GroupSource {
-    fn take_in(&mut self, document: &Doc) -> Result<()> {
+impl Gathered {
+    fn take_in(&mut self, view: DocRef<'_>) -> Result<()> {
         let group = Arc::clone(&self.group);
-        let view = document.view();
         let id = group.id.evaluate_document(view)?;
         let place = self.place(&group, id.or_null())?;
         let Some((_, accumulators)) = self.groups.get_mut(place) else { return Ok(()) };
@@ -192,6 +198,7 @@ impl GroupSource {
         let mut keys: Vec<(Vec<u8>, usize)> = std::mem::take(&mut self.places).into_iter().collect();
         keys.sort_unstable();
         let groups = std::mem::take(&mut self.groups);
+        self.last = None;
         self.memory_bytes = 0;
         let parts = keys.into_iter().filter_map(|(key, place)| {
             let (id, accumulators) = groups.get(place)?;
@@ -203,43 +210,23 @@ impl GroupSource {
         Ok(ranges.write(parts)?)
     }
 
-    /// The next group of those on disk: all its parts, merged.
-    fn next_merged(&mut self) -> Result<Option<Doc>> {
-        let Some(Outgoing::Disk(merged, first)) = &mut self.outgoing else { return Ok(None) };
-        let Some((key, part)) = first.take() else { return Ok(None) };
-        let id = part.0.get("_id").unwrap_or(Value::Null);
-        let mut accumulators = self.group.accumulators(id)?;
-        merge_part(&mut accumulators, &part.0)?;
-        *first = loop {
-            match merged.next_entry()? {
-                Some((next, more)) if next == key => merge_part(&mut accumulators, &more.0)?,
-                other => break other,
-            }
-        };
-        self.group.result((id.to_owned(), accumulators)).map(Some)
-    }
-
-    fn next_group(&mut self) -> Result<Option<Doc>> {
-        let next = match &mut self.outgoing {
-            Some(Outgoing::Memory(groups)) => groups.next().map(|group| self.group.result(group)).transpose()?,
-            _ => self.next_merged()?,
-        };
-        self.output_bytes += next.as_ref().map_or(0, |document| document.size_bytes() as u64);
-        Ok(next)
-    }
-
-    fn statistics(&self) -> SpillStatistics {
-        self.ranges.as_ref().map(SpilledRanges::statistics).unwrap_or_default()
-    }
-
     fn place(&mut self, group: &Group, id: Value<'_>) -> Result<usize> {
         let mut key = StackBuilder::new(Version::V1, KeyOrdering::ASCENDING);
         match &group.collator {
             Some(collator) => key.append_collated(id, &**collator)?,
             None => key.append(id)?,
         }
-        if let Some(place) = self.places.get(key.bytes()) {
+        if let Some((last, place)) = &self.last
+            && last == key.bytes()
+        {
             return Ok(*place);
+        }
+        if let Some(place) = self.places.get(key.bytes()).copied() {
+            let (last, last_place) = self.last.get_or_insert_default();
+            last.clear();
+            last.extend_from_slice(key.bytes());
+            *last_place = place;
+            return Ok(place);
         }
         let accumulators = group.accumulators(id)?;
         for (bytes, accumulator) in self.field_bytes.iter_mut().zip(&accumulators) {
@@ -252,23 +239,54 @@ impl GroupSource {
         Ok(place)
     }
 
-    fn turn_around(&mut self, operation: &Operation) -> Result<()> {
+    /// All documents are in: what goes out.
+    fn turn_around(&mut self, operation: &Operation) -> Result<Outgoing> {
         self.note_field_bytes();
         let has_spilled = self.ranges.as_ref().is_some_and(|ranges| !ranges.is_empty());
-        if !has_spilled {
-            self.places = HashMap::default();
-            self.outgoing = Some(Outgoing::Memory(std::mem::take(&mut self.groups).into_iter()));
-            return Ok(());
-        }
-        if !self.groups.is_empty() {
+        if has_spilled && !self.groups.is_empty() {
             self.spill()?;
         }
-        let Some(ranges) = &mut self.ranges else { return Ok(()) };
+        let Some(ranges) = self.ranges.as_mut().filter(|_| has_spilled) else {
+            self.places = HashMap::default();
+            return Ok(Outgoing::Memory(std::mem::take(&mut self.groups).into_iter()));
+        };
         let mut merged = ranges.merge(self.group.resources.group_memory_bytes_max, None)?;
         let first = merged.next_entry()?;
-        self.outgoing = Some(Outgoing::Disk(merged, first));
         self.group.resources.counters.grouped(operation, &self.statistics());
-        Ok(())
+        Ok(Outgoing::Disk(merged, first))
+    }
+
+    fn statistics(&self) -> SpillStatistics {
+        self.ranges.as_ref().map(SpilledRanges::statistics).unwrap_or_default()
+    }
+}
+
+impl GroupSource {
+    /// The next group of those on disk: all its parts, merged.
+    fn next_merged(&mut self) -> Result<Option<Doc>> {
+        let Some(Outgoing::Disk(merged, first)) = &mut self.outgoing else { return Ok(None) };
+        let Some((key, part)) = first.take() else { return Ok(None) };
+        let id = part.0.get("_id").unwrap_or(Value::Null);
+        let mut accumulators = self.gathered.group.accumulators(id)?;
+        merge_part(&mut accumulators, &part.0)?;
+        *first = loop {
+            match merged.next_entry()? {
+                Some((next, more)) if next == key => merge_part(&mut accumulators, &more.0)?,
+                other => break other,
+            }
+        };
+        self.gathered.group.result((id.to_owned(), accumulators)).map(Some)
+    }
+
+    fn next_group(&mut self) -> Result<Option<Doc>> {
+        let next = match &mut self.outgoing {
+            Some(Outgoing::Memory(groups)) => {
+                groups.next().map(|group| self.gathered.group.result(group)).transpose()?
+            }
+            _ => self.next_merged()?,
+        };
+        self.output_bytes += next.as_ref().map_or(0, |document| document.size_bytes() as u64);
+        Ok(next)
     }
 }
 
@@ -312,20 +330,21 @@ impl DocumentSource for GroupSource {
             if self.outgoing.is_some() {
                 return Ok(self.next_group()?.map_or(Pulled::Exhausted, Pulled::Document));
             }
-            match self.source.next(context)? {
-                Pulled::Document(document) => self.take_in(&document)?,
-                Pulled::Exhausted => self.turn_around(context.operation)?,
-                Pulled::Yield(cause) => return Ok(Pulled::Yield(cause)),
+            let gathered = &mut self.gathered;
+            match self.source.feed(context, &mut |document| gathered.take_in(document))? {
+                Fed::Some => {}
+                Fed::Exhausted => self.outgoing = Some(gathered.turn_around(context.operation)?),
+                Fed::Yield(cause) => return Ok(Pulled::Yield(cause)),
             }
         }
     }
 
     fn facts(&self) -> StageFacts {
-        let statistics = self.statistics();
+        let statistics = self.gathered.statistics();
         let used_disk = statistics.spills > 0;
         let mut details = DocBuilder::new();
         details.document("maxAccumulatorMemoryUsageBytes", |fields| {
-            for (field, bytes) in self.group.fields.iter().zip(&self.field_bytes_max) {
+            for (field, bytes) in self.gathered.group.fields.iter().zip(&self.gathered.field_bytes_max) {
                 fields.append(&field.name, *bytes as i64);
             }
         });
@@ -360,18 +379,17 @@ impl StageSpec for GroupSpec {
     }
 
     fn start(&self, source: Box<dyn DocumentSource>) -> Result<Box<dyn DocumentSource>> {
-        Ok(Box::new(GroupSource {
-            source,
+        let gathered = Gathered {
             group: Arc::clone(&self.0),
             places: HashMap::default(),
+            last: None,
             groups: Vec::new(),
             memory_bytes: 0,
             field_bytes: vec![0; self.0.fields.len()],
             field_bytes_max: vec![0; self.0.fields.len()],
-            output_bytes: 0,
             ranges: self.0.resources.ranges(),
-            outgoing: None,
-        }))
+        };
+        Ok(Box::new(GroupSource { source, gathered, output_bytes: 0, outgoing: None }))
     }
 
     fn to_doc(&self) -> Doc {

@@ -22,12 +22,23 @@ pub(super) fn with_parts(document: DocRef<'_>, parts: &[&[u8]], value: Option<Va
     Setting { value, arrays: Arrays::Replaced }.done(document, parts)
 }
 
+/// The same, written by a builder that has nothing yet.
+pub(super) fn append_with_parts(
+    builder: &mut DocBuilder,
+    document: DocRef<'_>,
+    parts: &[&[u8]],
+    value: Option<Value<'_>>,
+) {
+    Setting { value, arrays: Arrays::Replaced }.set(builder, document, parts);
+}
+
 /// The same, but arrays on the way are gone into.
 pub(super) fn with_field_in_arrays(document: DocRef<'_>, path: &FieldPath, value: Option<Value<'_>>) -> Doc {
     Setting { value, arrays: Arrays::Entered }.done(document, &names(path))
 }
 
-fn names(path: &FieldPath) -> Vec<&[u8]> {
+/// The names of a path.
+pub(super) fn names(path: &FieldPath) -> Vec<&[u8]> {
     path.parts().map(|part| &**part).collect()
 }
 

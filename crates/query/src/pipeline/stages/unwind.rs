@@ -1,13 +1,17 @@
 //! `$unwind`: a document for each value of an array.
 
-use super::set_field::with_field;
-use crate::pipeline::source::pass_on_to_source;
+use super::set_field::{append_with_parts, names, with_field};
+use crate::executor::{YieldCause, YieldClock, YieldPolicy};
+use crate::pipeline::source::{Fed, Look, feed_pulled, pass_on_to_source};
 use crate::pipeline::{DocumentSource, Modified, Needs, PipelineContext, Pulled, SharedStage, StageSpec};
 use pando_base::{Error, Result};
 use pando_doc::{Doc, DocBuilder, DocRef, FieldPath, Value, doc, get_path};
 use pando_expr::metadata::is_metadata;
-use std::collections::VecDeque;
+use pando_operation::Operation;
 use std::sync::Arc;
+
+/// How long the values of arrays may come out before others run.
+const RUN_NS: u64 = 10_000_000;
 
 /// What an `$unwind` does.
 #[derive(Clone, Debug)]
@@ -96,41 +100,99 @@ fn parse_index_name(value: Value<'_>) -> Result<FieldPath> {
     }
 }
 
+/// Documents come out one by one: all those of a long array at once, each with the rest of its document, could be of any size.
 struct UnwindSource {
     source: Box<dyn DocumentSource>,
     spec: Unwinding,
-    ready: VecDeque<Doc>,
+    open: Option<OpenArray>,
+    /// A document alone can keep a worker busy.
+    clock: YieldClock,
+    /// What a document is written into that is only looked at.
+    buffer: Vec<u8>,
+}
+
+/// An array on its way out.
+struct OpenArray {
+    /// What goes with each value.
+    document: Doc,
+    /// As a document, and where its next value is.
+    array: Doc,
+    offset: usize,
+    index: i64,
+}
+
+impl OpenArray {
+    fn new(document: Doc, array: Doc) -> OpenArray {
+        /// The first value lies behind the length.
+        const FIRST: usize = 4;
+        OpenArray { document, array, offset: FIRST, index: 0 }
+    }
+
+    /// The next value and its place.
+    fn next(&mut self) -> Option<(Value<'_>, i64)> {
+        let element = self.array.view().element_at(self.offset)?;
+        let index = self.index;
+        self.offset += element.bytes.len();
+        self.index += 1;
+        Some((element.value()?, index))
+    }
 }
 
 impl UnwindSource {
-    fn unwind(&mut self, document: Doc) {
+    /// Opens the array of a document; or gives the one document that it becomes.
+    fn take_in(&mut self, document: Doc) -> Option<Doc> {
         let found = get_path(document.view(), &self.spec.path);
         match found {
             Some(Value::Array(array)) if !array.is_empty() => {
-                let slim = self.spec.slim(document.view());
-                let view = slim.as_ref().map_or(document.view(), Doc::view);
-                for (index, value) in array.values().enumerate() {
-                    self.ready.push_back(self.with(view, Some(value), Some(index as i64)));
-                }
+                let array = Doc::trusted(document.share(array.bytes()));
+                let kept = self.spec.slim(document.view()).unwrap_or(document);
+                self.open = Some(OpenArray::new(kept, array));
+                None
             }
-            Some(Value::Array(_)) if self.spec.keeps_empty => {
-                self.ready.push_back(self.with(document.view(), None, None));
-            }
-            None | Some(Value::Null | Value::Undefined) if self.spec.keeps_empty => {
-                let document = match self.spec.index_name {
-                    Some(_) => self.with(document.view(), found, None),
-                    None => document,
-                };
-                self.ready.push_back(document);
-            }
-            None | Some(Value::Array(_) | Value::Null | Value::Undefined) => {}
-            Some(value) => self.ready.push_back(self.with(document.view(), Some(value), None)),
+            Some(Value::Array(_)) if self.spec.keeps_empty => Some(self.spec.unwound(document.view(), None, None)),
+            None | Some(Value::Null | Value::Undefined) if self.spec.keeps_empty => match self.spec.index_name {
+                Some(_) => Some(self.spec.unwound(document.view(), found, None)),
+                None => Some(document),
+            },
+            None | Some(Value::Array(_) | Value::Null | Value::Undefined) => None,
+            Some(value) => Some(self.spec.unwound(document.view(), Some(value), None)),
         }
     }
 
-    fn with(&self, document: DocRef<'_>, value: Option<Value<'_>>, index: Option<i64>) -> Doc {
-        let unwound = with_field(document, &self.spec.path, value);
-        let Some(name) = &self.spec.index_name else { return unwound };
+    /// True if others are to run first.
+    fn has_run_long(&mut self, operation: &Operation) -> Result<bool> {
+        let is_time = self.clock.is_time(operation)?;
+        if is_time {
+            self.clock.restart(operation);
+        }
+        Ok(is_time)
+    }
+
+    /// Has a look at what is left of the open array; false if others are to run first.
+    fn feed_open(&mut self, operation: &Operation, look: &mut Look<'_>) -> Result<bool> {
+        let Some(mut open) = self.open.take() else { return Ok(true) };
+        let (spec, document) = (self.spec.clone(), open.document.clone());
+        let parts = names(&spec.path);
+        while let Some((value, _)) = open.next() {
+            let mut buffer = std::mem::take(&mut self.buffer);
+            buffer.clear();
+            let mut builder = DocBuilder::behind(buffer);
+            append_with_parts(&mut builder, document.view(), &parts, Some(value));
+            self.buffer = builder.finish_buffer();
+            look(DocRef::trusted(&self.buffer))?;
+            if self.has_run_long(operation)? {
+                self.open = Some(open);
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+}
+
+impl Unwinding {
+    fn unwound(&self, document: DocRef<'_>, value: Option<Value<'_>>, index: Option<i64>) -> Doc {
+        let unwound = with_field(document, &self.path, value);
+        let Some(name) = &self.index_name else { return unwound };
         with_field(unwound.view(), name, Some(index.map_or(Value::Null, Value::Int64)))
     }
 }
@@ -138,14 +200,43 @@ impl UnwindSource {
 impl DocumentSource for UnwindSource {
     fn next(&mut self, context: &mut PipelineContext<'_>) -> Result<Pulled> {
         loop {
-            if let Some(document) = self.ready.pop_front() {
-                return Ok(Pulled::Document(document));
+            if let Some(mut open) = self.open.take() {
+                let document = open.document.clone();
+                if let Some((value, index)) = open.next() {
+                    let unwound = self.spec.unwound(document.view(), Some(value), Some(index));
+                    self.open = Some(open);
+                    return Ok(Pulled::Document(unwound));
+                }
+            }
+            if self.has_run_long(context.operation)? {
+                return Ok(Pulled::Yield(YieldCause::Time));
             }
             match self.source.next(context)? {
-                Pulled::Document(document) => self.unwind(document),
+                Pulled::Document(document) => {
+                    if let Some(document) = self.take_in(document) {
+                        return Ok(Pulled::Document(document));
+                    }
+                }
                 other => return Ok(other),
             }
         }
+    }
+
+    fn feed(&mut self, context: &mut PipelineContext<'_>, look: &mut Look<'_>) -> Result<Fed> {
+        if self.spec.index_name.is_some() {
+            return feed_pulled(self.next(context)?, look);
+        }
+        if self.open.is_none() {
+            match self.source.next(context)? {
+                Pulled::Document(document) => {
+                    if let Some(document) = self.take_in(document) {
+                        look(document.view())?;
+                    }
+                }
+                other => return feed_pulled(other, look),
+            }
+        }
+        Ok(if self.feed_open(context.operation, look)? { Fed::Some } else { Fed::Yield(YieldCause::Time) })
     }
 
     pass_on_to_source!();
@@ -157,7 +248,8 @@ impl StageSpec for Unwinding {
     }
 
     fn start(&self, source: Box<dyn DocumentSource>) -> Result<Box<dyn DocumentSource>> {
-        Ok(Box::new(UnwindSource { source, spec: self.clone(), ready: VecDeque::new() }))
+        let clock = YieldClock::new(YieldPolicy { iterations: u32::MAX, period_ns: RUN_NS });
+        Ok(Box::new(UnwindSource { source, spec: self.clone(), open: None, clock, buffer: Vec::new() }))
     }
 
     fn unwinding(&self) -> Option<Unwinding> {
