@@ -2,9 +2,9 @@
 
 use super::support::*;
 use crate::executor::{CountingSink, drive};
-use crate::request::AggregateRequest;
+use crate::request::{AggregateRequest, DeleteRequest};
 use pando_base::{ErrorCode, Result};
-use pando_doc::{Doc, doc};
+use pando_doc::{Doc, Value, doc};
 
 pub(super) fn run(fixture: &Fixture, pipeline: Vec<Doc>) -> Result<Vec<Doc>> {
     let mut operation = fixture.operation();
@@ -270,4 +270,54 @@ fn u6_a_group_that_cannot_skip_reads_everything() {
     }
     fixture.insert(&[doc! { "a": [3, 4] }]);
     assert!(!summary(&fixture, covered).0.contains("DISTINCT_SCAN"), "an array has several keys");
+}
+
+#[test]
+fn u6_a_group_has_what_an_index_finds_in_its_order_wherever_it_lies() {
+    let fixture = Fixture::new(&[index(doc! { "number": 1 })]);
+    let documents: Vec<Doc> = (0..3000).map(|n| doc! { "_id": n, "number": (n * 1001 % 3000), "n": n }).collect();
+    fixture.insert(&documents);
+    let mut operation = fixture.operation();
+    let gone = DeleteRequest::new(fixture.namespace.clone(), doc! { "n": { "$mod": [5, 0] } }, true);
+    now(fixture.engine.delete(&mut operation, &gone)).unwrap();
+    let all = vec![
+        doc! { "$match": { "number": { "$gte": 500, "$lt": 2500 }, "n": { "$gte": 20 } } },
+        doc! { "$group": { "_id": null, "numbers": { "$push": "$number" }, "total": { "$sum": "$n" } } },
+    ];
+    assert_eq!(summary(&fixture, all.clone()).0, "PROJECTION_SIMPLE(FETCH(IXSCAN))");
+    let found = run(&fixture, all).unwrap();
+    let wanted = (0..3000_i32).filter(|n| n % 5 != 0 && *n >= 20 && (500..2500).contains(&(n * 1001 % 3000)));
+    let mut numbers: Vec<i32> = wanted.clone().map(|n| n * 1001 % 3000).collect();
+    numbers.sort_unstable();
+    let mut pushed = pando_doc::ArrayBuilder::new();
+    numbers.iter().for_each(|number| pushed.push(*number));
+    let expected = doc! { "_id": null, "numbers": (pushed.finish()), "total": (wanted.sum::<i32>()) };
+    assert_eq!(found, vec![expected]);
+}
+
+#[test]
+fn u6_an_unwound_array_takes_no_more_memory_than_its_document() {
+    let fixture = Fixture::new(&[]);
+    let mut values = pando_doc::ArrayBuilder::new();
+    (0..200_000).for_each(|value| values.push(value % 10));
+    let long = "a".repeat(4 * 1024 * 1024);
+    fixture.insert(&[doc! { "_id": 1, "values": (values.finish()), "long": long.as_str() }]);
+    // All of them at once would be 800 gigabytes.
+    let first = run(&fixture, vec![doc! { "$unwind": "$values" }, doc! { "$limit": 3 }]).unwrap();
+    let found: Vec<Option<i32>> = first
+        .iter()
+        .map(|document| match document.get("values") {
+            Some(Value::Int32(value)) => Some(value),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(found, [Some(0), Some(1), Some(2)]);
+    assert!(first.iter().all(|document| document.get("long").is_some()));
+    let groups = vec![
+        doc! { "$unwind": "$values" },
+        doc! { "$group": { "_id": "$values", "count": { "$sum": 1 } } },
+        doc! { "$sort": { "_id": 1 } },
+    ];
+    let expected: Vec<Doc> = (0..10).map(|value| doc! { "_id": value, "count": 20_000 }).collect();
+    assert_eq!(run(&fixture, groups).unwrap(), expected);
 }

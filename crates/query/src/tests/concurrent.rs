@@ -4,7 +4,7 @@ use super::generate::{Chance, document, filter};
 use super::support::*;
 use crate::FindPlan;
 use crate::executor::{BatchOutcome, YieldCause, YieldPolicy};
-use crate::request::{DeleteRequest, UpdateRequest};
+use crate::request::{DeleteRequest, FindRequest, UpdateRequest};
 use pando_doc::{Doc, OwnedValue, doc};
 use pando_operation::Operation;
 use std::future::Future;
@@ -12,10 +12,17 @@ use std::pin::Pin;
 use std::task::{Context, Poll, Waker};
 
 /// Pulls a find in small pieces, with a change between any two; true if it went to its end.
-fn pull_with_changes(fixture: &Fixture, filter: Doc, mut change: impl FnMut(usize)) -> pando_base::Result<Vec<Doc>> {
+fn pull_with_changes(fixture: &Fixture, filter: Doc, change: impl FnMut(usize)) -> pando_base::Result<Vec<Doc>> {
+    pull_request_with_changes(fixture, &fixture.request(filter), change)
+}
+
+fn pull_request_with_changes(
+    fixture: &Fixture,
+    request: &FindRequest,
+    mut change: impl FnMut(usize),
+) -> pando_base::Result<Vec<Doc>> {
     let mut operation = fixture.operation();
-    let request = fixture.request(filter);
-    let FindPlan::Executor(mut executor) = fixture.engine.find(&mut operation, &request)? else { panic!("a view") };
+    let FindPlan::Executor(mut executor) = fixture.engine.find(&mut operation, request)? else { panic!("a view") };
     let mut found: Vec<Doc> = Vec::new();
     for step in 0.. {
         let outcome = executor.next(&mut operation)?;
@@ -47,6 +54,33 @@ fn u3_a_scan_goes_on_after_changes() {
     });
     assert_eq!(ids(&found.unwrap()).first().map(String::as_str), Some("0"));
     fixture.check();
+}
+
+#[test]
+fn u7_a_text_search_looks_again_at_what_changed_after_its_keys_were_read() {
+    for by_score in [true, false] {
+        let fixture = Fixture::new(&[index(doc! { "a": "text" })]);
+        fixture.insert(&(0..1500).map(|n| doc! { "_id": n, "a": "walnut" }).collect::<Vec<_>>());
+        let mut request = fixture.request(doc! { "$text": { "$search": "walnut" } });
+        if by_score {
+            request.sort = doc! { "score": { "$meta": "textScore" } };
+        }
+        let mut changed = false;
+        let found = pull_request_with_changes(&fixture, &request, |_| {
+            // The first yield comes while keys are read, if the scores are asked for.
+            if !std::mem::replace(&mut changed, true) {
+                let all = doc! { "_id": { "$gte": 700 } };
+                let change = doc! { "$set": { "a": "hazel" } };
+                let mut request = UpdateRequest::new(fixture.namespace.clone(), all, OwnedValue::Document(change));
+                request.multi = true;
+                now(fixture.engine.update(&mut fixture.operation(), &request)).unwrap();
+            }
+        });
+        let found = found.unwrap();
+        assert!(found.iter().all(|document| document.get("a").and_then(|a| a.as_str()) == Some("walnut")));
+        assert_eq!(found.len(), 700, "by score: {by_score}");
+        fixture.check();
+    }
 }
 
 #[test]
