@@ -83,6 +83,11 @@ pub(crate) fn names(operation: &Operation, database: &DatabaseName) -> Vec<(Name
 }
 
 impl Catalog {
+    /// Has the operation's unit changed anything of the catalog?
+    pub fn has_uncommitted(&self, operation: &Operation) -> bool {
+        operation.extensions.get::<Uncommitted>().is_some_and(|uncommitted| uncommitted.0.lock().registered)
+    }
+
     /// A collection is new or changed. A name that it had before leads nowhere now.
     pub(crate) fn put_uncommitted(
         self: &Arc<Self>,

@@ -75,8 +75,16 @@ pub use table::{
 pub use version::{GIT_VERSION, MAX_WIRE_VERSION, MIN_WIRE_VERSION, VERSION, VERSION_PARTS};
 
 /// The fail points of this crate.
-pub static FAIL_POINTS: &[&dyn pando_base::AnyFailPoint] =
-    &[&FAIL_COMMAND, &handshake::WAIT_IN_HELLO, &ttl::HANG_BETWEEN_PASSES, &ttl::HANG_WITH_LOCK];
+pub static FAIL_POINTS: &[&dyn pando_base::AnyFailPoint] = &[
+    &FAIL_COMMAND,
+    &catalog::create_fail_points::HANG_AND_FAIL,
+    &catalog::create_fail_points::THROW_IN_TRANSACTION,
+    &handshake::WAIT_IN_HELLO,
+    &transaction::HANG_BEFORE_ABORTING,
+    &transaction::HANG_BEFORE_COMMITTING,
+    &ttl::HANG_BETWEEN_PASSES,
+    &ttl::HANG_WITH_LOCK,
+];
 
 /// The rows of this crate, by area.
 pub static ROWS: &[&[CommandRow]] = &[

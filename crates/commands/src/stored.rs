@@ -33,7 +33,11 @@ pub(crate) async fn find(
         Ok(FindPlan::View(_)) => Ok(()),
         Err(error) => Err(error),
     };
-    let abandoned = operation.recovery_unit.abandon_snapshot();
+    // A transaction keeps its own.
+    let abandoned = match operation.recovery_unit.in_unit_of_work() {
+        true => Ok(()),
+        false => operation.recovery_unit.abandon_snapshot(),
+    };
     unlock(operation);
     outcome?;
     abandoned?;

@@ -109,6 +109,10 @@ pub struct CommandRow {
     pub secondary_ok: SecondaryOk,
     /// Inside a transaction.
     pub is_allowed_in_transaction: bool,
+    /// Inside a transaction that reads what is newest: not of one that reads at a time.
+    pub needs_local_transaction: bool,
+    /// Ends a transaction, or prepares its end.
+    pub ends_transaction: bool,
     /// A retryable write: takes a transaction number without a transaction.
     pub is_retryable_write: bool,
     /// Part of API version 1.
@@ -162,6 +166,8 @@ impl CommandRow {
         is_local_without_authentication: false,
         secondary_ok: SecondaryOk::Always,
         is_allowed_in_transaction: false,
+        needs_local_transaction: false,
+        ends_transaction: false,
         is_retryable_write: false,
         is_in_api_version_1: false,
         is_in_api_version_2: false,

@@ -7,7 +7,7 @@
 //! The locks taken inside are given back after the end, either way: a DDL is published before anybody else gets its locks.
 
 use crate::Operation;
-use pando_base::Result;
+use pando_base::{Result, Timestamp};
 use pando_storage::{Committed, WriteUnitOfWork};
 use std::ops::{Deref, DerefMut};
 
@@ -41,6 +41,17 @@ impl<'a> UnitOfWork<'a> {
     pub fn resume(operation: &'a mut Operation) -> UnitOfWork<'a> {
         debug_assert!(operation.recovery_unit.in_unit_of_work(), "there is a unit to resume");
         UnitOfWork { operation, outermost: true, finished: false }
+    }
+
+    /// Makes the outermost unit prepared and leaves it open: afterwards it only commits or rolls back. On an error everything is
+    /// rolled back.
+    pub fn prepare(mut self, timestamp: Timestamp) -> Result<()> {
+        debug_assert!(self.outermost, "only the outermost unit can be prepared");
+        let mut unit = WriteUnitOfWork::resume(&mut self.operation.recovery_unit)?;
+        unit.prepare(timestamp)?;
+        unit.release()?;
+        self.finished = true;
+        Ok(())
     }
 
     /// Commits the outermost unit and tells what it left behind; a nested one leaves that to the outer unit. On an error

@@ -21,6 +21,7 @@ mod local_store;
 mod member_state;
 mod node;
 mod oplog_writer;
+mod prepared;
 mod progress;
 pub mod read_concern;
 pub mod recovery;
@@ -38,7 +39,9 @@ pub use gate::{NoGate, ReplGate};
 pub use local_store::LocalStore;
 pub use member_state::MemberState;
 pub use node::{ReplicationNode, StepDown, WriteConcernOutcome};
-pub use oplog_writer::OplogWriter;
+pub use oplog_writer::{
+    OplogWriter, SKIP_PREPARE_MAJORITY, TRANSACTION_OPERATIONS_IN_ENTRY_MAX, TransactionOf, TransactionSize,
+};
 pub use progress::{Dated, Points, Progress};
 pub use slots::{OplogSlots, ReservedSlots};
 pub use stable::HISTORY_WINDOW_SECONDS;
@@ -47,7 +50,9 @@ pub use startup::ReplicationParts;
 use pando_base::{AnyFailPoint, AnyParameter};
 
 /// The fail points of replication.
-pub static FAIL_POINTS: &[&dyn AnyFailPoint] = &[&oplog_writer::ON_TRANSACTIONAL_WRITE];
+pub static FAIL_POINTS: &[&dyn AnyFailPoint] =
+    &[&oplog_writer::AFTER_RESERVING_PREPARE, &oplog_writer::ON_TRANSACTIONAL_WRITE, &SKIP_PREPARE_MAJORITY];
 
 /// The parameters of replication.
-pub static PARAMETERS: &[&dyn AnyParameter] = &[&MAX_DRIFT_SECONDS, &HISTORY_WINDOW_SECONDS];
+pub static PARAMETERS: &[&dyn AnyParameter] =
+    &[&MAX_DRIFT_SECONDS, &HISTORY_WINDOW_SECONDS, &TRANSACTION_OPERATIONS_IN_ENTRY_MAX];

@@ -31,8 +31,13 @@ pub fn parameters() -> impl Iterator<Item = &'static dyn AnyParameter> {
 }
 
 /// The fail points.
-pub(crate) const FAIL_POINTS: &[&[&dyn AnyFailPoint]] =
-    &[pando_base::FAIL_POINTS, pando_commands::FAIL_POINTS, pando_index_build::FAIL_POINTS, pando_repl::FAIL_POINTS];
+pub(crate) const FAIL_POINTS: &[&[&dyn AnyFailPoint]] = &[
+    pando_base::FAIL_POINTS,
+    pando_commands::FAIL_POINTS,
+    pando_index_build::FAIL_POINTS,
+    pando_repl::FAIL_POINTS,
+    pando_session::FAIL_POINTS,
+];
 
 /// The commands.
 pub(crate) fn commands() -> Vec<&'static [CommandRow]> {

@@ -75,6 +75,7 @@ impl Server {
         let recovered = grounds.start_data(env, &*machine, &options, &log)?;
         if let Some(data) = &grounds.data {
             if !options.is_read_only {
+                data.replication_parts.rebuild_prepared().await?;
                 data::take_up_builds(data, recovered).await?;
             }
             data.settings.load(data, i64::try_from(env.clock().wall_ms()).unwrap_or(i64::MAX)).await?;
@@ -192,6 +193,7 @@ impl Server {
         self.net.shut_down(Duration::from_secs(self.control.patience_seconds())).await;
         if let Some(data) = &self.node.data {
             data.sessions.abort_all(ErrorCode::InterruptedAtShutdown);
+            data.sessions.release_all();
         }
         let background = self.background.lock().take();
         if let Some(background) = background {

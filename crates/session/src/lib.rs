@@ -13,6 +13,7 @@
 //! This crate knows neither sockets nor replication: where `config.transactions` is kept is behind [`SessionTable`], and
 //! the oplog is read through the engine.
 
+mod account;
 mod cache;
 mod catalog;
 pub mod extract;
@@ -31,8 +32,11 @@ mod table;
 mod tests;
 mod transaction;
 
+pub use account::{TransactionAccount, TransactionTimes};
 pub use cache::{CachedSession, SessionCache, SessionCacheStatistics, TakenSessions};
-pub use catalog::{ActiveSession, CheckedOutSession, KillToken, SessionCatalog, SessionInfo, writing_session};
+pub use catalog::{
+    ActiveSession, BLOCKED_BEHIND_PREPARED, CheckedOutSession, KillToken, SessionCatalog, SessionInfo, writing_session,
+};
 pub use history::{History, INCOMPLETE_HISTORY_STATEMENT, Statements};
 pub use id::{LogicalSessionId, NO_USER, UserDigest, user_digest};
 pub use labels::{RETRYABLE_WRITE_ERROR, label_error, label_write_concern_error};
@@ -50,4 +54,7 @@ pub use retried::{
 };
 pub use stored::StoredSessions;
 pub use table::{Image, ImageKind, SessionTable};
-pub use transaction::{Open, OpenTransaction, TransactionCounters, TransactionState};
+pub use transaction::{CommittedTransaction, Open, OpenTransaction, TransactionCounters, TransactionState};
+
+/// The fail points of sessions.
+pub static FAIL_POINTS: &[&dyn pando_base::AnyFailPoint] = &[&BLOCKED_BEHIND_PREPARED];

@@ -38,6 +38,8 @@ pub enum Purpose {
     Start,
     /// It reads or writes in one.
     Continue,
+    /// It prepares one, perhaps again.
+    Prepare,
     /// It commits one, perhaps again.
     Commit,
     /// It aborts one.
@@ -82,6 +84,7 @@ impl Participant {
             (fresh.executed, fresh.is_incomplete) = (executed, is_incomplete);
             fresh.transaction = match record.state {
                 Some(DurableState::Committed) => TransactionState::Committed,
+                Some(DurableState::Prepared) => return Err(self.not_rebuilt(record.txn_number)),
                 // What had not committed is gone with the memory that it was in.
                 Some(_) => TransactionState::Aborted,
                 None if is_transaction => TransactionState::Committed,
@@ -116,13 +119,40 @@ impl Participant {
             return Err(Error::new(ErrorCode::TransactionTooOld, reason));
         }
         if txn_number == self.txn_number && self.transaction != TransactionState::None {
-            let reason = "Must specify autocommit=false on all operations of a multi-statement transaction.";
-            return Err(Error::new(ErrorCode::InvalidOptions, reason));
+            if matches!(self.transaction, TransactionState::Prepared(_)) {
+                let reason = "Retryable write that has been converted to a transaction is in prepare";
+                return Err(Error::new(ErrorCode::PreparedTransactionInProgress, reason));
+            }
+            let reason = "Cannot retry a retryable write that has been converted into a transaction";
+            return Err(Error::new(ErrorCode::IncompleteTransactionHistory, reason));
         }
+        self.check_number_can_change(txn_number)?;
         if txn_number > self.txn_number {
             *self = Participant { is_valid: true, txn_number, ..Participant::new(self.session) };
         }
         Ok(())
+    }
+
+    /// What is prepared is not left behind by a newer number.
+    fn check_number_can_change(&self, txn_number: i64) -> Result<()> {
+        match self.transaction {
+            TransactionState::Prepared(_) if txn_number != self.txn_number => {
+                let reason = "Cannot change transaction number while the session has a prepared transaction";
+                Err(Error::new(ErrorCode::PreparedTransactionInProgress, reason))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Must a request with this number wait for the end of a prepared transaction? Statements of the transaction itself need not.
+    pub fn waits_for_prepared(&self, txn_number: i64, is_statement: bool) -> bool {
+        let is_prepared = matches!(self.transaction, TransactionState::Prepared(_));
+        is_prepared && (txn_number > self.txn_number || (txn_number == self.txn_number && !is_statement))
+    }
+
+    fn not_rebuilt(&self, txn_number: i64) -> Error {
+        let reason = format!("the prepared transaction {txn_number} of session {} was not made anew", self.session);
+        Error::new(ErrorCode::PreparedTransactionInProgress, reason)
     }
 
     fn kind(&self) -> &'static str {
@@ -153,6 +183,11 @@ impl Participant {
             TransactionState::None => Err(self.no_such_transaction(txn_number)),
             _ if txn_number != self.txn_number => Err(self.no_such_transaction(txn_number)),
             TransactionState::InProgress => Ok(()),
+            TransactionState::Prepared(_) if purpose == Purpose::Continue => {
+                let reason = "Cannot call any operation other than abort, prepare or commit on a prepared transaction";
+                Err(Error::new(ErrorCode::PreparedTransactionInProgress, reason))
+            }
+            TransactionState::Prepared(_) => Ok(()),
             TransactionState::Committed if purpose == Purpose::Commit => Ok(()),
             TransactionState::Committed => told(ErrorCode::TransactionCommitted, "committed"),
             TransactionState::Aborted => told(ErrorCode::NoSuchTransaction, "aborted"),
@@ -165,6 +200,7 @@ impl Participant {
                 "Only servers in a sharded cluster can start a new transaction at the active transaction number";
             return Err(Error::new(ErrorCode::ConflictingOperationInProgress, reason));
         }
+        self.check_number_can_change(txn_number)?;
         let transaction = TransactionState::InProgress;
         *self = Participant { is_valid: true, txn_number, transaction, ..Participant::new(self.session) };
         Ok(())
@@ -184,9 +220,24 @@ impl Participant {
         self.transaction
     }
 
+    /// The transaction of this number is prepared, by this entry.
+    pub fn transaction_prepared(&mut self, txn_number: i64, entry: OpTime) {
+        if self.is_valid && txn_number == self.txn_number && self.transaction == TransactionState::InProgress {
+            self.transaction = TransactionState::Prepared(entry);
+            self.last_write = entry;
+        }
+    }
+
+    /// A prepared transaction was made anew after a restart.
+    pub fn rebuilt(&mut self, txn_number: i64, entry: OpTime) {
+        let transaction = TransactionState::Prepared(entry);
+        let fresh = Participant::new(self.session);
+        *self = Participant { is_valid: true, txn_number, transaction, last_write: entry, ..fresh };
+    }
+
     /// The transaction of this number has ended; `last_write` is its entry, if it has one.
     pub fn transaction_ended(&mut self, txn_number: i64, state: TransactionState, last_write: Option<OpTime>) {
-        if self.is_valid && txn_number == self.txn_number && self.transaction == TransactionState::InProgress {
+        if self.is_valid && txn_number == self.txn_number && self.transaction.is_open() {
             self.transaction = state;
             self.last_write = last_write.unwrap_or(self.last_write);
         }

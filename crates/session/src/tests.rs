@@ -212,7 +212,7 @@ fn s17_a_number_of_a_transaction_is_no_retryable_write() {
     let record = SessionRecord { state: Some(DurableState::Committed), ..chain.record() };
     let mut participant = Participant::new(session(1));
     participant.refresh(Some(record), &History::new(chain.engine.clone())).unwrap();
-    assert_eq!(participant.begin_or_continue(1).unwrap_err().code(), ErrorCode::InvalidOptions);
+    assert_eq!(participant.begin_or_continue(1).unwrap_err().code(), ErrorCode::IncompleteTransactionHistory);
     assert!(participant.begin_or_continue(0).unwrap_err().reason().contains("newer transaction"));
     participant.begin_or_continue(2).unwrap();
 }

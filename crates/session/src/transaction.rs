@@ -5,11 +5,15 @@
 //! after a crash there is nothing of it, and a record that speaks of a part of it means that it was aborted.
 //!
 //! Between statements the transaction lies in its session as an [`OpenTransaction`]. Dropping that rolls it back: a newer number,
-//! a kill, the end of its time all come to this.
+//! a kill, the end of its time all come to this. One that is prepared is not dropped by any of them: it waits for its decision,
+//! also over a restart, after which it is made anew from the oplog.
 
+use pando_doc::Doc;
 use pando_operation::Stash;
+use pando_oplog::OpTime;
+use parking_lot::Mutex;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 /// How far a session's newest transaction has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -19,10 +23,19 @@ pub enum TransactionState {
     None,
     /// Statements may follow.
     InProgress,
+    /// It only waits to be committed or aborted; the time is that of the entry that says so.
+    Prepared(OpTime),
     /// It is done.
     Committed,
     /// It is undone.
     Aborted,
+}
+
+impl TransactionState {
+    /// Has it begun and not ended?
+    pub fn is_open(self) -> bool {
+        matches!(self, TransactionState::InProgress | TransactionState::Prepared(_))
+    }
 }
 
 /// A transaction between its statements.
@@ -36,7 +49,17 @@ impl OpenTransaction {
     pub fn begin(stash: Stash, counters: &Arc<TransactionCounters>) -> OpenTransaction {
         counters.started.fetch_add(1, Ordering::Relaxed);
         counters.open.fetch_add(1, Ordering::Relaxed);
-        OpenTransaction { stash, _open: Open(Arc::clone(counters)) }
+        let open = Open { counters: Arc::clone(counters), is_prepared: AtomicBool::new(false) };
+        OpenTransaction { stash, _open: open }
+    }
+
+    /// One that was prepared before the node was started.
+    pub fn rebuilt(stash: Stash, counters: &Arc<TransactionCounters>) -> OpenTransaction {
+        counters.open.fetch_add(1, Ordering::Relaxed);
+        counters.started.fetch_add(1, Ordering::Relaxed);
+        let open = Open { counters: Arc::clone(counters), is_prepared: AtomicBool::new(false) };
+        open.prepared();
+        OpenTransaction { stash, _open: open }
     }
 
     /// What an operation takes up, and what is left of the transaction meanwhile.
@@ -51,24 +74,55 @@ impl OpenTransaction {
 }
 
 /// Counts a transaction as open for as long as it lives.
-pub struct Open(Arc<TransactionCounters>);
+pub struct Open {
+    counters: Arc<TransactionCounters>,
+    is_prepared: AtomicBool,
+}
 
 impl Open {
+    /// It is prepared.
+    pub fn prepared(&self) {
+        if !self.is_prepared.swap(true, Ordering::Relaxed) {
+            self.counters.prepared.fetch_add(1, Ordering::Relaxed);
+            self.counters.currently_prepared.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
     /// It has committed.
     pub fn committed(&self) {
-        self.0.committed.fetch_add(1, Ordering::Relaxed);
+        self.counters.committed.fetch_add(1, Ordering::Relaxed);
+        if self.is_prepared.load(Ordering::Relaxed) {
+            self.counters.prepared_then_committed.fetch_add(1, Ordering::Relaxed);
+        }
     }
 
     /// It was aborted.
     pub fn aborted(&self) {
-        self.0.aborted.fetch_add(1, Ordering::Relaxed);
+        self.counters.aborted.fetch_add(1, Ordering::Relaxed);
+        if self.is_prepared.load(Ordering::Relaxed) {
+            self.counters.prepared_then_aborted.fetch_add(1, Ordering::Relaxed);
+        }
     }
 }
 
 impl Drop for Open {
     fn drop(&mut self) {
-        self.0.open.fetch_sub(1, Ordering::Relaxed);
+        self.counters.open.fetch_sub(1, Ordering::Relaxed);
+        if self.is_prepared.load(Ordering::Relaxed) {
+            self.counters.currently_prepared.fetch_sub(1, Ordering::Relaxed);
+        }
     }
+}
+
+/// What a transaction that has committed was.
+#[derive(Clone, Debug, Default)]
+pub struct CommittedTransaction {
+    /// How many writes it had.
+    pub operation_count: u64,
+    /// How large they are in the oplog.
+    pub operation_bytes: u64,
+    /// How it was to be acknowledged.
+    pub write_concern: Doc,
 }
 
 /// What has become of the transactions of this node. Names follow serverStatus.
@@ -80,6 +134,22 @@ pub struct TransactionCounters {
     pub committed: AtomicU64,
     /// `totalAborted`.
     pub aborted: AtomicU64,
+    /// `totalPrepared`.
+    pub prepared: AtomicU64,
+    /// `totalPreparedThenCommitted`.
+    pub prepared_then_committed: AtomicU64,
+    /// `totalPreparedThenAborted`.
+    pub prepared_then_aborted: AtomicU64,
+    /// `currentPrepared`.
+    pub currently_prepared: AtomicU64,
+    /// `retriedCommandsCount`: retryable writes that were sent again after all or a part of them was done.
+    pub retried_commands: AtomicU64,
+    /// `retriedStatementsCount`.
+    pub retried_statements: AtomicU64,
+    /// `transactionsCollectionWriteCount`.
+    pub records_written: AtomicU64,
+    /// `lastCommittedTransaction`.
+    pub last_committed: Mutex<Option<CommittedTransaction>>,
     /// `currentOpen`.
     pub open: AtomicU64,
     /// `currentActive`: those with a statement that runs.

@@ -96,6 +96,8 @@ pub struct GenericArguments {
     pub autocommit: Option<bool>,
     /// The first command of a transaction.
     pub start_transaction: Option<bool>,
+    /// Which attempt of a router's this is.
+    pub transaction_retry_counter: Option<i64>,
     /// The read concern, as sent.
     pub read_concern: Option<Doc>,
     /// The write concern, as sent.
@@ -153,6 +155,7 @@ impl GenericArguments {
             b"txnNumber" => self.transaction_number = transaction_number(value)?,
             b"autocommit" => self.autocommit = boolean("OperationSessionInfo", element)?,
             b"startTransaction" => self.start_transaction = boolean("OperationSessionInfo", element)?,
+            b"txnRetryCounter" => self.transaction_retry_counter = value.as_number().and_then(|it| it.to_i64_exact()),
             b"readConcern" => self.read_concern = document(body, element)?,
             b"writeConcern" => self.write_concern = document(body, element)?,
             b"$audit" => self.impersonates = names_others(value)?,

@@ -2,6 +2,7 @@
 
 use super::change::{change, ensure_system_views, lock_exclusively};
 use super::collection_options::{check_for_client, options_of};
+use super::create_fail_points;
 use super::same_options::check_same;
 use super::system_views::ViewDocuments;
 use super::view_pipeline::check_view_pipeline;
@@ -22,6 +23,7 @@ pub(super) const ROW: CommandRow = CommandRow {
     class: Class::Catalog,
     secondary_ok: SecondaryOk::Never,
     is_allowed_in_transaction: true,
+    needs_local_transaction: true,
     is_in_api_version_1: true,
     takes_write_concern: true,
     namespace: NamespaceOf::FirstField,
@@ -104,6 +106,7 @@ async fn create(invocation: &Invocation, data: &Data, namespace: &Namespace, opt
     }
     let mut operation = invocation.operation()?;
     lock_exclusively(data, &mut operation, &[namespace]).await?;
+    create_fail_points::pass(data, &mut operation, namespace).await?;
     change(&mut operation, "create", namespace, |operation| {
         data.catalog.create_collection(operation, &*data.observers, namespace, options.clone()).map(|_| ())
     })

@@ -15,6 +15,7 @@ use pando_catalog::{Collection, CollectionOptions, IndexDescriptor, PreparedInde
 use pando_doc::{Doc, DocBuilder, DocRef, Value};
 use pando_index::IndexAccess;
 use pando_index_build::{ActiveBuild, CommitQuorum, StartBuild};
+use pando_locks::Mode;
 use pando_operation::Operation;
 use pando_storage::Direction;
 use std::sync::Arc;
@@ -26,6 +27,7 @@ pub(super) const ROW: CommandRow = CommandRow {
     class: Class::Catalog,
     secondary_ok: SecondaryOk::Never,
     is_allowed_in_transaction: true,
+    needs_local_transaction: true,
     is_in_api_version_1: true,
     takes_write_concern: true,
     namespace: NamespaceOf::FirstField,
@@ -95,6 +97,12 @@ async fn run(invocation: &Invocation, reply: &mut DocBuilder) -> Result<()> {
     let is_two_phase = is_replica_set && namespace.is_replicated();
     let quorum = commit_quorum(data, arguments.commit_quorum, is_two_phase)?;
     let mut operation = invocation.operation()?;
+    if let Some(count) = count_if_all_exist(data, &mut operation, &namespace, &specifications).await? {
+        check_uuid(data, &namespace, arguments.collection_uuid)?;
+        let outcome = Outcome { counts: Some((count, count)), created_collection: None };
+        append_outcome(outcome, specifications.len(), is_two_phase.then_some(arguments.commit_quorum), reply);
+        return Ok(());
+    }
     let outcome = loop {
         lock_exclusively(data, &mut operation, &[&namespace]).await?;
         check_uuid(data, &namespace, arguments.collection_uuid)?;
@@ -122,6 +130,31 @@ async fn run(invocation: &Invocation, reply: &mut DocBuilder) -> Result<()> {
     };
     append_outcome(outcome, specifications.len(), is_two_phase.then_some(arguments.commit_quorum), reply);
     Ok(())
+}
+
+/// How many indexes there are, if all that are wanted are among them: then nobody has to make way.
+async fn count_if_all_exist(
+    data: &Data,
+    operation: &mut Operation,
+    namespace: &Namespace,
+    specifications: &[Doc],
+) -> Result<Option<i32>> {
+    if data.catalog.latest().collection(namespace).is_none() {
+        return Ok(None);
+    }
+    locking::lock_collection(operation, namespace, Mode::IX).await?;
+    let collection = data.catalog.collection_for_write(operation, namespace)?;
+    let found = match &collection {
+        Some(collection) => {
+            let (wanted, built_by_others) = prepare_all(data, collection, specifications)?;
+            (wanted.is_empty() && built_by_others.is_empty()).then(|| index_count(collection))
+        }
+        None => None,
+    };
+    if found.is_none() {
+        locking::unlock(operation);
+    }
+    Ok(found)
 }
 
 /// Who has to be ready before the indexes are.

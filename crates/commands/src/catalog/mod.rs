@@ -23,6 +23,7 @@ mod compact;
 mod convert_to_capped;
 mod copy;
 mod create;
+pub(crate) mod create_fail_points;
 mod create_indexes;
 mod cursor_reply;
 mod data_size;

@@ -3,6 +3,7 @@
 use super::reading::{
     FirstBatch, begin_whole_read, cursor_options, hint, reply_with_first_batch, shared, shared_or_empty,
 };
+use super::transaction_stages;
 use crate::arguments::{SafeBool, SafeLong};
 use crate::stages::{self, NodeStages};
 use crate::table::run_boxed;
@@ -154,6 +155,9 @@ async fn run(invocation: &Invocation, reply: &mut DocBuilder) -> Result<()> {
     );
     check_collectionless(&request)?;
     check_read_concern(invocation, &request)?;
+    if invocation.transaction().is_some() {
+        transaction_stages::check(request.pipeline.iter().map(|stage| stage.view()))?;
+    }
     crate::session::replace_stage(data, invocation.user_digest(), &mut request)?;
     if let Some((backup, time)) = stages::time_to_wait_for(&request.pipeline).filter(|_| !arguments.explain.0) {
         // Whoever has no backup to extend is told before, not after a wait.
@@ -170,14 +174,7 @@ async fn run(invocation: &Invocation, reply: &mut DocBuilder) -> Result<()> {
         return Ok(());
     }
     let aggregation = data.query.aggregate(&mut operation, &request, Some(NodeStages::of(invocation)))?;
-    if let Some(output) = &aggregation.output {
-        ensure!(
-            invocation.transaction().is_none(),
-            ErrorCode::OperationNotSupportedInTransaction,
-            "Operation not permitted in transaction :: caused by :: Aggregation stage {} cannot run within a multi-document \
-             transaction",
-            output.name()
-        );
+    if aggregation.output.is_some() {
         super::output::run(invocation, data, &mut operation, &request, aggregation).await?;
         reply.document("cursor", |cursor| {
             cursor.array("firstBatch", |_| {});

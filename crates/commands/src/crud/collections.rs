@@ -1,5 +1,6 @@
 //! Finding the collection of a write, and creating it if it is not there.
 
+use crate::catalog::create_fail_points;
 use crate::locking::{lock_collection, unlock};
 use crate::{Data, Invocation};
 use pando_base::{Error, ErrorCode, Namespace, Result, Uuid, ensure};
@@ -19,8 +20,27 @@ pub(super) fn check_can_write(
     uuid: Option<Uuid>,
 ) -> Result<()> {
     namespace.validate_for_write(invocation.node.replication.is_replica_set())?;
+    if invocation.transaction().is_some() {
+        check_can_write_in_transaction(namespace)?;
+    }
     data.replication.check_can_write(namespace)?;
     check_uuid(data, namespace, uuid)
+}
+
+/// What the server itself lives by is not changed in transactions, but for users and roles.
+fn check_can_write_in_transaction(namespace: &Namespace) -> Result<()> {
+    let is_allowed = !namespace.is_system() || namespace.is_privilege_collection() || namespace.is_timeseries_buckets();
+    ensure!(
+        is_allowed,
+        ErrorCode::location(50791),
+        "Cannot write to system collection {namespace} within a transaction."
+    );
+    ensure!(
+        namespace.is_replicated(),
+        ErrorCode::location(50790),
+        "Cannot write to unreplicated collection {namespace} within a transaction."
+    );
+    Ok(())
 }
 
 /// Locks a collection in IX and finds it.
@@ -82,6 +102,7 @@ pub async fn collection_for_insert(
 async fn create(data: &Data, operation: &mut Operation, namespace: &Namespace) -> Result<()> {
     namespace.validate_for_create()?;
     lock_collection(operation, namespace, Mode::X).await?;
+    create_fail_points::pass(data, operation, namespace).await?;
     let outcome = write_conflict_retry(operation, "create", namespace, |operation| {
         if data.catalog.collection_for_write(operation, namespace)?.is_some() {
             return Ok(());

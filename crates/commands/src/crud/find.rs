@@ -131,6 +131,11 @@ pub(super) fn namespace_or_uuid(invocation: &Invocation, data: &Data) -> Result<
     let uuid = bytes.try_into().map(Uuid::from_bytes).ok();
     let latest = data.catalog.latest();
     let found = uuid.as_ref().and_then(|uuid| latest.namespace_of(uuid)).cloned();
+    ensure!(
+        invocation.transaction().is_none() || !found.as_ref().is_some_and(|found| found.is_system_views()),
+        ErrorCode::location(51070),
+        "If performing a multi-document transaction, cannot read system.views by its UUID"
+    );
     found.filter(|found| found.database() == invocation.database.as_str()).ok_or_else(|| {
         let id = uuid.map(|uuid| uuid.to_string()).unwrap_or_default();
         Error::new(ErrorCode::NamespaceNotFound, format!("Unable to resolve {id}"))

@@ -80,7 +80,8 @@ async fn run(invocation: &Invocation, reply: &mut DocBuilder) -> Result<()> {
         data,
         namespace: buckets.as_ref().unwrap_or(&namespace),
         is_timeseries: buckets.is_some(),
-        is_ordered: arguments.ordered.0,
+        // A transaction ends with the first error.
+        is_ordered: arguments.ordered.0 || invocation.transaction().is_some(),
         bypass_empty_timestamps: arguments.bypass_empty_timestamps.0,
         options: InsertOptions { bypass_validation: arguments.bypass_validation.0, ..InsertOptions::default() },
         result: BatchResult::new(invocation),

@@ -3,7 +3,7 @@
 //! One file each. What several share: `batch` (statements of a write command, their errors and the reply), `retryable`
 //! (statements that a session has carried out before), `collections` (finding and creating the collection of a write),
 //! `reading` (what reads begin with, first batches), `views` (reads of views, which become aggregations), `tailing` (news
-//! for cursors that wait), `output` (`$out` and `$merge`).
+//! for cursors that wait), `output` (`$out` and `$merge`), `transaction_stages` (what pipelines in transactions do without).
 
 mod aggregate;
 mod batch;
@@ -25,6 +25,7 @@ mod reading;
 mod retryable;
 mod stored_functions;
 mod tailing;
+mod transaction_stages;
 mod update;
 mod views;
 

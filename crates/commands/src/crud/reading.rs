@@ -1,10 +1,11 @@
 //! What all reads begin with, and how documents become a reply.
 
 use super::stored_functions;
-use crate::locking::lock_for_read;
+use crate::locking::{lock_collection, lock_for_read};
 use crate::{Data, Invocation};
-use pando_base::{Namespace, Result, Timestamp};
+use pando_base::{ErrorCode, Namespace, Result, Timestamp, ensure};
 use pando_doc::{Doc, DocBuilder, DocRef, Value, doc};
+use pando_locks::Mode;
 use pando_operation::Operation;
 use pando_query::cursor::CursorOptions;
 use pando_query::executor::{BatchLimits, BatchSink, BatchSource, DocumentSink, drive};
@@ -17,7 +18,20 @@ pub(super) async fn begin_read(invocation: &Invocation, data: &Data, operation: 
     if stored_functions::are_needed(invocation.body()) {
         stored_functions::load(invocation, data, operation).await?;
     }
+    if operation.in_multi_document_transaction() {
+        return begin_statement(invocation, operation).await;
+    }
     begin_read_with(data, operation, invocation.generic.read_concern.as_ref()).await
+}
+
+/// A statement of a transaction keeps the collection as it is until the transaction ends. What it reads was settled when that began.
+async fn begin_statement(invocation: &Invocation, operation: &mut Operation) -> Result<()> {
+    let namespace = &invocation.namespace;
+    ensure!(!namespace.is_system_views(), ErrorCode::location(51071), "Cannot query system.views within a transaction");
+    match namespace.has_collection() && !namespace.is_collectionless_aggregate() {
+        true => lock_collection(operation, namespace, Mode::IX).await,
+        false => lock_for_read(operation).await,
+    }
 }
 
 /// The same for a read that looks at everything: what the oplog had when it began is waited for first.

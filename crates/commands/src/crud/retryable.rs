@@ -9,11 +9,14 @@ use pando_doc::Doc;
 use pando_operation::Operation;
 use pando_oplog::{OplogEntry, StatementIds};
 use pando_session::{CheckedOutSession, LogicalSessionId, StatementNumbers};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// The session of a retryable write, checked out.
 pub(super) struct RetryableWrite {
     session: CheckedOutSession,
     numbers: StatementNumbers,
+    /// A statement of it was carried out before.
+    is_retry: AtomicBool,
 }
 
 impl RetryableWrite {
@@ -31,10 +34,11 @@ impl RetryableWrite {
         }
         let session = LogicalSessionId::from_client(session.document.view(), invocation.user_digest())?;
         let numbers = StatementNumbers::parse(invocation.body(), statement_count)?;
-        let session = data.sessions.check_out(&invocation.context, session, invocation.node.now_ms()).await?;
+        let (context, now_ms) = (&invocation.context, invocation.node.now_ms());
+        let session = data.sessions.check_out_for(context, session, now_ms, number, false).await?;
         session.begin_or_continue(operation, &*data.session_table, &data.history, number)?;
         operation.recovery_unit.abandon_snapshot()?;
-        Ok(Some(RetryableWrite { session, numbers }))
+        Ok(Some(RetryableWrite { session, numbers, is_retry: AtomicBool::new(false) }))
     }
 
     /// The id of the statement at this place.
@@ -45,6 +49,13 @@ impl RetryableWrite {
     /// The entry of a statement that was carried out before.
     pub(super) fn executed(&self, data: &Data, statement: i32) -> Result<Option<Doc>> {
         let found = self.session.active().participant().check_statement_executed(statement)?;
+        if found.is_some() {
+            let counters = data.sessions.transactions();
+            counters.retried_statements.fetch_add(1, Ordering::Relaxed);
+            if !self.is_retry.swap(true, Ordering::Relaxed) {
+                counters.retried_commands.fetch_add(1, Ordering::Relaxed);
+            }
+        }
         found.map(|op_time| data.history.entry(op_time)).transpose()
     }
 

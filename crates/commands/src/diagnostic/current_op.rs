@@ -1,11 +1,13 @@
 //! `currentOp`: the operations in progress. Every field that is no option is part of a filter, as for a find.
 
+use crate::session::session_of;
 use crate::status::append_lock_section;
 use crate::{Access, CommandRow, Invocation, Node, run_boxed};
-use pando_base::{OperationContext, Result};
+use pando_base::{Client, OperationContext, Result};
 use pando_doc::{Doc, DocBuilder, DocRef, iso_8601};
 use pando_expr::{MatchExpression, ParseContext};
 use pando_locks::{LockerInfo, LockerReport};
+use pando_session::TransactionAccount;
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 
@@ -35,6 +37,12 @@ fn run(invocation: &Invocation, reply: &mut DocBuilder) -> Result<()> {
     reply.array("inprog", |array| {
         for context in invocation.node.operations.list().iter().filter(|context| is_ours(context)) {
             let described = observer.describe(context);
+            if filter.matches(described.view()) {
+                array.push(&described);
+            }
+        }
+        let is_ours = |client: &Client| !is_own_only || invocation.is_own_client(client);
+        for described in observer.idle_transactions(&is_ours) {
             if filter.matches(described.view()) {
                 array.push(&described);
             }
@@ -69,9 +77,9 @@ impl<'a> Observer<'a> {
         Observer { node, locks }
     }
 
-    fn append_locks(&self, context: &OperationContext, out: &mut DocBuilder) {
+    fn append_locks(&self, operation_id: u32, out: &mut DocBuilder) {
         let none = LockerInfo::default();
-        let info = self.locks.get(&context.id()).unwrap_or(&none);
+        let info = self.locks.get(&operation_id).unwrap_or(&none);
         out.document("locks", |locks| {
             info.letters_by_type().into_iter().for_each(|(name, letter)| locks.append(name, letter));
         });
@@ -88,8 +96,76 @@ impl<'a> Observer<'a> {
     /// One operation.
     pub(crate) fn describe(&self, context: &OperationContext) -> Doc {
         let mut operation = describe(self.node, context);
-        self.append_locks(context, &mut operation);
+        let account = self.append_transaction(context, &mut operation);
+        self.append_locks(account.map_or(context.id(), |account| account.operation_id), &mut operation);
         operation.finish()
+    }
+
+    /// What is told of the transaction that the operation is a statement of, if it is one.
+    fn append_transaction(&self, context: &OperationContext, out: &mut DocBuilder) -> Option<TransactionAccount> {
+        let data = self.node.data.as_ref()?;
+        let description = context.description();
+        let number = description.transaction_number?;
+        let session = session_of(DocRef::trusted(description.session.as_ref()?))?;
+        let account = data.sessions.find(session).and_then(|active| active.account().clone());
+        let account = account.filter(|account| account.number == number);
+        out.document("transaction", |out| match &account {
+            Some(account) => append_account(self.node, account, out),
+            None => out.document("parameters", |out| out.append("txnNumber", number)),
+        });
+        account
+    }
+
+    /// The transactions that wait for their clients.
+    pub(crate) fn idle_transactions(&self, is_shown: &dyn Fn(&Client) -> bool) -> Vec<Doc> {
+        let sessions = self.node.data.as_ref().map(|data| data.sessions.idle_transactions()).unwrap_or_default();
+        let mut found = Vec::new();
+        for session in sessions {
+            let Some(account) = session.account().clone() else { continue };
+            let client = &account.client;
+            if !is_shown(client) {
+                continue;
+            }
+            let mut out = DocBuilder::new();
+            out.append("type", "idleSession");
+            out.append("host", &self.node.options.host);
+            out.append("desc", "inactive transaction");
+            out.append("client", client.remote());
+            out.append("connectionId", client.connection_id());
+            out.append("appName", client.application());
+            match client.metadata() {
+                Some(bytes) => out.append("clientMetadata", DocRef::trusted(bytes)),
+                None => out.append("clientMetadata", Doc::new()),
+            }
+            out.append("lsid", &session.document);
+            out.document("transaction", |out| append_account(self.node, &account, out));
+            out.append("active", false);
+            self.append_locks(account.operation_id, &mut out);
+            found.push(out.finish());
+        }
+        found
+    }
+}
+
+fn append_account(node: &Node, account: &TransactionAccount, out: &mut DocBuilder) {
+    let times = account.times(node.env.clock().monotonic_ns());
+    let long = |micros: u64| i64::try_from(micros).unwrap_or(i64::MAX);
+    out.document("parameters", |out| {
+        out.append("txnNumber", account.number);
+        out.append("txnRetryCounter", 0);
+        out.append("autocommit", false);
+        if !account.read_concern.is_empty() {
+            out.append("readConcern", &account.read_concern);
+        }
+    });
+    out.append("readTimestamp", account.read_timestamp);
+    out.append("startWallClockTime", iso_8601(account.started_ms));
+    out.append("timeOpenMicros", long(times.open_micros));
+    out.append("timeActiveMicros", long(times.active_micros));
+    out.append("timeInactiveMicros", long(times.open_micros.saturating_sub(times.active_micros)));
+    out.append_some("timePreparedMicros", times.prepared_micros.map(long));
+    if account.expires_ms != i64::MAX {
+        out.append("expiryTime", iso_8601(account.expires_ms));
     }
 }
 

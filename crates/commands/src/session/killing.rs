@@ -26,16 +26,18 @@ impl Pattern {
 }
 
 /// The session that a request named, as operations and cursors remember it.
-pub(super) fn session_of(document: DocRef<'_>) -> Option<LogicalSessionId> {
-    let id = match document.get("id")? {
-        Value::Binary { subtype: 4, bytes } => pando_base::Uuid::from_bytes(bytes.try_into().ok()?),
-        _ => return None,
+pub(crate) fn session_of(document: DocRef<'_>) -> Option<LogicalSessionId> {
+    let uuid = |name: &str| match document.get(name)? {
+        Value::Binary { subtype: 4, bytes } => Some(pando_base::Uuid::from_bytes(bytes.try_into().ok()?)),
+        _ => None,
     };
+    let id = uuid("id")?;
     let user = match document.get("uid") {
         Some(Value::Binary { bytes, .. }) => bytes.try_into().ok()?,
         _ => NO_USER,
     };
-    Some(LogicalSessionId::new(id, user))
+    let txn_number = document.get("txnNumber").and_then(|number| number.as_number()?.to_i64_exact());
+    Some(LogicalSessionId { txn_number, txn_uuid: uuid("txnUUID"), ..LogicalSessionId::new(id, user) })
 }
 
 /// Closes the cursors of the sessions that are picked; how many.

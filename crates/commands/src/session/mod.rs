@@ -18,7 +18,7 @@ mod refresh_sessions;
 mod start_session;
 mod upkeep;
 
-pub(crate) use killing::close_cursors_of_transaction;
+pub(crate) use killing::{close_cursors_of_transaction, session_of};
 pub(crate) use list_sessions::replace_stage;
 pub use upkeep::{reap_sessions, refresh_sessions};
 

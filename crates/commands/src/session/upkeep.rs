@@ -114,7 +114,11 @@ async fn reap_before(data: &Data, operation: &mut Operation, before_ms: i64) -> 
     if data.replication.check_can_write(Namespace::session_transactions()).is_err() {
         return Ok(0);
     }
-    let old = doc! { "lastWriteDate": { "$lt": (Value::DateTime(before_ms)) } };
+    // What is prepared is known by its record alone once the node has been started anew.
+    let old = doc! {
+        "lastWriteDate": { "$lt": (Value::DateTime(before_ms)) },
+        "state": { "$ne": "prepared" },
+    };
     let records = find(data, operation, Namespace::session_transactions(), old).await?;
     let ids = records.iter().filter_map(|record| record.get("_id").and_then(|id| id.as_document()));
     let sessions: Vec<LogicalSessionId> = ids.map(LogicalSessionId::parse).collect::<Result<_>>()?;

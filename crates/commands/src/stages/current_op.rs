@@ -29,19 +29,34 @@ pub(super) fn parse(value: Value<'_>, namespace: &Namespace) -> Result<Make> {
         ErrorCode::InvalidNamespace,
         "$currentOp must be run against the 'admin' database with {{aggregate: 1}}"
     );
-    let (with_cursors, with_others) = (arguments.idle_cursors, arguments.all_users);
-    Ok(Arc::new(move |asked: &Asked, _: &mut pando_operation::Operation| make(asked, with_cursors, with_others)))
+    let wish = Wish {
+        with_cursors: arguments.idle_cursors,
+        with_sessions: arguments.idle_sessions,
+        with_others: arguments.all_users,
+    };
+    Ok(Arc::new(move |asked: &Asked, _: &mut pando_operation::Operation| make(asked, wish)))
 }
 
-fn make(asked: &Asked, with_cursors: bool, with_others: bool) -> Result<Vec<Doc>> {
+/// What is to be shown beside one's own operations.
+#[derive(Clone, Copy)]
+struct Wish {
+    with_cursors: bool,
+    with_sessions: bool,
+    with_others: bool,
+}
+
+fn make(asked: &Asked, wish: Wish) -> Result<Vec<Doc>> {
     // Without the word for everybody, one sees one's own.
-    let user = asked.user().filter(|_| !with_others);
+    let user = asked.user().filter(|_| !wish.with_others);
     let is_shown = |context: &OperationContext| user.is_none() || context.client().user() == user;
     let operations = asked.node.operations.list();
     let shown = operations.iter().filter(|context| is_shown(context));
     let observer = Observer::of(&asked.node);
     let mut documents: Vec<Doc> = shown.map(|context| observer.describe(context)).collect();
-    if with_cursors {
+    if wish.with_sessions {
+        documents.extend(observer.idle_transactions(&|client| user.is_none() || client.user() == user));
+    }
+    if wish.with_cursors {
         let cursors = &asked.data()?.cursors;
         let own = user.as_ref().map(|user| vec![format!("{}@{}", user.user, user.database)]);
         let mut idle = cursors.idle();

@@ -6,6 +6,7 @@ mod metrics;
 mod read_concerns;
 mod sections;
 mod storage;
+mod transactions;
 
 use crate::Invocation;
 use pando_doc::{DocBuilder, Value};

@@ -1,12 +1,12 @@
 //! The list of sections, and those that are a few lines.
 
-use super::{StatusSection, latencies, locks, read_concerns, storage};
+use super::{StatusSection, latencies, locks, read_concerns, storage, transactions};
 use crate::Invocation;
 use crate::counters::OpCounters;
 use pando_base::Counter;
 use pando_doc::{DocBuilder, Value};
 use pando_repl::ReplGate;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 
 /// Fills a section in.
 type Fill = fn(&Invocation, &mut DocBuilder);
@@ -29,7 +29,7 @@ impl StatusSection for Plain {
 
 /// The sections of this crate. The server sorts all by name.
 pub fn sections() -> Vec<Box<dyn StatusSection>> {
-    let plain: [(&'static str, Fill); 20] = [
+    let plain: [(&'static str, Fill); 19] = [
         ("asserts", asserts),
         ("bucketCatalog", buckets),
         ("catalogStats", storage::catalog),
@@ -48,13 +48,13 @@ pub fn sections() -> Vec<Box<dyn StatusSection>> {
         ("resourceConsumption", resources),
         ("security", security),
         ("storageEngine", storage::storage_engine),
-        ("transactions", transactions),
         ("wiredTiger", storage::compatible),
     ];
     let boxed = |(name, fill)| Box::new(Plain { name, fill }) as Box<dyn StatusSection>;
     let mut sections: Vec<_> = plain.into_iter().map(boxed).collect();
     sections.push(Box::new(latencies::Latencies));
     sections.push(Box::new(read_concerns::ReadConcerns));
+    sections.push(Box::new(transactions::Transactions));
     sections
 }
 
@@ -96,20 +96,6 @@ fn extra_info(invocation: &Invocation, section: &mut DocBuilder) {
     section.append("system_time_us", usage.system_micros as i64);
     section.append("page_faults", usage.page_faults as i64);
     section.append("threads", usage.threads as i32);
-}
-
-/// What has become of multi-document transactions.
-fn transactions(invocation: &Invocation, section: &mut DocBuilder) {
-    let Some(data) = invocation.node.data.as_ref().filter(|data| data.replication.is_replicated()) else { return };
-    let counters = data.sessions.transactions();
-    let read = |counter: &AtomicU64| i64::try_from(counter.load(Ordering::Relaxed)).unwrap_or(i64::MAX);
-    let (open, active) = (read(&counters.open), read(&counters.active));
-    section.append("currentActive", active.min(open));
-    section.append("currentInactive", open - active.min(open));
-    section.append("currentOpen", open);
-    section.append("totalAborted", read(&counters.aborted));
-    section.append("totalCommitted", read(&counters.committed));
-    section.append("totalStarted", read(&counters.started));
 }
 
 fn logical_sessions(invocation: &Invocation, section: &mut DocBuilder) {

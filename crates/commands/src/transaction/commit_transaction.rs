@@ -1,19 +1,21 @@
 //! `commitTransaction`.
 //!
 //! A driver that never got the answer sends it again: of a transaction that has committed, the write concern is waited for once
-//! more.
+//! more. A prepared transaction commits at the time that it is told.
 
-use super::ENDING;
-use crate::{CommandRow, Invocation, run_boxed};
+use super::{ENDING, HANG_BEFORE_COMMITTING, TransactionStatement, check_may_end_prepared};
+use crate::{CommandRow, Data, Invocation, run_boxed};
 use pando_base::{Error, ErrorCode, Namespace, Result, Timestamp, ensure};
-use pando_doc::DocRef;
-use pando_operation::UnitOfWork;
-use pando_repl::ReplGate;
+use pando_doc::{Doc, DocRef, doc};
+use pando_operation::{Operation, UnitOfWork};
+use pando_oplog::OpTime;
+use pando_repl::{OplogWriter, ReplGate, SKIP_PREPARE_MAJORITY, TransactionSize};
+use pando_session::{CommittedTransaction, TransactionState};
 
 pub(super) const ROW: CommandRow = CommandRow {
     name: "commitTransaction",
     help: "Commits a transaction",
-    run: |invocation, _| run_boxed(std::future::ready(run(invocation))),
+    run: |invocation, _| run_boxed(run(invocation)),
     ..ENDING
 };
 
@@ -24,27 +26,92 @@ crate::arguments! {
     }
 }
 
-fn run(invocation: &Invocation) -> Result<()> {
+async fn run(invocation: &Invocation) -> Result<()> {
     let arguments = Arguments::parse(&invocation.request)?;
     let data = invocation.data()?;
     let statement = invocation
         .transaction()
         .ok_or_else(|| Error::new(ErrorCode::CommandFailed, "commitTransaction must be run within a transaction"))?;
-    ensure!(
-        arguments.commit_timestamp.is_none(),
-        ErrorCode::InvalidOptions,
-        "commitTransaction cannot provide commitTimestamp to unprepared transaction."
-    );
     // What others may have written since is waited for, too.
     invocation.set_has_written();
     if statement.is_committed() {
         return Ok(());
     }
+    check_may_end_prepared(invocation, statement.state())?;
+    invocation.context.interruptible(HANG_BEFORE_COMMITTING.pause_while_on()).await?;
     let mut operation = invocation.operation()?;
     data.replication.check_can_write(Namespace::admin_command())?;
-    let (session, number) = (statement.session(), statement.number());
-    let last = data.oplog_writer().commit_transaction(&mut operation, session, number)?;
-    UnitOfWork::resume(&mut operation).commit()?;
+    let size = OplogWriter::transaction_size(&operation);
+    let last = match (statement.state(), arguments.commit_timestamp) {
+        (TransactionState::Prepared(prepared), Some(at)) => {
+            Some(commit_prepared(data, &mut operation, statement, prepared, at)?)
+        }
+        (TransactionState::Prepared(_), None) => {
+            return Err(invalid("commitTransaction must provide commitTimestamp to prepared transaction."));
+        }
+        (_, Some(_)) => {
+            return Err(invalid("commitTransaction cannot provide commitTimestamp to unprepared transaction."));
+        }
+        (_, None) => commit(data, &mut operation, statement)?,
+    };
     statement.committed(last);
+    note_committed(invocation, data, size);
+    if last.is_none() {
+        wait_for_what_was_read(invocation, data, &mut operation)?;
+    }
+    Ok(())
+}
+
+fn invalid(reason: &str) -> Error {
+    Error::new(ErrorCode::InvalidOptions, reason)
+}
+
+fn commit(data: &Data, operation: &mut Operation, statement: &TransactionStatement) -> Result<Option<OpTime>> {
+    let last = data.oplog_writer().commit_transaction(operation, statement.of())?;
+    UnitOfWork::resume(operation).commit()?;
+    Ok(last)
+}
+
+fn commit_prepared(
+    data: &Data,
+    operation: &mut Operation,
+    statement: &TransactionStatement,
+    prepared: OpTime,
+    at: Timestamp,
+) -> Result<OpTime> {
+    ensure!(at.is_some(), ErrorCode::InvalidOptions, "'commitTimestamp' cannot be null");
+    ensure!(
+        at >= prepared.timestamp,
+        ErrorCode::InvalidOptions,
+        "'commitTimestamp' must be greater than or equal to 'prepareTimestamp'"
+    );
+    ensure!(
+        data.replication.points().committed.0.timestamp >= prepared.timestamp || SKIP_PREPARE_MAJORITY.should_fail(),
+        ErrorCode::InvalidOptions,
+        "commitTransaction for a prepared transaction cannot be run before its prepare oplog entry has been majority \
+         committed"
+    );
+    data.oplog_writer().commit_prepared(operation, statement.of(), prepared, at)
+}
+
+/// What the section of serverStatus tells of the transaction that committed last.
+fn note_committed(invocation: &Invocation, data: &Data, size: TransactionSize) {
+    let write_concern = match invocation.given_write_concern() {
+        Ok(Some(concern)) => concern.to_doc(),
+        _ => Doc::new(),
+    };
+    let TransactionSize { operation_count, operation_bytes } = size;
+    let committed = CommittedTransaction { operation_count, operation_bytes, write_concern };
+    *data.sessions.transactions().last_committed.lock() = Some(committed);
+}
+
+/// A transaction that has only read says that a majority has what it saw: an entry after everything that it can have seen is waited
+/// for, if the client wants to wait.
+fn wait_for_what_was_read(invocation: &Invocation, data: &Data, operation: &mut Operation) -> Result<()> {
+    let Some(concern) = invocation.given_write_concern()? else { return Ok(()) };
+    let message = doc! { "msg": (format!("read-only transaction with writeConcern {}", concern.to_doc()).as_str()) };
+    let mut beside = operation.beside();
+    beside.in_unit_of_work(|beside| data.oplog_writer().append_noop(beside, message.view()))?;
+    operation.last_commit = beside.last_commit;
     Ok(())
 }

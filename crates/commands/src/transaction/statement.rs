@@ -2,18 +2,20 @@
 //!
 //! The transaction is in one of three places: in its session between statements, here before and after the command's operation,
 //! or in that operation. Wherever it is dropped without having been put back, it is rolled back, and the session knows that it
-//! was aborted.
+//! was aborted. One that is prepared is always put back.
 
+use crate::locking::lock_for_note;
 use crate::session::close_cursors_of_transaction;
 use crate::{Data, Invocation};
-use pando_base::{Error, ErrorCode, Result, bail, ensure};
+use pando_base::{Error, ErrorCode, Result, Timestamp, bail, ensure};
 use pando_locks::Wait;
 use pando_operation::{Operation, Stash, UnitOfWork};
 use pando_oplog::OpTime;
 use pando_repl::read_concern::{Level, ReadConcern};
+use pando_repl::{TRANSACTION_OPERATIONS_IN_ENTRY_MAX, TransactionOf};
 use pando_session::{
     ActiveSession, CheckedOutSession, LogicalSessionId, MAX_TRANSACTION_LOCK_REQUEST_TIMEOUT_MILLIS, Open,
-    OpenTransaction, Purpose, TRANSACTION_LIFETIME_LIMIT_SECONDS, TransactionState,
+    OpenTransaction, Purpose, TRANSACTION_LIFETIME_LIMIT_SECONDS, TransactionAccount, TransactionState,
 };
 use parking_lot::Mutex;
 use std::sync::Arc;
@@ -41,7 +43,8 @@ impl TransactionStatement {
             return Err(Error::new(ErrorCode::InvalidOptions, "a transaction needs a session and a number"));
         };
         let session = LogicalSessionId::from_client(session.document.view(), invocation.user_digest())?;
-        let session = data.sessions.check_out(&invocation.context, session, invocation.node.now_ms()).await?;
+        let (context, now_ms) = (&invocation.context, invocation.node.now_ms());
+        let session = data.sessions.check_out_for(context, session, now_ms, number, true).await?;
         let mut operation = data.services.operation_of(invocation.context.clone());
         let (table, history) = (&*data.session_table, &data.history);
         let open = session.begin_or_continue_transaction(&mut operation, table, history, number, purpose)?;
@@ -56,14 +59,23 @@ impl TransactionStatement {
         data.sessions.transactions().active.fetch_add(1, Ordering::Relaxed);
         match open {
             Some(open) => {
+                if let Some(account) = &mut *statement.session().account() {
+                    account.resume(context.client(), statement.now_ns());
+                }
                 let (mut stash, open) = open.take_up();
                 *statement.open.lock() = Some(open);
-                stash.reacquire_ticket(&Wait::of(&invocation.context)).await?;
+                // An end takes nothing new, and gives back what others may wait for who have all the tickets.
+                let outcome = match purpose {
+                    Purpose::Start | Purpose::Continue => stash.reacquire_ticket(&Wait::of(context)).await,
+                    Purpose::Prepare | Purpose::Commit | Purpose::Abort => Ok(()),
+                };
                 *statement.stash.lock() = Some(stash);
+                outcome?;
             }
             None if purpose == Purpose::Start => statement.start(invocation, operation).await?,
             None => {}
         }
+        statement.check_read_concern(invocation)?;
         Ok(statement)
     }
 
@@ -71,11 +83,14 @@ impl TransactionStatement {
     async fn start(&self, invocation: &Invocation, mut operation: Operation) -> Result<()> {
         let data = &self.data;
         let concern = read_concern(invocation)?;
+        // It may write later, and a lock that was shared is not made exclusive without the danger of a deadlock.
+        lock_for_note(&mut operation).await?;
         data.replication.prepare_transaction_read(&mut operation, &concern, data.oplog_writer()).await?;
         let seconds = data.services.parameters.get(&TRANSACTION_LIFETIME_LIMIT_SECONDS);
         let lifetime_ns = seconds.unsigned_abs().saturating_mul(1_000_000_000);
         let expires_ns = data.services.env.clock().monotonic_ns().saturating_add(lifetime_ns);
         self.session.active().participant().set_expiry(expires_ns);
+        self.begin_account(invocation, seconds, operation.recovery_unit.read_timestamp());
         UnitOfWork::begin(&mut operation).release();
         operation.locker.set_shared_two_phase(true);
         data.oplog_writer().begin_transaction(&mut operation);
@@ -84,6 +99,38 @@ impl TransactionStatement {
         *self.open.lock() = Some(open);
         *self.stash.lock() = Some(stash);
         Ok(())
+    }
+
+    /// What changes the catalog does not go with a snapshot of it.
+    fn check_read_concern(&self, invocation: &Invocation) -> Result<()> {
+        if !invocation.row.needs_local_transaction {
+            return Ok(());
+        }
+        let account = self.session().account();
+        let concern = account.as_ref().map(|account| account.read_concern.clone()).unwrap_or_default();
+        let is_local = concern.get("level").is_none_or(|level| level.as_str() == Some("local"));
+        ensure!(
+            is_local,
+            ErrorCode::InvalidOptions,
+            "Command {} does not support this transaction's {{ readConcern: {concern} }} :: caused by :: read concern not \
+             supported",
+            invocation.row.name
+        );
+        Ok(())
+    }
+
+    fn begin_account(&self, invocation: &Invocation, seconds: i64, read_timestamp: Option<Timestamp>) {
+        let (context, now_ms) = (&invocation.context, invocation.node.now_ms());
+        let client = Arc::clone(context.client());
+        let mut account = TransactionAccount::begin(self.number, context.id(), client, self.now_ns(), now_ms);
+        account.read_concern = invocation.generic.read_concern.clone().unwrap_or_default();
+        account.read_timestamp = read_timestamp.unwrap_or_default();
+        account.expires_ms = now_ms.saturating_add(seconds.saturating_mul(1000));
+        *self.session().account() = Some(account);
+    }
+
+    fn now_ns(&self) -> u64 {
+        self.data.services.env.clock().monotonic_ns()
     }
 
     /// The session.
@@ -96,9 +143,24 @@ impl TransactionStatement {
         self.number
     }
 
-    /// True if an earlier statement has committed it.
+    /// How far the transaction has come.
+    pub fn state(&self) -> TransactionState {
+        self.session.active().participant().transaction()
+    }
+
+    /// True if it has committed.
     pub fn is_committed(&self) -> bool {
-        self.session.active().participant().transaction() == TransactionState::Committed
+        self.state() == TransactionState::Committed
+    }
+
+    /// Whose it is, for its entries in the oplog.
+    pub(crate) fn of(&self) -> TransactionOf<'_> {
+        let operations_max = self.data.services.parameters.get(&TRANSACTION_OPERATIONS_IN_ENTRY_MAX);
+        TransactionOf {
+            session: self.session(),
+            number: self.number,
+            operations_in_entry_max: usize::try_from(operations_max).unwrap_or(1),
+        }
     }
 
     /// Gives the transaction to the command's operation.
@@ -125,19 +187,49 @@ impl TransactionStatement {
         *self.stash.lock() = stash;
     }
 
+    /// The transaction is prepared, by this entry.
+    pub(crate) fn prepared(&self, entry: OpTime) {
+        if let Some(open) = &*self.open.lock() {
+            open.prepared();
+        }
+        self.session().participant().transaction_prepared(self.number, entry);
+        if let Some(account) = &mut *self.session().account() {
+            account.prepare(self.now_ns());
+        }
+    }
+
     /// The transaction has committed; its last entry.
     pub(crate) fn committed(&self, last: Option<OpTime>) {
-        if let Some(open) = self.open.lock().take() {
+        let open = self.open.lock().take();
+        if let Some(open) = &open {
             open.committed();
         }
         self.end(TransactionState::Committed, last);
     }
 
+    /// The prepared transaction was aborted, by this entry.
+    pub(crate) fn prepared_aborted(&self, entry: OpTime) {
+        let open = self.open.lock().take();
+        if let Some(open) = &open {
+            open.aborted();
+        }
+        self.end(TransactionState::Aborted, Some(entry));
+    }
+
+    /// The statement has failed, and the transaction with it; one that is prepared goes on waiting for its end.
+    pub fn fail(&self) {
+        match self.state() {
+            TransactionState::Prepared(_) => self.park(),
+            _ => self.abort(),
+        }
+    }
+
     /// Rolls the transaction back.
-    pub fn abort(&self) {
+    pub(crate) fn abort(&self) {
         let stash = self.stash.lock().take();
         drop(stash);
-        let Some(open) = self.open.lock().take() else { return };
+        let open = self.open.lock().take();
+        let Some(open) = &open else { return };
         open.aborted();
         self.end(TransactionState::Aborted, None);
     }
@@ -145,14 +237,21 @@ impl TransactionStatement {
     fn end(&self, state: TransactionState, last: Option<OpTime>) {
         let active = self.session.active();
         active.participant().transaction_ended(self.number, state, last);
+        *active.account() = None;
+        active.tell_prepared_ended();
         close_cursors_of_transaction(&self.data, active.session, self.number);
     }
 
     /// The statement is over: leaves the transaction in its session.
     pub fn park(&self) {
+        if let Some(account) = &mut *self.session().account() {
+            account.pause(self.now_ns());
+        }
         let (stash, open) = (self.stash.lock().take(), self.open.lock().take());
         match (stash, open) {
             (Some(stash), Some(open)) => self.session.active().park(OpenTransaction::put_down(stash, open)),
+            // Of what is prepared nothing is lost in memory that the oplog does not have.
+            (None, Some(_)) if matches!(self.state(), TransactionState::Prepared(_)) => {}
             (None, Some(open)) => {
                 *self.open.lock() = Some(open);
                 self.abort();
@@ -165,10 +264,11 @@ impl TransactionStatement {
 impl Drop for TransactionStatement {
     fn drop(&mut self) {
         // Whatever was not parked or ended is undone: the client went away in the middle.
-        self.abort();
+        self.fail();
         // It may have failed before there was anything to undo.
-        if !self.session.active().has_open() {
-            self.session.active().participant().transaction_ended(self.number, TransactionState::Aborted, None);
+        let active = self.session.active();
+        if !active.has_open() && !active.is_prepared() {
+            active.participant().transaction_ended(self.number, TransactionState::Aborted, None);
         }
         self.data.sessions.transactions().active.fetch_sub(1, Ordering::Relaxed);
     }
@@ -181,8 +281,10 @@ fn purpose(invocation: &Invocation) -> Result<Purpose> {
         ("killCursors", Some(true)) => {
             refused("Cannot run killCursors as the first operation in a multi-document transaction.")
         }
+        ("prepareTransaction", Some(true)) => refused("Cannot start a transaction with a prepare"),
         ("commitTransaction", Some(true)) => refused("Cannot start a transaction with a commit"),
         ("abortTransaction", Some(true)) => refused("Cannot start a transaction with an abort"),
+        ("prepareTransaction", _) => Ok(Purpose::Prepare),
         ("commitTransaction", _) => Ok(Purpose::Commit),
         ("abortTransaction", _) => Ok(Purpose::Abort),
         (_, Some(true)) => Ok(Purpose::Start),
@@ -193,7 +295,7 @@ fn purpose(invocation: &Invocation) -> Result<Purpose> {
 /// May this be asked inside a transaction?
 fn check_request(invocation: &Invocation, purpose: Purpose) -> Result<()> {
     let (generic, namespace) = (&invocation.generic, &invocation.namespace);
-    let ends = matches!(purpose, Purpose::Commit | Purpose::Abort);
+    let ends = matches!(purpose, Purpose::Prepare | Purpose::Commit | Purpose::Abort);
     ensure!(
         ends || generic.write_concern.is_none(),
         ErrorCode::InvalidOptions,
@@ -204,11 +306,9 @@ fn check_request(invocation: &Invocation, purpose: Purpose) -> Result<()> {
         ErrorCode::InvalidOptions,
         "Only the first command in a transaction may specify a readConcern"
     );
-    if ends || namespace.collection().is_empty() {
-        return Ok(());
-    }
     let refused = match namespace.database() {
-        database @ ("local" | "admin" | "config") => format!("'{database}' database"),
+        database @ "local" => format!("'{database}' database"),
+        "config" => "config database".to_owned(),
         _ if namespace.collection() == "system.profile" => format!("'{namespace}' collection"),
         _ => return Ok(()),
     };

@@ -66,18 +66,17 @@ pub async fn drive_to_end(
 }
 
 /// Gives up snapshot, locks and ticket, lets others run, and takes the locks again.
-async fn give_way(operation: &mut Operation, cause: YieldCause, conflicts: u32, epoch: u64) -> Result<()> {
+pub(crate) async fn give_way(operation: &mut Operation, cause: YieldCause, conflicts: u32, epoch: u64) -> Result<()> {
     operation.context.check()?;
+    if operation.recovery_unit.in_unit_of_work() {
+        return await_prepared(operation, epoch).await;
+    }
     operation.context.statistics().yields.add(1);
     operation.recovery_unit.abandon_snapshot()?;
     let saved = operation.locker.save_and_unlock();
     match cause {
         YieldCause::Time => yield_now().await,
-        YieldCause::PrepareConflict => {
-            operation.context.statistics().prepare_conflicts.add(1);
-            let wait = operation.recovery_unit.engine().prepare_wait(epoch);
-            operation.context.interruptible(wait).await??;
-        }
+        YieldCause::PrepareConflict => await_prepared(operation, epoch).await?,
         YieldCause::WriteConflict | YieldCause::TemporarilyUnavailable => {
             operation.context.statistics().write_conflicts.add(1);
             pause_after_conflict(&operation.context, &operation.env, conflicts).await?;
@@ -88,6 +87,13 @@ async fn give_way(operation: &mut Operation, cause: YieldCause, conflicts: u32, 
         operation.locker.restore(&saved, &interruption.wait()).await?;
     }
     Ok(())
+}
+
+/// Waits until a transaction that was prepared has ended.
+async fn await_prepared(operation: &mut Operation, epoch: u64) -> Result<()> {
+    operation.context.statistics().prepare_conflicts.add(1);
+    let wait = operation.recovery_unit.engine().prepare_wait(epoch);
+    Ok(operation.context.interruptible(wait).await??)
 }
 
 /// The first conflicts are tried again at once, later ones after growing pauses.

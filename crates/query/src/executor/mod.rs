@@ -17,6 +17,7 @@ mod yielding;
 
 pub use batch::{BATCH_BYTES_MAX, BatchLimits, BatchSink, CountingSink, DocumentSink, FIRST_BATCH_COUNT};
 pub use collections::{CatalogCollections, Collections};
+pub(crate) use drive::give_way;
 pub use drive::{drive, drive_to_end, yield_now};
 pub(crate) use scripting::script_limits;
 pub use scripting::{SCRIPT_PARAMETERS, StoredFunctions};

@@ -65,12 +65,15 @@ impl YieldPolicy {
     }
 }
 
-/// Why a piece of work failed, if that is no reason to fail as a whole. Inside a unit of work it is.
+/// Why a piece of work failed, if that is no reason to fail as a whole. Inside a unit of work it is; but a transaction that meets
+/// what another has prepared waits for its end, as long as nothing of its own was rolled back.
 pub(super) fn cause_of(operation: &Operation, error: &Error) -> Option<YieldCause> {
+    let cause = storage_error(error)?;
     if operation.recovery_unit.in_unit_of_work() {
-        return None;
+        let waits = operation.in_multi_document_transaction() && !operation.recovery_unit.is_unit_doomed();
+        return (waits && cause == StorageError::PrepareConflict).then_some(YieldCause::PrepareConflict);
     }
-    match storage_error(error)? {
+    match cause {
         StorageError::WriteConflict => Some(YieldCause::WriteConflict),
         StorageError::PrepareConflict => Some(YieldCause::PrepareConflict),
         StorageError::TemporarilyUnavailable(_) => Some(YieldCause::TemporarilyUnavailable),

@@ -1,14 +1,16 @@
 //! Transactions in the oplog: their operations lie in one or several `applyOps` entries, each pointing back at the one
 //! before; the last of them, or a later `commitTransaction`, says that they happened.
 //!
-//! A prepared transaction without an end is told to the caller, who rebuilds it.
+//! A prepared transaction without an end is told to the caller, and made anew by `prepared`.
 
-use super::{Applied, Applier, Step, text};
-use pando_base::{Error, ErrorCode, Result, Timestamp};
+use super::{Applied, Applier, ApplyMode, Step, text};
+use crate::oplog_writer::TransactionSize;
+use pando_base::{Error, ErrorCode, Result, Timestamp, Uuid};
 use pando_doc::Doc;
 use pando_operation::Operation;
 use pando_oplog::{ApplyOps, OpTime, OplogCommand, OplogEntry};
 use pando_session::DurableState;
+use std::collections::BTreeSet;
 
 impl Applier {
     pub(super) fn apply_transaction(
@@ -73,8 +75,52 @@ impl Applier {
         })
     }
 
-    /// Applies the operations of the entries from this one back, oldest first.
+    /// The entries of a transaction from this one back, oldest first.
+    pub(crate) fn transaction_chain(&self, newest: OpTime) -> Result<Vec<Doc>> {
+        self.chain(Some(newest))
+    }
+
+    /// The collections that a transaction's entries write to.
+    pub(crate) fn collections_of(chain: &[Doc]) -> Result<BTreeSet<Uuid>> {
+        let mut found = BTreeSet::new();
+        for document in chain {
+            let entry = OplogEntry::parse(document.view())?;
+            let Some(OplogCommand::ApplyOps(operations)) = entry.command()? else { continue };
+            for inner in operations.iter() {
+                found.extend(inner?.uuid);
+            }
+        }
+        Ok(found)
+    }
+
+    /// Writes what a prepared transaction's entries tell again, in the unit of work in progress; how much that is.
+    pub(crate) fn apply_prepared(&self, operation: &mut Operation, chain: &[Doc]) -> Result<TransactionSize> {
+        let mut size = TransactionSize::default();
+        for document in chain {
+            let entry = OplogEntry::parse(document.view())?;
+            let step = Step { what: &entry.operation, entry: &entry, mode: ApplyMode::Recovery };
+            let Some(OplogCommand::ApplyOps(operations)) = entry.command()? else { continue };
+            for inner in operations.iter() {
+                self.apply_inner(operation, &step, &inner?)?;
+                size.operation_count += 1;
+            }
+            size.operation_bytes += document.size_bytes() as u64;
+        }
+        Ok(size)
+    }
+
     fn apply_chain(&self, operation: &mut Operation, step: &Step<'_, '_>, newest: Option<OpTime>) -> Result<()> {
+        for document in &self.chain(newest)? {
+            let entry = OplogEntry::parse(document.view())?;
+            let Some(OplogCommand::ApplyOps(operations)) = entry.command()? else { continue };
+            for inner in operations.iter() {
+                self.apply_inner(operation, step, &inner?)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn chain(&self, newest: Option<OpTime>) -> Result<Vec<Doc>> {
         let mut entries: Vec<Doc> = Vec::new();
         let mut next = newest.filter(|op_time| !op_time.is_null());
         while let Some(op_time) = next {
@@ -83,13 +129,7 @@ impl Applier {
             next = previous.filter(|previous| !previous.is_null() && previous.timestamp < op_time.timestamp);
             entries.push(document);
         }
-        for document in entries.iter().rev() {
-            let entry = OplogEntry::parse(document.view())?;
-            let Some(OplogCommand::ApplyOps(operations)) = entry.command()? else { continue };
-            for inner in operations.iter() {
-                self.apply_inner(operation, step, &inner?)?;
-            }
-        }
-        Ok(())
+        entries.reverse();
+        Ok(entries)
     }
 }

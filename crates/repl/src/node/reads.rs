@@ -9,7 +9,7 @@ use crate::read_concern::{Level, ReadConcern};
 use pando_base::{Error, ErrorCode, OperationContext, Result, Timestamp};
 use pando_doc::doc;
 use pando_operation::Operation;
-use pando_storage::ReadSource;
+use pando_storage::{PrepareBehaviour, ReadSource};
 
 impl ReplicationNode {
     /// Waits until the operation may read as it wants to, and has it read at the right time. Before its first read.
@@ -45,6 +45,7 @@ impl ReplicationNode {
                 ReadSource::Provided(at.unwrap_or_else(|| self.majority_snapshot()))
             }
         };
+        operation.recovery_unit.set_prepare_behaviour(prepare_behaviour(concern))?;
         Ok(operation.recovery_unit.set_read_source(source)?)
     }
 
@@ -117,6 +118,16 @@ impl ReplicationNode {
             Level::Majority | Level::Snapshot => self.majority_snapshot(),
             _ => self.points().applied.0.timestamp,
         }
+    }
+}
+
+/// Who wants to see what is certain at a time waits for what is prepared: it may turn out to have happened before that time. Others
+/// see what was there before it. They may write all the same, elsewhere: what an aggregation gives out.
+fn prepare_behaviour(concern: &ReadConcern) -> PrepareBehaviour {
+    let is_timed = concern.after_cluster_time.is_some() || concern.at_cluster_time.is_some();
+    match concern.level {
+        Level::Local | Level::Available | Level::Majority if !is_timed => PrepareBehaviour::IgnoreAndWrite,
+        _ => PrepareBehaviour::Enforce,
     }
 }
 

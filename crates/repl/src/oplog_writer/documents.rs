@@ -22,7 +22,7 @@ impl OplogWriter {
             }
             return Ok(());
         }
-        self.observe_session_table(operation, collection.namespace)?;
+        self.observe_session_table(operation, collection.namespace, None)?;
         let has_slots = inserts.inserts.iter().all(|insert| insert.slot.is_some());
         let reserved = match has_slots {
             true => None,
@@ -71,7 +71,8 @@ impl OplogWriter {
             RetryImage::Pre => (kind, update.pre_image),
             RetryImage::Post => (kind, update.post_image),
         });
-        self.write_changed(operation, collection, what, update.slots, image)
+        let key = update.document_key;
+        self.write_changed(operation, collection, what, (key, update.slots), image)
     }
 
     pub(super) fn write_delete(&self, operation: &mut Operation, delete: &events::Delete<'_>) -> Result<()> {
@@ -89,7 +90,8 @@ impl OplogWriter {
             return Ok(());
         }
         let image = delete.retry_image.map(|kind| (kind, delete.pre_image));
-        self.write_changed(operation, collection, what, delete.slots, image)
+        let key = delete.document_key;
+        self.write_changed(operation, collection, what, (key, delete.slots), image)
     }
 
     /// An update or a delete. One that keeps an image has a place before it to spare, for those who copy history and turn
@@ -99,10 +101,10 @@ impl OplogWriter {
         operation: &mut Operation,
         collection: &events::Collection<'_>,
         mut what: OplogOperation<'_>,
-        slots: &[OpTime],
+        (key, slots): (DocRef<'_>, &[OpTime]),
         image: Option<(RetryImage, DocRef<'_>)>,
     ) -> Result<()> {
-        self.observe_session_table(operation, collection.namespace)?;
+        self.observe_session_table(operation, collection.namespace, Some(key))?;
         let image = image.filter(|_| !what.statement_ids.as_slice().is_empty());
         what.needs_retry_image = image.map(|(kind, _)| kind);
         let slot = match slots.last() {

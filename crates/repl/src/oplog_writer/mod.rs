@@ -8,7 +8,7 @@
 //! session's record in `config.transactions`, and for findAndModify the image, are written.
 //!
 //! A group of writes between `on_batched_write_start` and `on_batched_write_commit` becomes one `applyOps`; so do those of a
-//! multi-document transaction, when it commits.
+//! multi-document transaction, when it commits or is prepared.
 //!
 //! It takes no locks of its own but the participant's, for an instruction.
 
@@ -26,11 +26,13 @@ pub(crate) use fail_transactional_write::ON_TRANSACTIONAL_WRITE;
 use pando_base::{Error, ErrorCode, Namespace, Result};
 use pando_doc::{DocRef, INTERNAL_SIZE_BYTES_MAX};
 use pando_env::Env;
-use pando_operation::Operation;
+use pando_operation::{Operation, Stash};
 use pando_oplog::observer as events;
 use pando_oplog::{OpObserver, OpTime, Operation as OplogOperation, OplogEntry};
-use pando_session::{SessionCatalog, SessionTable};
+use pando_session::{SessionCatalog, SessionRecord, SessionTable, TransactionAccount};
 use std::sync::Arc;
+pub(crate) use transaction::AFTER_RESERVING_PREPARE;
+pub use transaction::{SKIP_PREPARE_MAJORITY, TRANSACTION_OPERATIONS_IN_ENTRY_MAX, TransactionOf, TransactionSize};
 
 /// Writes the oplog.
 pub struct OplogWriter {
@@ -51,6 +53,11 @@ impl OplogWriter {
         table: Arc<dyn SessionTable>,
     ) -> OplogWriter {
         OplogWriter { env: env.clone(), slots, progress, sessions, table }
+    }
+
+    /// Puts a prepared transaction that was made anew into its session.
+    pub(crate) fn enter_prepared(&self, record: &SessionRecord, account: TransactionAccount, stash: Stash) {
+        self.sessions.enter_prepared(record.session, record.last_write, account, stash);
     }
 
     /// Reserves places for documents that are about to be inserted, one each, inside their unit of work.

@@ -6,8 +6,9 @@ use pando_base::{Error, ErrorCode, Namespace, Result};
 use pando_doc::DocRef;
 use pando_operation::Operation;
 use pando_oplog::{OpTime, OplogEntry, RetryImage, SessionInfo};
-use pando_session::{ActiveSession, Image, SessionRecord, writing_session};
+use pando_session::{ActiveSession, Image, LogicalSessionId, SessionRecord, writing_session};
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 /// The statements that a unit of work carries out.
 pub(super) struct Statements {
@@ -81,10 +82,16 @@ impl OplogWriter {
             last_write_ms: wall_ms,
             state: None,
         };
-        self.table.store(operation, &record)?;
+        self.store_record(operation, &record)?;
         let id = session.session;
         operation.recovery_unit.on_commit(move |_| session.participant().statements_committed(txn_number, &written))?;
         fail_if_wanted(operation, id, txn_number)
+    }
+
+    /// Writes a session's record, and counts it.
+    pub(super) fn store_record(&self, operation: &mut Operation, record: &SessionRecord) -> Result<()> {
+        self.sessions.transactions().records_written.fetch_add(1, Ordering::Relaxed);
+        self.table.store(operation, record)
     }
 
     /// Keeps the document that a retry of findAndModify returns.
@@ -108,12 +115,28 @@ impl OplogWriter {
         self.table.store_image(operation, &image)
     }
 
-    /// Somebody writes to `config.transactions` by hand: what sessions know of it does not hold once that commits.
-    pub(super) fn observe_session_table(&self, operation: &mut Operation, namespace: &Namespace) -> Result<()> {
-        if namespace.is_session_transactions() {
-            self.invalidate_sessions(operation)?;
+    /// Somebody writes to `config.transactions` by hand: what sessions know of it does not hold once that commits. The record of a
+    /// prepared transaction is all that is known of it after a restart, and stays as it is.
+    pub(super) fn observe_session_table(
+        &self,
+        operation: &mut Operation,
+        namespace: &Namespace,
+        key: Option<DocRef<'_>>,
+    ) -> Result<()> {
+        if !namespace.is_session_transactions() {
+            return Ok(());
         }
-        Ok(())
+        let id = key.and_then(|key| key.get("_id")?.as_document());
+        // What is no session's record is nobody's.
+        let session = id.and_then(|id| LogicalSessionId::parse(id).ok());
+        if let Some(active) = session.and_then(|session| self.sessions.find(session))
+            && active.is_prepared()
+        {
+            let reason =
+                format!("Cannot modify the entry for session {} because it is in the prepared state", active.session);
+            return Err(Error::new(ErrorCode::PreparedTransactionInProgress, reason));
+        }
+        self.invalidate_sessions(operation)
     }
 
     pub(super) fn invalidate_sessions(&self, operation: &mut Operation) -> Result<()> {

@@ -7,8 +7,9 @@ use pando_commands::{
     ACCEPT_API_VERSION_2, Class, CommandRow, ConnectionState, FAIL_COMMAND, FailCommand, GenericArguments, Invocation,
     NextInvocation, OpCounter, REQUIRE_API_VERSION, reply as replies, security, stable_api, write_concern_labels,
 };
-use pando_doc::{DocBuilder, Value};
+use pando_doc::DocBuilder;
 use pando_env::BoxedFuture;
+use pando_repl::read_concern::ReadConcern;
 use pando_session::{LogicalSessionId, MAX_SESSIONS};
 use pando_wire::{Command, Protocol};
 use std::time::Duration;
@@ -255,20 +256,34 @@ fn note_session(invocation: &Invocation) -> Result<()> {
 
 fn check_session(invocation: &Invocation) -> Result<()> {
     let (generic, row) = (&invocation.generic, invocation.row);
-    let Some(_) = generic.transaction_number else {
-        ensure!(
-            generic.autocommit.is_none() && generic.start_transaction.is_none(),
-            ErrorCode::InvalidOptions,
-            "'autocommit' and 'startTransaction' require a transaction number to be specified"
-        );
-        return Ok(());
-    };
+    let (number, refused) = (generic.transaction_number, ErrorCode::InvalidOptions);
     ensure!(
-        generic.session.is_some(),
-        ErrorCode::InvalidOptions,
-        "Transaction number requires a session ID to be specified"
+        number.is_none() || generic.session.is_some(),
+        refused,
+        "Transaction number requires a session ID to also be specified"
     );
-    ensure!(generic.autocommit != Some(true), ErrorCode::InvalidOptions, "Specifying autocommit=true is not allowed.");
+    ensure!(number.is_none_or(|number| number >= 0), refused, "Transaction number cannot be negative");
+    ensure!(
+        generic.autocommit.is_none() || number.is_some(),
+        refused,
+        "'autocommit' field requires a transaction number to also be specified"
+    );
+    ensure!(generic.autocommit != Some(true), refused, "Specifying autocommit=true is not allowed.");
+    ensure!(
+        generic.autocommit.is_some() || generic.start_transaction.is_none(),
+        refused,
+        "'startTransaction' field requires 'autocommit' field to also be specified"
+    );
+    ensure!(generic.start_transaction != Some(false), refused, "Specifying startTransaction=false is not allowed.");
+    // Only routers count the attempts of a transaction.
+    ensure!(
+        generic.transaction_retry_counter.is_none(),
+        refused,
+        "txnRetryCounter is only supported in sharded clusters"
+    );
+    if number.is_none() {
+        return Ok(());
+    }
     ensure!(
         invocation.node.replication.is_replica_set(),
         ErrorCode::IllegalOperation,
@@ -319,20 +334,7 @@ fn check_concerns(invocation: &Invocation) -> Result<()> {
         "Command does not support writeConcern"
     );
     let Some(concern) = generic.read_concern.as_ref().filter(|_| !generic.is_in_transaction()) else { return Ok(()) };
-    let level = match concern.get("level") {
-        None => "local",
-        Some(Value::String(level)) => std::str::from_utf8(level).unwrap_or_default(),
-        Some(other) => bail!(
-            ErrorCode::TypeMismatch,
-            "BSON field 'readConcern.level' is the wrong type '{}', expected type 'string'",
-            other.value_type().name()
-        ),
-    };
-    ensure!(
-        matches!(level, "local" | "majority" | "linearizable" | "available" | "snapshot"),
-        ErrorCode::BadValue,
-        "Enumeration value '{level}' for field 'readConcern.level' is not a valid value."
-    );
+    let level = ReadConcern::parse(concern.view())?.level.as_str();
     let cause = match level {
         "local" => return Ok(()),
         _ if !row.takes_read_concern => "read concern not supported",

@@ -34,7 +34,7 @@ impl Stage for Transactions {
         _: &'a mut DocBuilder,
     ) -> Option<BoxedFuture<'a, ()>> {
         if let Some(statement) = invocation.transaction() {
-            statement.abort();
+            statement.fail();
         }
         None
     }

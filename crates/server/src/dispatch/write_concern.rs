@@ -8,6 +8,7 @@ use pando_doc::DocBuilder;
 use pando_env::BoxedFuture;
 use pando_repl::write_concern::WriteConcern;
 use pando_repl::{ReplGate, WriteConcernOutcome};
+use pando_session::TransactionState;
 
 /// Waits until what was written is acknowledged as the client asked.
 pub(crate) struct AwaitWriteConcern;
@@ -55,8 +56,11 @@ impl Stage for AwaitWriteConcern {
 
 /// Has the command written something to be waited for? What a statement of a transaction writes, its commit waits for.
 fn takes_part(invocation: &Invocation) -> bool {
-    let is_statement = invocation.transaction().is_some_and(|statement| !statement.is_committed());
-    invocation.row.takes_write_concern && invocation.has_written() && !is_statement
+    let is_over = match invocation.transaction() {
+        None => true,
+        Some(statement) => invocation.row.ends_transaction && statement.state() != TransactionState::InProgress,
+    };
+    invocation.row.takes_write_concern && invocation.has_written() && is_over
 }
 
 fn check(invocation: &Invocation) -> Result<()> {

@@ -9,9 +9,9 @@ use std::future::poll_fn;
 use std::pin::Pin;
 use std::task::Poll;
 
-type Answer = Pin<Box<dyn Future<Output = Doc>>>;
+pub(super) type Answer = Pin<Box<dyn Future<Output = Doc>>>;
 
-async fn is_waiting(answer: &mut Answer) -> bool {
+pub(super) async fn is_waiting(answer: &mut Answer) -> bool {
     poll_fn(|context| Poll::Ready(answer.as_mut().poll(context).is_pending())).await
 }
 
@@ -21,7 +21,7 @@ impl Node {
     }
 
     /// A request on the database "d" over a connection of its own, whose answer may wait.
-    async fn begin(&self, body: &Doc) -> Answer {
+    pub(super) async fn begin(&self, body: &Doc) -> Answer {
         let mut client = self.fixture.connect().await;
         client.send(MsgFlags::NONE, &super::node::with_database(body, "d")).await;
         settle().await;
@@ -35,7 +35,7 @@ impl Node {
 }
 
 /// Lets every task get as far as it can.
-async fn settle() {
+pub(super) async fn settle() {
     for _ in 0..100 {
         tokio::task::yield_now().await;
     }

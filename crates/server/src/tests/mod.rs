@@ -13,6 +13,7 @@ mod life;
 mod metrics_page;
 mod node;
 mod planning;
+mod prepared;
 mod replication;
 mod resources;
 mod scripts;

@@ -8,14 +8,14 @@ use pando_engine_model::ModelDisk;
 
 /// A transaction of a client.
 #[derive(Clone, Copy)]
-struct Transaction {
-    session: u8,
-    number: i64,
+pub(super) struct Transaction {
+    pub(super) session: u8,
+    pub(super) number: i64,
 }
 
 impl Transaction {
     /// The command as a statement.
-    fn statement(self, body: &Doc, start: bool) -> Doc {
+    pub(super) fn statement(self, body: &Doc, start: bool) -> Doc {
         let id = Uuid::from_random([self.session; 16]);
         let session = doc! { "id": (Value::Binary { subtype: 4, bytes: id.as_bytes() }) };
         let mut builder = DocBuilder::new();
@@ -29,49 +29,49 @@ impl Transaction {
         builder.finish()
     }
 
-    async fn start(self, node: &mut Node, body: Doc) -> Doc {
+    pub(super) async fn start(self, node: &mut Node, body: Doc) -> Doc {
         node.ok(self.statement(&body, true)).await
     }
 
-    async fn go_on(self, node: &mut Node, body: Doc) -> Doc {
+    pub(super) async fn go_on(self, node: &mut Node, body: Doc) -> Doc {
         node.ok(self.statement(&body, false)).await
     }
 
-    async fn commit(self, node: &mut Node) -> Doc {
+    pub(super) async fn commit(self, node: &mut Node) -> Doc {
         node.run_on("admin", self.statement(&doc! { "commitTransaction": 1 }, false)).await
     }
 
-    async fn abort(self, node: &mut Node) -> Doc {
+    pub(super) async fn abort(self, node: &mut Node) -> Doc {
         node.run_on("admin", self.statement(&doc! { "abortTransaction": 1 }, false)).await
     }
 
     /// The error of a statement.
-    async fn fails(self, node: &mut Node, body: Doc, start: bool) -> Doc {
+    pub(super) async fn fails(self, node: &mut Node, body: Doc, start: bool) -> Doc {
         let reply = node.run(self.statement(&body, start)).await;
         assert_eq!(number(&reply, "ok"), 0.0, "{body}: {reply}");
         reply
     }
 }
 
-fn has_label(reply: &Doc, label: &str) -> bool {
+pub(super) fn has_label(reply: &Doc, label: &str) -> bool {
     let labels = reply.get("errorLabels").and_then(|labels| labels.as_array());
     labels.is_some_and(|labels| labels.values().any(|other| other == Value::String(label.into())))
 }
 
-fn code(reply: &Doc) -> i32 {
+pub(super) fn code(reply: &Doc) -> i32 {
     number(reply, "code") as i32
 }
 
-fn insert(id: i32) -> Doc {
+pub(super) fn insert(id: i32) -> Doc {
     doc! { "insert": "c", "documents": [{ "_id": id, "a": 1 }] }
 }
 
-fn set(id: i32, value: i32) -> Doc {
+pub(super) fn set(id: i32, value: i32) -> Doc {
     doc! { "update": "c", "updates": [{ "q": { "_id": id }, "u": { "$set": { "a": value } } }] }
 }
 
-const ONE: Transaction = Transaction { session: 1, number: 1 };
-const TWO: Transaction = Transaction { session: 2, number: 1 };
+pub(super) const ONE: Transaction = Transaction { session: 1, number: 1 };
+pub(super) const TWO: Transaction = Transaction { session: 2, number: 1 };
 
 #[test]
 fn r9_a_transaction_is_seen_as_a_whole_when_it_commits() {

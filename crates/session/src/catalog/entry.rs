@@ -119,15 +119,23 @@ impl Entry {
 
     // ---- Ends.
 
-    fn members(&self) -> Vec<Arc<ActiveSession>> {
+    pub(super) fn members(&self) -> Vec<Arc<ActiveSession>> {
         self.runtime.lock().active.values().cloned().collect()
     }
 
     pub(super) fn invalidate(&self) {
         self.members().iter().for_each(|active| {
+            // What is prepared cannot be read again: it stays as it is.
+            if active.is_prepared() {
+                return;
+            }
             active.abort_open();
             active.participant().invalidate();
         });
+    }
+
+    pub(super) fn release(&self) {
+        self.members().iter().for_each(|active| active.release());
     }
 
     pub(super) fn abort_open(&self) {

@@ -14,18 +14,24 @@
 
 mod entry;
 
+use crate::account::TransactionAccount;
 use crate::history::History;
 use crate::id::LogicalSessionId;
 use crate::participant::{Participant, Purpose};
 use crate::table::SessionTable;
 use crate::transaction::{OpenTransaction, TransactionCounters, TransactionState};
 use entry::Entry;
-use pando_base::{Error, ErrorCode, OperationContext, Result};
-use pando_operation::Operation;
+use pando_base::{Error, ErrorCode, FailPoint, OperationContext, Result};
+use pando_operation::{Operation, Stash};
+use pando_oplog::OpTime;
 use parking_lot::{Mutex, MutexGuard};
 use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
+use tokio::sync::Notify;
+
+/// A request has found that it has to wait for the end of a prepared transaction.
+pub static BLOCKED_BEHIND_PREPARED: FailPoint = FailPoint::new("waitAfterNewStatementBlocksBehindPrepare");
 
 /// Sessions are looked up by every retryable write; shards keep them from queueing for one lock.
 const SHARD_COUNT: usize = 16;
@@ -51,17 +57,28 @@ pub struct ActiveSession {
     participant: Mutex<Participant>,
     /// Its transaction in progress, unless a statement has taken it up.
     open: Mutex<Option<OpenTransaction>>,
+    /// What is told of its transaction.
+    account: Mutex<Option<TransactionAccount>>,
+    /// Tells when a prepared transaction has ended.
+    prepared_ended: Notify,
 }
 
 impl ActiveSession {
     pub(crate) fn new(session: LogicalSessionId) -> ActiveSession {
         let participant = Mutex::new(Participant::new(session));
-        ActiveSession { session, document: session.to_doc(), participant, open: Mutex::new(None) }
+        let document = session.to_doc();
+        let (open, account, prepared_ended) = (Mutex::new(None), Mutex::new(None), Notify::new());
+        ActiveSession { session, document, participant, open, account, prepared_ended }
     }
 
     /// Its state. Nobody else uses it while it is checked out.
     pub fn participant(&self) -> MutexGuard<'_, Participant> {
         self.participant.lock()
+    }
+
+    /// What is told of its transaction; none between transactions.
+    pub fn account(&self) -> MutexGuard<'_, Option<TransactionAccount>> {
+        self.account.lock()
     }
 
     /// Leaves the transaction for its next statement.
@@ -74,14 +91,34 @@ impl ActiveSession {
         self.open.lock().is_some()
     }
 
-    /// Aborts the transaction that is in progress, if there is one without a statement that runs.
+    /// The prepared transaction has ended: whoever waits for that may go on.
+    pub fn tell_prepared_ended(&self) {
+        self.prepared_ended.notify_waiters();
+    }
+
+    /// Is its transaction prepared?
+    pub fn is_prepared(&self) -> bool {
+        matches!(self.participant.lock().transaction(), TransactionState::Prepared(_))
+    }
+
+    /// Lets go of what the transaction has in memory: the node ends. What is prepared is made anew at the next start.
+    fn release(&self) {
+        let open = self.open.lock().take();
+        drop(open);
+    }
+
+    /// Aborts the transaction that is in progress, if there is one without a statement that runs and that is not prepared.
     pub fn abort_open(&self) {
+        if self.is_prepared() {
+            return;
+        }
         let open = self.open.lock().take();
         if let Some(open) = open {
             let mut participant = self.participant.lock();
             let number = participant.txn_number();
             participant.transaction_ended(number, TransactionState::Aborted, None);
             drop(participant);
+            *self.account.lock() = None;
             let (stash, open) = open.take_up();
             open.aborted();
             drop(stash);
@@ -133,6 +170,46 @@ impl SessionCatalog {
         }
     }
 
+    /// The same for a request with a number: one that would leave a prepared transaction behind waits for its end first.
+    pub async fn check_out_for(
+        &self,
+        context: &OperationContext,
+        session: LogicalSessionId,
+        now_ms: i64,
+        txn_number: i64,
+        is_statement: bool,
+    ) -> Result<CheckedOutSession> {
+        loop {
+            let checked_out = self.check_out(context, session, now_ms).await?;
+            let active = Arc::clone(checked_out.active());
+            // Made while the session is held, so that no end falls between.
+            let ended = active.prepared_ended.notified();
+            if !active.participant().waits_for_prepared(txn_number, is_statement) {
+                return Ok(checked_out);
+            }
+            drop(checked_out);
+            context.interruptible(BLOCKED_BEHIND_PREPARED.pause_while_on()).await?;
+            context.interruptible(ended).await?;
+        }
+    }
+
+    /// Puts a prepared transaction that was made anew into its session.
+    pub fn enter_prepared(
+        &self,
+        session: LogicalSessionId,
+        entry: OpTime,
+        mut account: TransactionAccount,
+        stash: Stash,
+    ) {
+        let active = self.entry(session.parent()).active(session);
+        active.participant().rebuilt(account.number, entry);
+        let now_ns = account.started_ns;
+        account.pause(now_ns);
+        account.prepare(now_ns);
+        *active.account() = Some(account);
+        active.park(OpenTransaction::rebuilt(stash, self.transactions()));
+    }
+
     /// Tells whoever has the session to stop. The token checks it out for what is left to do; as long as it lives nobody
     /// else gets the session. None if there is no such session.
     pub fn kill(&self, session: LogicalSessionId, code: ErrorCode) -> Option<KillToken> {
@@ -180,6 +257,22 @@ impl SessionCatalog {
     /// Aborts every transaction: the node stops, or may not write any more.
     pub fn abort_all(&self, code: ErrorCode) {
         self.entries().iter().for_each(|entry| entry.abort_or_interrupt(code));
+    }
+
+    /// Lets go of every transaction, prepared ones too: the node ends.
+    pub fn release_all(&self) {
+        self.entries().iter().for_each(|entry| entry.release());
+    }
+
+    /// A session that is in use here.
+    pub fn find(&self, session: LogicalSessionId) -> Option<Arc<ActiveSession>> {
+        let entry = Arc::clone(self.shard(session.parent()).lock().get(&session.parent())?);
+        entry.members().into_iter().find(|active| active.session == session)
+    }
+
+    /// The sessions with a transaction that nobody works on just now.
+    pub fn idle_transactions(&self) -> Vec<Arc<ActiveSession>> {
+        self.entries().iter().flat_map(|entry| entry.members()).filter(|active| active.has_open()).collect()
     }
 
     /// What there is to tell of every session.
@@ -276,7 +369,7 @@ impl CheckedOutSession {
         participant.begin_or_continue_transaction(txn_number, purpose)?;
         let open = self.active.open.lock().take();
         let is_lost = open.is_none() && purpose != Purpose::Start;
-        if is_lost && participant.transaction() == TransactionState::InProgress {
+        if is_lost && participant.transaction().is_open() {
             participant.transaction_ended(txn_number, TransactionState::Aborted, None);
             let reason = format!(
                 "Transaction with {{ txnNumber: {txn_number} }} has been aborted because an earlier command in this \

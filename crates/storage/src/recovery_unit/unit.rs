@@ -77,6 +77,11 @@ impl RecoveryUnit {
         self.open.as_ref().is_some_and(|(_, transaction)| transaction.is_prepared())
     }
 
+    /// True if a nested unit was rolled back, so that only rollback is left.
+    pub fn is_unit_doomed(&self) -> bool {
+        self.unit.as_ref().is_some_and(|unit| unit.failed)
+    }
+
     /// Bytes that the transaction holds uncommitted in the cache.
     pub fn dirty_bytes(&self) -> u64 {
         self.open.as_ref().map_or(0, |(_, transaction)| transaction.dirty_bytes())
