@@ -48,7 +48,7 @@ impl ReplicationParts {
         let mut cursor = collection.records.cursor(Direction::Forward);
         let mut found = Vec::new();
         while let Some(record) = cursor.next(&mut operation.recovery_unit)? {
-            let record = SessionRecord::parse(DocRef::parse(&record.value)?)?;
+            let record = SessionRecord::parse(DocRef::parse(record.value)?)?;
             if record.state == Some(DurableState::Prepared) {
                 found.push(record);
             }
