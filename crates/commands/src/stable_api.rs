@@ -226,6 +226,7 @@ pub(crate) fn check_operators(value: Value<'_>) -> Result<()> {
             match &**name {
                 b"$literal" => Ok(()),
                 b"$collStats" => check_coll_stats(element.value),
+                b"$changeStream" => check_change_stream(element.value),
                 _ => check_operators(element.value),
             }
         }),
@@ -241,6 +242,18 @@ fn check_coll_stats(options: Value<'_>) -> Result<()> {
         "only the 'count' option to $collStats is supported in API Version 1"
     );
     Ok(())
+}
+
+fn check_change_stream(options: Value<'_>) -> Result<()> {
+    let options = options.as_document().unwrap_or(DocRef::EMPTY);
+    let outside = ["showExpandedEvents", "showRawUpdateDescription", "showSystemEvents"];
+    match outside.iter().find(|name| options.contains(*name)) {
+        Some(name) => {
+            let reason = format!("The '{name}' parameter to $changeStream is not supported in API Version 1");
+            Err(Error::new(ErrorCode::APIStrictError, reason))
+        }
+        None => Ok(()),
+    }
 }
 
 /// A cursor goes on under the API that it was made with.

@@ -28,4 +28,4 @@ pub use expression::{Expression, Operand, Scope, SharedRandom};
 pub use matcher::MatchExpression;
 pub use projection::{Projection, ProjectionPolicies};
 pub use regex::Regex;
-pub use update::{ChangedField, Update, UpdateContext, UpdateOutcome};
+pub use update::{ChangedField, PathPart, Update, UpdateContext, UpdateOutcome};

@@ -28,4 +28,4 @@ pub use entry::{OPLOG_VERSION, OplogEntry, SessionInfo};
 pub use observer::{ObserverRegistry, OpObserver};
 pub use op_time::OpTime;
 pub use operation::{OpKind, Operation, RetryImage, StatementIds};
-pub use update::{UpdateChange, delta_object, update_object, update_object_of_fields};
+pub use update::{UpdateChange, delta_object, update_object, update_object_of_fields, update_object_of_touched};

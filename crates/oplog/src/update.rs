@@ -1,6 +1,6 @@
 //! What the field `o` of an update says: a diff, or the whole new document.
 
-use crate::diff::{self, Difference};
+use crate::diff::{self, Difference, TouchedInside};
 use pando_base::{Error, Result};
 use pando_doc::{Doc, DocBuilder, DocRef, RawElement, Value};
 
@@ -49,22 +49,27 @@ pub fn update_object(pre: DocRef<'_>, post: DocRef<'_>) -> Option<Doc> {
     }
 }
 
-/// The same where it is known which fields changed: those of the old version, none for a new one, with those of the new
-/// version, in its order. Each name must be that of one field only, and no field may be gone.
+/// The same for an update by operators of which is known which fields they have set: those of the old version, none for a new one,
+/// with those of the new version, in its order, and whether only the end of an array may have changed. Each name must be that of
+/// one field only, and no field may be gone.
 pub fn update_object_of_fields<'a>(
-    post: DocRef<'a>,
-    fields: impl Iterator<Item = (Option<RawElement<'a>>, RawElement<'a>)>,
+    fields: impl Iterator<Item = (Option<RawElement<'a>>, RawElement<'a>, bool)>,
 ) -> Doc {
-    let Some(diff) = diff::of_fields(post, fields) else { return post.to_doc() };
+    let diff = diff::of_fields(fields);
     let mut builder = DocBuilder::with_capacity(diff.size_bytes() + 32);
     builder.append("$v", DELTA_VERSION);
     let open = builder.begin_document("diff");
-    let before_bytes = builder.size_bytes();
     diff::write_document(&diff, &mut builder);
-    // What was begun had its length, and would have its end.
-    let diff_bytes = builder.size_bytes() - before_bytes + DocRef::EMPTY.size_bytes();
     builder.end(open);
-    if diff_bytes < post.size_bytes() { builder.finish() } else { post.to_doc() }
+    builder.finish()
+}
+
+/// The same for an update by operators of which is known where they are.
+pub fn update_object_of_touched(pre: DocRef<'_>, post: DocRef<'_>, touched: &TouchedInside) -> Option<Doc> {
+    match diff::of_touched(pre, post, touched) {
+        Some(diff) => Some(delta_object(diff.view())),
+        None => update_object(pre, post),
+    }
 }
 
 /// Wraps a diff for the field `o`.

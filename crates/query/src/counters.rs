@@ -4,7 +4,7 @@ use crate::stage::Examined;
 use pando_base::{MetricTree, Result, ShardedCounter};
 use std::sync::Arc;
 
-/// The counters of `metrics.queryExecutor`, and of queries that have to sort.
+/// The counters of `metrics.queryExecutor`, of queries that have to sort, and of change streams.
 #[derive(Default)]
 pub struct QueryCounters {
     scanned_keys: Arc<ShardedCounter>,
@@ -12,6 +12,8 @@ pub struct QueryCounters {
     collection_scans: Arc<ShardedCounter>,
     collection_scans_not_tailable: Arc<ShardedCounter>,
     sorts: Arc<ShardedCounter>,
+    events_split: Arc<ShardedCounter>,
+    events_too_large: Arc<ShardedCounter>,
 }
 
 impl QueryCounters {
@@ -23,6 +25,8 @@ impl QueryCounters {
             ("queryExecutor.collectionScans.total", &self.collection_scans),
             ("queryExecutor.collectionScans.nonTailable", &self.collection_scans_not_tailable),
             ("operation.scanAndOrder", &self.sorts),
+            ("changeStreams.largeEventsSplit", &self.events_split),
+            ("changeStreams.largeEventsFailed", &self.events_too_large),
         ] {
             tree.add(&format!("metrics.{name}"), Arc::clone(counter) as Arc<dyn pando_base::Metric>)?;
         }
@@ -38,6 +42,16 @@ impl QueryCounters {
     /// Counts a query whose results no index has in order.
     pub(crate) fn sort(&self) {
         self.sorts.add(1);
+    }
+
+    /// Counts an event of a change stream that became several documents.
+    pub(crate) fn event_split(&self) {
+        self.events_split.add(1);
+    }
+
+    /// Counts an event of a change stream that was too large for a document.
+    pub(crate) fn event_too_large(&self) {
+        self.events_too_large.add(1);
     }
 
     /// Counts a scan of a collection that begins.

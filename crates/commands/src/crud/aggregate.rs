@@ -1,7 +1,8 @@
 //! `aggregate`.
 
 use super::reading::{
-    FirstBatch, begin_whole_read, cursor_options, hint, reply_with_first_batch, shared, shared_or_empty,
+    FirstBatch, begin_read_with, begin_whole_read, cursor_options, hint, reply_with_first_batch, shared,
+    shared_or_empty,
 };
 use super::transaction_stages;
 use crate::arguments::{SafeBool, SafeLong};
@@ -9,9 +10,10 @@ use crate::stages::{self, NodeStages};
 use crate::table::run_boxed;
 use crate::{Access, Admission, Class, CommandRow, Data, Invocation, NamespaceOf, SecondaryOk, arguments};
 use pando_base::{Error, ErrorCode, Namespace, OperationKind, Result, Uuid, bail, ensure};
-use pando_doc::{ArrayRef, Doc, DocBuilder, DocRef, Value};
+use pando_doc::{ArrayRef, Doc, DocBuilder, DocRef, Value, doc};
 use pando_operation::Operation;
 use pando_query::executor::{BatchLimits, drive};
+use pando_query::pipeline::is_change_stream;
 use pando_query::request::AggregateRequest;
 
 /// Stages that make documents without a collection.
@@ -63,6 +65,7 @@ arguments! {
         is_map_reduce: Option<SafeBool> = "isMapReduceCommand",
         collection_uuid: Option<Uuid> = "collectionUUID",
         encryption: Option<DocRef<'a>> = "encryptionInformation",
+        new_tokens: Option<SafeBool> = "$_generateV2ResumeTokens",
     }
 }
 
@@ -142,6 +145,41 @@ fn check_read_concern(invocation: &Invocation, request: &AggregateRequest) -> Re
     Ok(())
 }
 
+/// What a change stream is read with: what a majority has. Another read concern is refused, also that it has none of its own
+/// collection, and that it runs in a transaction. A default that was set for all is not for streams.
+fn stream_read_concern(invocation: &Invocation, arguments: &AggregateArguments<'_>) -> Result<Doc> {
+    ensure!(
+        invocation.transaction().is_none(),
+        ErrorCode::OperationNotSupportedInTransaction,
+        "Operation not permitted in transaction :: caused by :: Aggregation stage $changeStream cannot run within a \
+         multi-document transaction"
+    );
+    ensure!(
+        arguments.collection_uuid.is_none(),
+        ErrorCode::location(4928900),
+        "collectionUUID is not supported for a change stream"
+    );
+    ensure!(
+        arguments.new_tokens.is_none_or(|new| !new.0),
+        ErrorCode::location(6528200),
+        "Invalid request for v2 tokens"
+    );
+    let mut concern = DocBuilder::new();
+    concern.append("level", "majority");
+    if let Some(Value::Document(given)) = invocation.body().get("readConcern") {
+        let level = given.get("level").and_then(|level| level.as_str());
+        ensure!(
+            level.is_none_or(|level| level == "majority"),
+            ErrorCode::InvalidOptions,
+            "Aggregation stage $changeStream cannot run with a readConcern other than 'majority'. Current readConcern: {}",
+            level.unwrap_or_default()
+        );
+        let others = given.raw_elements().filter(|field| field.name != "level");
+        others.for_each(|field| concern.append_raw(field));
+    }
+    Ok(concern.finish())
+}
+
 async fn run(invocation: &Invocation, reply: &mut DocBuilder) -> Result<()> {
     let data = invocation.data()?;
     let arguments = AggregateArguments::parse(&invocation.request)?;
@@ -165,7 +203,12 @@ async fn run(invocation: &Invocation, reply: &mut DocBuilder) -> Result<()> {
         data.replication.wait_majority(&invocation.context, time).await?;
     }
     let mut operation = invocation.operation()?;
-    begin_whole_read(invocation, data, &mut operation).await?;
+    let is_stream = is_change_stream(&request.pipeline);
+    let concern = is_stream.then(|| stream_read_concern(invocation, &arguments)).transpose()?;
+    match &concern {
+        Some(concern) => begin_read_with(data, &mut operation, Some(concern)).await?,
+        None => begin_whole_read(invocation, data, &mut operation).await?,
+    }
     if arguments.explain.0 {
         let verbosity = pando_query::explain::Verbosity::QueryPlanner;
         let explained =
@@ -187,6 +230,10 @@ async fn run(invocation: &Invocation, reply: &mut DocBuilder) -> Result<()> {
     options.tailable = stages::stays_open(&request.pipeline);
     let executor = aggregation.executor.executor();
     options.collection = executor.and_then(|executor| executor.collection()).map(|collection| collection.uuid);
+    if is_stream {
+        (options.tailable, options.await_data, options.is_change_stream) = (true, true, true);
+        options.read_concern = doc! { "level": "majority" };
+    }
     let first = FirstBatch { limits: BatchLimits::first(request.batch_size), is_single: false, limit: None, options };
     reply_with_first_batch(invocation, data, &mut operation, Box::new(aggregation.executor), first, reply).await
 }

@@ -13,7 +13,7 @@ use crate::table::run_boxed;
 use crate::{
     Access, Class, CommandRow, Data, Invocation, NamespaceOf, NextInvocation, OpCounter, SecondaryOk, arguments,
 };
-use pando_base::{Error, ErrorCode, Namespace, OperationKind, Result, ensure};
+use pando_base::{Error, ErrorCode, FailPoint, Namespace, OperationKind, Result, ensure};
 use pando_doc::{DocBuilder, DocRef, Value};
 use pando_operation::Operation;
 use pando_query::cursor::PinnedCursor;
@@ -22,6 +22,22 @@ use std::time::Duration;
 
 /// How long an awaiting cursor waits unless the client says otherwise.
 const AWAIT_MS_DEFAULT: u64 = 1000;
+
+/// Fails a getMore that has its cursor.
+pub(crate) static FAIL_AFTER_CHECKOUT: FailPoint<Failing> =
+    FailPoint::with_data("failGetMoreAfterCursorCheckout", Failing::parse);
+
+/// What its data says.
+pub(crate) struct Failing(ErrorCode);
+
+impl Failing {
+    fn parse(bytes: &[u8]) -> Result<Failing> {
+        let data = if bytes.is_empty() { DocRef::EMPTY } else { DocRef::parse(bytes)? };
+        let code = data.get("errorCode").and_then(|code| code.to_i64_exact());
+        let code = code.and_then(|code| i32::try_from(code).ok()).map(ErrorCode::location);
+        Ok(Failing(code.filter(|code| *code != ErrorCode::OK).unwrap_or(ErrorCode::InternalError)))
+    }
+}
 
 pub(super) const ROW: CommandRow = CommandRow {
     name: "getMore",
@@ -89,7 +105,12 @@ async fn run(invocation: &Invocation, reply: &mut DocBuilder) -> Result<()> {
         description.originating_command = Some(cursor.options.originating_command.shared_bytes().clone());
         description.plan_summary = cursor.source.plan_summary().to_owned().into();
     });
+    if let Some(failing) = FAIL_AFTER_CHECKOUT.hit() {
+        return Err(Error::new(failing.0, "Hit the 'failGetMoreAfterCursorCheckout' failpoint"));
+    }
     let mut operation = invocation.operation()?;
+    // Listening begins before the look, so that nothing falls between.
+    let news = News::of(data, &cursor.options).filter(|_| cursor.options.await_data);
     begin_read_with(data, &mut operation, Some(&cursor.options.read_concern)).await?;
     cursor.source.restore(&mut operation, data.collections())?;
     let wait_ms = match cursor.options.tailable && cursor.options.await_data {
@@ -100,11 +121,12 @@ async fn run(invocation: &Invocation, reply: &mut DocBuilder) -> Result<()> {
     let sink = BatchSink::begin(reply, "nextBatch", BatchLimits::further(batch_size));
     let sink = sink.measured_by(invocation.context.meter());
     let more = More { invocation, data, wait_ms };
-    let (is_over, count) = more.fill(&mut operation, &mut cursor, sink).await?;
+    let (is_over, count) = more.fill(&mut operation, &mut cursor, sink, news).await?;
     invocation.context.statistics().documents_returned.add(u64::from(count));
     cursor.returned += u64::from(count);
     cursor.batches += 1;
     let resume_token = cursor.source.resume_token();
+    let is_invalidated = cursor.source.is_invalidated();
     let left = match is_over {
         true => {
             cursor.close();
@@ -119,6 +141,7 @@ async fn run(invocation: &Invocation, reply: &mut DocBuilder) -> Result<()> {
     reply.append("id", left);
     reply.append("ns", namespace.as_str());
     reply.append_some("postBatchResumeToken", resume_token);
+    reply.append_some("invalidated", is_invalidated.then_some(true));
     append_snapshot_time(&operation, reply);
     reply.end(document);
     if left != 0 && invocation.is_exhaust() {
@@ -142,6 +165,7 @@ impl More<'_> {
         operation: &mut Operation,
         cursor: &mut PinnedCursor,
         mut sink: BatchSink<'_>,
+        mut news: Option<News>,
     ) -> Result<(bool, u32)> {
         let is_tailable = cursor.options.tailable;
         let collections = self.data.collections();
@@ -152,25 +176,25 @@ impl More<'_> {
         let clock = self.invocation.node.env.clock();
         let until_ns = clock.monotonic_ns().saturating_add(wait_ms.saturating_mul(1_000_000));
         loop {
-            // Listening begins before the look, so that nothing falls between.
-            let news = cursor.options.collection.map(|uuid| News::of(self.data, &cursor.options.namespace, uuid));
             drive(&mut *cursor.source, operation, collections, &mut sink).await?;
             let left_ns = until_ns.saturating_sub(clock.monotonic_ns());
-            let Some(news) = news.filter(|_| sink.count() == 0 && left_ns > 0) else { break };
+            let is_over = sink.count() > 0 || left_ns == 0 || cursor.source.is_invalidated();
+            let Some(heard) = news.take().filter(|_| !is_over) else { break };
             cursor.source.save();
             operation.recovery_unit.abandon_snapshot()?;
             crate::locking::unlock(operation);
             let pause = clock.sleep(Duration::from_nanos(left_ns));
             let waiting = async {
                 tokio::select! {
-                    () = news.heard() => {}
+                    () = heard.heard() => {}
                     () = pause => {}
                 }
             };
             self.invocation.context.interruptible(waiting).await?;
+            news = News::of(self.data, &cursor.options);
             crate::locking::lock_for_read(operation).await?;
             cursor.source.restore(operation, collections)?;
         }
-        Ok((false, sink.end()))
+        Ok((cursor.source.is_invalidated(), sink.end()))
     }
 }

@@ -135,10 +135,11 @@ pub(super) async fn reply_with_first_batch(
     invocation.context.statistics().documents_returned.add(u64::from(count));
     let resume_token = source.resume_token();
     let is_tailable = first.options.tailable;
-    let is_over = (is_exhausted && (!is_tailable || source.is_dead()))
+    let is_over = (is_exhausted && (!is_tailable || source.is_dead() || source.is_invalidated()))
         || first.is_single
         || first.limit.is_some_and(|limit| u64::from(count) >= limit);
     let namespace = first.options.namespace.clone();
+    let is_invalidated = is_exhausted && source.is_invalidated();
     let id = match is_over {
         true => 0,
         false => {
@@ -156,6 +157,7 @@ pub(super) async fn reply_with_first_batch(
     reply.append("id", id);
     reply.append("ns", namespace.as_str());
     reply.append_some("postBatchResumeToken", resume_token);
+    reply.append_some("invalidated", is_invalidated.then_some(true));
     append_snapshot_time(operation, reply);
     reply.end(cursor);
     Ok(())

@@ -1,9 +1,11 @@
 //! News of capped collections, for cursors that wait at their end. The oplog's come from the engine, which knows when an
-//! entry has no hole before it any more.
+//! entry has no hole before it any more; those of change streams from the node, which knows what a majority has.
 
 use crate::Data;
-use pando_base::{Namespace, Uuid};
+use pando_base::{Namespace, Timestamp, Uuid};
 use pando_collection::InsertWatcher;
+use pando_query::cursor::CursorOptions;
+use pando_repl::ReplicationNode;
 use pando_storage::Wait;
 use parking_lot::Mutex;
 use std::collections::HashMap;
@@ -65,15 +67,23 @@ pub(super) enum News {
     Inserts(Listener),
     /// Entries that forward readers of the oplog may see.
     Oplog(Wait),
+    /// Entries that majority reads see, beyond a time.
+    Majority(Arc<ReplicationNode>, Timestamp),
 }
 
 impl News {
-    /// News of a collection, from now on.
-    pub(super) fn of(data: &Data, namespace: &Namespace, uuid: Uuid) -> News {
-        match data.services.engine.oplog().filter(|_| namespace == Namespace::oplog()) {
+    /// News for a cursor, from now on; none if there is nothing that it could wait for.
+    pub(super) fn of(data: &Data, cursor: &CursorOptions) -> Option<News> {
+        if cursor.is_change_stream {
+            let replication = Arc::clone(&data.replication);
+            let seen = replication.majority_snapshot();
+            return Some(News::Majority(replication, seen));
+        }
+        let uuid = cursor.collection?;
+        Some(match data.services.engine.oplog().filter(|_| cursor.namespace == *Namespace::oplog()) {
             Some(oplog) => News::Oplog(oplog.wait_visible(oplog.visible())),
             None => News::Inserts(data.inserts.listen(uuid)),
-        }
+        })
     }
 
     /// Ends when there is something new. An oplog that fails says so to the next read.
@@ -81,6 +91,7 @@ impl News {
         match self {
             News::Inserts(mut listener) => listener.heard().await,
             News::Oplog(wait) => drop(wait.await),
+            News::Majority(replication, seen) => drop(replication.wait_majority_beyond(seen).await),
         }
     }
 }

@@ -18,7 +18,9 @@ use pando_base::{Client, ClientUser, Error, ErrorCode, Namespace, Result};
 use pando_doc::{Doc, DocBuilder, Element, Value};
 use pando_operation::Operation;
 use pando_query::executor::Collections;
-use pando_query::pipeline::{DocumentSource, PipelineContext, Pulled, SharedStage, StageProvider, StageSpec};
+use pando_query::pipeline::{
+    DocumentSource, PipelineContext, Pulled, SharedStage, StageProvider, StageSpec, StreamBeginning,
+};
 use std::collections::VecDeque;
 use std::fmt;
 use std::sync::Arc;
@@ -48,15 +50,19 @@ impl Asked {
 }
 
 /// Reads the stages of this module for a command.
-pub(crate) struct NodeStages(Asked);
+pub(crate) struct NodeStages {
+    asked: Asked,
+    /// The client wants the tokens of change streams as they were before.
+    wants_old_tokens: bool,
+}
 
 impl NodeStages {
     /// For the pipelines of this command.
     pub(crate) fn of(invocation: &Invocation) -> Arc<dyn StageProvider> {
-        Arc::new(NodeStages(Asked {
-            node: Arc::clone(&invocation.node),
-            client: Arc::clone(&invocation.connection.client),
-        }))
+        let node = Arc::clone(&invocation.node);
+        let asked = Asked { node, client: Arc::clone(&invocation.connection.client) };
+        let wants_old_tokens = invocation.body().contains("$_generateV2ResumeTokens");
+        Arc::new(NodeStages { asked, wants_old_tokens })
     }
 }
 
@@ -69,7 +75,7 @@ impl StageProvider for NodeStages {
         };
         if stage.name == backup_cursor::NAME {
             let written = written(backup_cursor::NAME);
-            let parsed = BackupCursorStage::parse(stage.value, namespace, written, self.0.clone());
+            let parsed = BackupCursorStage::parse(stage.value, namespace, written, self.asked.clone());
             return Some(parsed.map(|stage| Arc::new(stage) as SharedStage));
         }
         let (name, make) = match &**stage.name {
@@ -79,15 +85,27 @@ impl StageProvider for NodeStages {
             b"$indexStats" => ("$indexStats", index_stats::parse(stage.value, namespace)),
             b"$listCatalog" => ("$listCatalog", list_catalog::parse(stage.value, namespace)),
             b"$operationMetrics" => {
-                let parameters = &self.0.node.parameters;
+                let parameters = &self.asked.node.parameters;
                 ("$operationMetrics", operation_metrics::parse(stage.value, namespace, parameters))
             }
             b"$planCacheStats" => ("$planCacheStats", plan_cache_stats::parse(stage.value, namespace)),
             _ => return None,
         };
         Some(make.map(|make| {
-            Arc::new(NodeStage { name, written: written(name), asked: self.0.clone(), make }) as SharedStage
+            Arc::new(NodeStage { name, written: written(name), asked: self.asked.clone(), make }) as SharedStage
         }))
+    }
+
+    fn stream_beginning(&self) -> Option<StreamBeginning> {
+        let replication = &self.asked.data().ok()?.replication;
+        if !replication.with_topology(|topology| topology.mode().is_replicated()) {
+            return None;
+        }
+        let beginning = StreamBeginning::behind(replication.points().applied.0.timestamp);
+        Some(match self.wants_old_tokens {
+            true => StreamBeginning { token_version: 1, ..beginning },
+            false => beginning,
+        })
     }
 }
 

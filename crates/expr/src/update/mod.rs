@@ -38,6 +38,7 @@ use pando_base::{Error, Result, Timestamp};
 use pando_doc::{Doc, DocRef, FieldPath, Value};
 use splice::Spliced;
 
+pub use node::PathPart;
 pub use splice::ChangedField;
 
 /// How large a document may become.
@@ -127,6 +128,13 @@ impl Update {
     /// True if it replaces the whole document.
     pub fn is_replacement(&self) -> bool {
         matches!(self.form, Form::Replacement(_))
+    }
+
+    /// Tells of every operator where it is and whether it pushes to an array; nothing for updates of another form.
+    pub fn visit_operators(&self, visit: &mut dyn FnMut(&[PathPart<'_>], bool)) {
+        if let Form::Operators(operators) = &self.form {
+            operators.root.visit(&mut Vec::new(), visit);
+        }
     }
 
     /// True if it is a pipeline.

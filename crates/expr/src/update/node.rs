@@ -46,6 +46,48 @@ impl PartialOrd for Name {
     }
 }
 
+/// A part of the path of an operator.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PathPart<'n> {
+    /// A field, or a place of an array.
+    Name(&'n BStr),
+    /// A place of an array that depends on the document.
+    Each,
+}
+
+impl Node {
+    fn visit<'n>(&'n self, path: &mut Vec<PathPart<'n>>, visit: &mut dyn FnMut(&[PathPart<'_>], bool)) {
+        match self {
+            Node::Leaf(operation) => visit(path, matches!(operation, Operation::Push(_))),
+            Node::Object(object) => object.visit(path, visit),
+            Node::Array(places) => places.values().for_each(|node| node.visit_at(PathPart::Each, path, visit)),
+        }
+    }
+
+    fn visit_at<'n>(
+        &'n self,
+        part: PathPart<'n>,
+        path: &mut Vec<PathPart<'n>>,
+        visit: &mut dyn FnMut(&[PathPart<'_>], bool),
+    ) {
+        path.push(part);
+        self.visit(path, visit);
+        path.pop();
+    }
+}
+
+impl Object {
+    /// Tells of every operator below where it is and whether it pushes.
+    pub(super) fn visit<'n>(&'n self, path: &mut Vec<PathPart<'n>>, visit: &mut dyn FnMut(&[PathPart<'_>], bool)) {
+        for (name, node) in &self.fields {
+            node.visit_at(PathPart::Name(name.0.as_bstr()), path, visit);
+        }
+        if let Some(node) = &self.matched {
+            node.visit_at(PathPart::Each, path, visit);
+        }
+    }
+}
+
 fn conflict(path: &BStr, place: &[&Part]) -> Error {
     let texts: Vec<BString> = place.iter().map(|part| shown(part)).collect();
     let place = BString::from(bstr::join(".", texts));

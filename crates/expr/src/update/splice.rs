@@ -26,6 +26,8 @@ pub struct ChangedField {
     pub old: Option<Range<usize>>,
     /// In the new one.
     pub new: Range<usize>,
+    /// Values were pushed to the end of an array; unless they went elsewhere, nothing else has changed.
+    pub is_push: bool,
 }
 
 /// What became of a document.
@@ -43,6 +45,7 @@ struct Edit<'u> {
     name: &'u BString,
     place: Option<Range<usize>>,
     value: Option<OwnedValue>,
+    is_push: bool,
 }
 
 type Edits<'u> = SmallVec<[Edit<'u>; 4]>;
@@ -111,7 +114,7 @@ fn edit<'u>(
             return Ok(None);
         }
         return Ok(match operation.apply(None, around)? {
-            Change::Set(value) => Some(Edit { name, place: None, value: Some(value) }),
+            Change::Set(value) => Some(Edit { name, place: None, value: Some(value), is_push: false }),
             Change::Nothing | Change::Remove => None,
         });
     };
@@ -122,7 +125,7 @@ fn edit<'u>(
         Change::Set(value) => Some(value),
         Change::Remove => None,
     };
-    Ok(Some(Edit { name, place: Some(place), value }))
+    Ok(Some(Edit { name, place: Some(place), value, is_push: matches!(operation, Operation::Push(_)) }))
 }
 
 /// The document with the edits made.
@@ -139,7 +142,7 @@ fn write(doc: DocRef<'_>, mut edits: Edits<'_>) -> Spliced {
     let mut builder = DocBuilder::with_capacity(bytes.len() + 64);
     let mut fields = Some(Vec::with_capacity(edits.len()));
     let mut copied = 4;
-    for Edit { name, place, value } in edits {
+    for Edit { name, place, value, is_push } in edits {
         let (kept_to, goes_on) = place.as_ref().map_or((end, end), |place| (place.start, place.end));
         builder.append_element_bytes(bytes.get(copied..kept_to).unwrap_or_default());
         copied = goes_on;
@@ -150,7 +153,7 @@ fn write(doc: DocRef<'_>, mut edits: Edits<'_>) -> Spliced {
         }
         let new = start..builder.size_bytes() - 1;
         if let Some(fields) = &mut fields {
-            fields.push(ChangedField { old: place, new });
+            fields.push(ChangedField { old: place, new, is_push });
         }
     }
     builder.append_element_bytes(bytes.get(copied..end).unwrap_or_default());

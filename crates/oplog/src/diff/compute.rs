@@ -5,6 +5,7 @@
 //! does not pay ends early.
 
 use super::format::{self, ARRAY_BASE_BYTES, DOCUMENT_BASE_BYTES, RESIZE_BYTES, SECTION_BYTES};
+use super::touched;
 use bstr::BStr;
 use pando_doc::{Doc, DocRef, RawElement, ValueType};
 use std::collections::{BTreeSet, HashSet};
@@ -37,20 +38,22 @@ pub fn compute(pre: DocRef<'_>, post: DocRef<'_>) -> Difference {
     if written.size_bytes() < post.size_bytes() { Difference::Diff(written) } else { Difference::Whole }
 }
 
-/// The diff of two versions of which is known what changed: the fields of the old version with those of the new one, in its
-/// order. Each name is that of one field only. None if the new version as a whole is to be logged.
+/// The diff of two versions of which is known what operators have set: the fields of the old version with those of the new one, in
+/// its order, and whether only the end of an array may have changed. Each name is that of one field only.
 pub(crate) fn of_fields<'a>(
-    post: DocRef<'a>,
-    fields: impl Iterator<Item = (Option<RawElement<'a>>, RawElement<'a>)>,
-) -> Option<DocumentNode<'a>> {
+    fields: impl Iterator<Item = (Option<RawElement<'a>>, RawElement<'a>, bool)>,
+) -> DocumentNode<'a> {
     let mut node = DocumentNode::new(WRAPPER_BYTES);
-    for (old, new) in fields {
+    for (old, new, is_end) in fields {
         match old {
-            Some(old) => node.change(old, new),
+            Some(old) => match is_end.then(|| touched::end(old, new)).flatten() {
+                Some(inner) => node.push_inner(new.name, inner),
+                None => node.update(new),
+            },
             None => node.insert(new),
         }
     }
-    (node.size_bytes < post.size_bytes()).then_some(node)
+    node
 }
 
 /// A diff, not yet written.
@@ -91,7 +94,7 @@ impl Node<'_> {
 }
 
 impl<'a> DocumentNode<'a> {
-    fn new(padding_bytes: usize) -> DocumentNode<'a> {
+    pub(super) fn new(padding_bytes: usize) -> DocumentNode<'a> {
         let size_bytes = DOCUMENT_BASE_BYTES + padding_bytes;
         let (updates, inserts) = (Vec::new(), Vec::new());
         DocumentNode { deletes: Vec::new(), updates, inserts, inner: Vec::new(), size_bytes }
@@ -102,29 +105,35 @@ impl<'a> DocumentNode<'a> {
         self.size_bytes
     }
 
-    fn delete(&mut self, name: &'a BStr) {
+    pub(super) fn delete(&mut self, name: &'a BStr) {
         self.account(self.deletes.is_empty(), name, 1);
         self.deletes.push(name);
     }
 
-    fn update(&mut self, element: RawElement<'a>) {
+    pub(super) fn update(&mut self, element: RawElement<'a>) {
         self.account(self.updates.is_empty(), element.name, element.value_bytes.len());
         self.updates.push(element);
     }
 
-    fn insert(&mut self, element: RawElement<'a>) {
+    pub(super) fn insert(&mut self, element: RawElement<'a>) {
         self.account(self.inserts.is_empty(), element.name, element.value_bytes.len());
         self.inserts.push(element);
     }
 
     fn change(&mut self, pre: RawElement<'a>, post: RawElement<'a>) {
         match inner(pre, post) {
-            Some(node) => {
-                self.account(false, pre.name, node.size_bytes() + 1);
-                self.inner.push((pre.name, node));
-            }
+            Some(node) => self.push_inner(pre.name, node),
             None => self.update(post),
         }
+    }
+
+    pub(super) fn push_inner(&mut self, name: &'a BStr, node: Node<'a>) {
+        self.account(false, name, node.size_bytes() + 1);
+        self.inner.push((name, node));
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.deletes.is_empty() && self.updates.is_empty() && self.inserts.is_empty() && self.inner.is_empty()
     }
 
     fn account(&mut self, opens_section: bool, name: &BStr, value_bytes: usize) {
@@ -186,7 +195,7 @@ fn document<'a>(pre: DocRef<'a>, post: DocRef<'a>, padding_bytes: usize) -> Opti
 
 /// The diff of two arrays; none if it does not pay or cannot say it.
 fn array<'a>(pre: DocRef<'a>, post: DocRef<'a>) -> Option<ArrayNode<'a>> {
-    let mut node = ArrayNode { length: None, changes: Vec::new(), size_bytes: ARRAY_BASE_BYTES };
+    let mut node = ArrayNode::new();
     let mut old_values = pre.raw_elements();
     let mut length = 0;
     for new in post.raw_elements() {
@@ -207,6 +216,10 @@ fn array<'a>(pre: DocRef<'a>, post: DocRef<'a>) -> Option<ArrayNode<'a>> {
 }
 
 impl<'a> ArrayNode<'a> {
+    pub(super) fn new() -> ArrayNode<'a> {
+        ArrayNode { length: None, changes: Vec::new(), size_bytes: ARRAY_BASE_BYTES }
+    }
+
     /// None if the new value has a name other than its index, which a diff cannot say.
     fn change(&mut self, index: usize, old: Option<RawElement<'a>>, new: RawElement<'a>) -> Option<()> {
         let digits = format::Digits::of(index);
@@ -217,13 +230,17 @@ impl<'a> ArrayNode<'a> {
             Some(node) => Change::Inner(node),
             None => Change::Set(new),
         };
+        self.push(index, change);
+        Some(())
+    }
+
+    pub(super) fn push(&mut self, index: usize, change: Change<'a>) {
         let value_bytes = match &change {
             Change::Inner(node) => node.size_bytes(),
             Change::Set(element) => element.value_bytes.len(),
         };
-        self.size_bytes += 1 + digits.as_bstr().len() + 2 + value_bytes;
+        self.size_bytes += 1 + format::Digits::of(index).as_bstr().len() + 2 + value_bytes;
         self.changes.push((index, change));
-        Some(())
     }
 }
 

@@ -9,6 +9,8 @@
 //! - `apply(apply(x, d), d) == apply(x, d)` for any document `x`: a diff that was made for another version of a document
 //!   never fails on it. Entries are applied again after a crash, over data that may already be newer.
 //!
+//! Pipelines log what a comparison finds. Operators tell what they touched, and their values are logged as they were set.
+//!
 //! Order of fields is part of a document. A field that has to move is put at the end by `i`, and so is all that follows
 //! it in the new version. Where a diff would not be smaller than the new version there is none, inside (the whole value
 //! is set) and outside (the caller logs the whole document). The same where a name occurs twice, since a diff addresses
@@ -16,11 +18,16 @@
 
 mod apply;
 mod compute;
+mod describe;
 mod format;
 #[cfg(test)]
 mod tests;
+mod touched;
 
 pub use apply::apply;
 pub(crate) use compute::of_fields;
 pub use compute::{Difference, compute};
+pub use describe::describe;
 pub(crate) use format::write_document;
+pub(crate) use touched::of_touched;
+pub use touched::{Touched, TouchedInside};

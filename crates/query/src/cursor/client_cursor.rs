@@ -23,6 +23,8 @@ pub struct CursorOptions {
     pub tailable: bool,
     /// It waits for new documents.
     pub await_data: bool,
+    /// It is a change stream.
+    pub is_change_stream: bool,
     /// The command that made it.
     pub originating_command: Doc,
     /// How reads are to be done, e.g. `{level: "majority"}`.
@@ -41,6 +43,7 @@ impl CursorOptions {
             no_timeout: false,
             tailable: false,
             await_data: false,
+            is_change_stream: false,
             originating_command: Doc::new(),
             read_concern: Doc::new(),
         }

@@ -14,6 +14,9 @@ pub trait DocumentSink {
     /// Takes a document, unless it does not fit any more.
     fn offer(&mut self, document: &Doc) -> bool;
 
+    /// Keeps so many bytes for what will stand beside the documents.
+    fn reserve(&mut self, _size_bytes: usize) {}
+
     /// True if no document is wanted any more.
     fn is_full(&self) -> bool;
 }
@@ -51,6 +54,7 @@ pub struct BatchSink<'b> {
     limits: BatchLimits,
     count: u32,
     size_bytes: usize,
+    reserved_bytes: usize,
     /// Who accounts for what goes to the client.
     meter: Option<Arc<ResourceMeter>>,
 }
@@ -59,7 +63,7 @@ impl<'b> BatchSink<'b> {
     /// Begins the array, e.g. `firstBatch`.
     pub fn begin(builder: &'b mut DocBuilder, name: &str, limits: BatchLimits) -> BatchSink<'b> {
         let open = builder.begin_array(name);
-        BatchSink { builder, open: Some(open), limits, count: 0, size_bytes: 0, meter: None }
+        BatchSink { builder, open: Some(open), limits, count: 0, size_bytes: 0, reserved_bytes: 0, meter: None }
     }
 
     /// Has the documents accounted for.
@@ -86,7 +90,7 @@ impl<'b> BatchSink<'b> {
 impl DocumentSink for BatchSink<'_> {
     fn offer(&mut self, document: &Doc) -> bool {
         let size_bytes = self.size_bytes.saturating_add(document.size_bytes());
-        if self.count > 0 && size_bytes > self.limits.size_bytes {
+        if self.count > 0 && size_bytes.saturating_add(self.reserved_bytes) > self.limits.size_bytes {
             return false;
         }
         if let Some(meter) = &self.meter {
@@ -96,6 +100,10 @@ impl DocumentSink for BatchSink<'_> {
         self.count += 1;
         self.size_bytes = size_bytes;
         true
+    }
+
+    fn reserve(&mut self, size_bytes: usize) {
+        self.reserved_bytes = size_bytes;
     }
 
     fn is_full(&self) -> bool {

@@ -81,6 +81,11 @@ pub trait BatchSource: Send {
         false
     }
 
+    /// True for a change stream that has told its end.
+    fn is_invalidated(&self) -> bool {
+        false
+    }
+
     /// Where the query could be gone on with behind what it has given, if it was asked for that.
     fn resume_token(&self) -> Option<Doc> {
         None

@@ -3,10 +3,10 @@
 use super::dependencies;
 use super::optimize::optimize;
 use super::parse::chain;
-use super::stages::unpack;
+use super::stages::{change_stream, unpack};
 use super::{
     DistinctGroup, DocumentSource, ExecutorSource, ListSource, PipelineContext, PipelineParser, Pulled, Pushdown,
-    SharedStage, StageProvider, StageRun, parse_pipeline, require_collation, view_stages, with_view,
+    SharedStage, StageProvider, StageRun, StreamState, parse_pipeline, require_collation, view_stages, with_view,
 };
 use crate::executor::{
     BatchOutcome, BatchSource, Collections, DocumentSink, Executor, YieldCause, YieldClock, YieldPolicy,
@@ -15,9 +15,9 @@ use crate::planner::grouped_plan;
 use crate::request::{AggregateRequest, Hint};
 use crate::stage::build;
 use crate::{CanonicalQuery, QueryEngine, engine};
-use pando_base::{Namespace, OperationContext, Result};
+use pando_base::{Error, ErrorCode, Namespace, OperationContext, Result};
 use pando_catalog::Collection;
-use pando_doc::Doc;
+use pando_doc::{Doc, INTERNAL_SIZE_BYTES_MAX, too_large};
 use pando_expr::matcher::Node;
 use pando_expr::metadata::{is_metadata, without_metadata};
 use pando_expr::projection::ProjectionKind;
@@ -77,6 +77,39 @@ pub struct PipelineExecutor {
     /// Stages make documents of their own, for which the query at the start does not look at the time.
     clock: YieldClock,
     script: Option<SharedScript>,
+    /// The change stream that it is.
+    stream: Option<StreamEnd>,
+}
+
+/// The end of a change stream: where it could be gone on with behind what it has given.
+struct StreamEnd {
+    state: Arc<StreamState>,
+    token: Doc,
+    /// The token of the document that did not fit into the last batch.
+    stashed: Option<Doc>,
+}
+
+impl StreamEnd {
+    fn new(state: Arc<StreamState>) -> StreamEnd {
+        StreamEnd { token: state.beginning().clone(), state, stashed: None }
+    }
+
+    /// A document that came out at the end was given to the client, or is kept for the next batch.
+    fn given(&mut self, token: Option<Doc>, is_given: bool) {
+        match (token.or_else(|| self.stashed.take()), is_given) {
+            (Some(token), true) => self.token = token,
+            (token, _) => self.stashed = token,
+        }
+    }
+
+    /// Nothing more for now, or at all.
+    fn exhausted(&mut self) -> Result<()> {
+        match self.state.ended_by() {
+            Some(token) => self.token = token,
+            None => self.state.high_water_mark()?.into_iter().for_each(|token| self.token = token),
+        }
+        Ok(())
+    }
 }
 
 impl PipelineExecutor {
@@ -110,18 +143,32 @@ impl PipelineExecutor {
 
 impl BatchSource for PipelineExecutor {
     fn next_batch(&mut self, operation: &mut Operation, sink: &mut dyn DocumentSink) -> Result<BatchOutcome> {
-        if let Some(document) = self.stashed.take()
-            && !sink.offer(&document)
-        {
-            self.stashed = Some(document);
-            return Ok(BatchOutcome::Full);
+        if let Some(document) = self.stashed.take() {
+            if !sink.offer(&document) {
+                self.stashed = Some(document);
+                return Ok(BatchOutcome::Full);
+            }
+            if let Some(stream) = &mut self.stream {
+                stream.given(None, true);
+            }
         }
         let mut context = PipelineContext { operation, engine: &self.engine };
         while !sink.is_full() {
             match self.source.next(&mut context)? {
                 Pulled::Document(document) => {
                     let document = without_metadata(document.view()).unwrap_or(document);
-                    if !sink.offer(&document) {
+                    let token = self.stream.as_ref().map(|stream| stream.state.token_of(&document)).transpose()?;
+                    if token.is_some() && document.size_bytes() > INTERNAL_SIZE_BYTES_MAX {
+                        self.engine.counters.event_too_large();
+                        return Err(too_large(document.size_bytes(), INTERNAL_SIZE_BYTES_MAX));
+                    }
+                    // The reply has the token of its last document once more.
+                    sink.reserve(token.as_ref().map_or(0, Doc::size_bytes));
+                    let is_given = sink.offer(&document);
+                    if let Some(stream) = &mut self.stream {
+                        stream.given(token, is_given);
+                    }
+                    if !is_given {
                         self.stashed = Some(document);
                         return Ok(BatchOutcome::Full);
                     }
@@ -129,11 +176,22 @@ impl BatchSource for PipelineExecutor {
                         return Ok(BatchOutcome::Yield(YieldCause::Time));
                     }
                 }
-                Pulled::Exhausted => return Ok(BatchOutcome::Exhausted),
+                Pulled::Exhausted => {
+                    self.stream.as_mut().map_or(Ok(()), StreamEnd::exhausted)?;
+                    return Ok(BatchOutcome::Exhausted);
+                }
                 Pulled::Yield(cause) => return Ok(BatchOutcome::Yield(cause)),
             }
         }
         Ok(BatchOutcome::Full)
+    }
+
+    fn is_invalidated(&self) -> bool {
+        self.stream.as_ref().is_some_and(|stream| stream.state.ended_by().is_some())
+    }
+
+    fn resume_token(&self) -> Option<Doc> {
+        self.stream.as_ref().map(|stream| stream.token.clone())
     }
 
     fn save(&mut self) {
@@ -172,17 +230,29 @@ impl QueryEngine {
     ) -> Result<Aggregation> {
         self.collections.check_pipeline(&request.namespace, &request.pipeline)?;
         let collection = self.collections.open(operation, &request.namespace)?;
+        let is_stream = is_change_stream(&request.pipeline);
         if collection.is_none()
             && !asks_about_namespace(&request.pipeline)
             && let Some(view) = self.collections.view(&request.namespace)?
         {
+            if is_stream {
+                let reason = match view.is_timeseries {
+                    true => format!("Cannot run aggregation on timeseries with namespace {}", request.namespace),
+                    false => format!("Namespace {} is a view, not a collection", request.namespace),
+                };
+                return Err(Error::new(ErrorCode::CommandNotSupportedOnView, reason));
+            }
             return self.aggregate(operation, &with_view(request, &view)?, provider);
         }
+        // A stream may begin before the collection that has this name now: it takes nothing from it.
+        let collection = collection.filter(|_| !is_stream);
         let known = collection.as_deref();
         let mut context = self.parse_context(operation, &request.collation, &request.variables, known)?;
         context.is_map_reduce = request.is_map_reduce;
         let parser = self.parser_of(request, context, provider);
-        let mut stages = unpack::rewrite(optimize(parse_pipeline(&request.pipeline, &parser)?), known);
+        let stages = change_stream::completed(parse_pipeline(&request.pipeline, &parser)?)?;
+        let mut stages = unpack::rewrite(optimize(stages), known);
+        let stream = stages.first().and_then(|first| first.stream()).map(|(_, state)| StreamEnd::new(state));
         let output = stages.last().and_then(|stage| stage.output());
         let mut planned = plan_pipeline(&request.namespace, &stages);
         self.search_by_distance(&stages, &mut planned.query, &parser.context, collection.as_deref())?;
@@ -195,7 +265,8 @@ impl QueryEngine {
         let (source, summary) = self.start_pipeline(&mut stages, planned, collection.as_ref())?;
         let (engine, clock) = (self.clone(), YieldClock::new(self.yield_policy()));
         let script = parser.context.script.clone();
-        let executor = PipelineExecutor { source, engine, stages, pushed, stashed: None, summary, clock, script };
+        let executor =
+            PipelineExecutor { source, engine, stages, pushed, stashed: None, summary, clock, script, stream };
         Ok(Aggregation { executor, output })
     }
 
@@ -207,7 +278,8 @@ impl QueryEngine {
         provider: Option<Arc<dyn StageProvider>>,
     ) -> Result<()> {
         let context = self.parse_context(operation, &request.collation, &request.variables, None)?;
-        parse_pipeline(&request.pipeline, &self.parser_of(request, context, provider)).map(|_| ())
+        let stages = parse_pipeline(&request.pipeline, &self.parser_of(request, context, provider))?;
+        change_stream::completed(stages).map(|_| ())
     }
 
     /// What reads a request's own pipeline.
@@ -351,6 +423,12 @@ impl QueryEngine {
 fn asks_about_namespace(pipeline: &[Doc]) -> bool {
     let first = pipeline.first().and_then(|stage| stage.view().first());
     first.is_some_and(|stage| stage.name == "$collStats")
+}
+
+/// True for a pipeline that begins with `$changeStream`.
+pub fn is_change_stream(pipeline: &[Doc]) -> bool {
+    let first = pipeline.first().and_then(|stage| stage.view().first());
+    first.is_some_and(|stage| stage.name == "$changeStream")
 }
 
 /// Gives the planner what it can do of the first stages: filters, then an order, then a limit.

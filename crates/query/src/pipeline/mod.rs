@@ -17,19 +17,19 @@ mod source;
 mod stages;
 mod views;
 
-pub use aggregate::{Aggregation, OutputStage, PipelineExecutor, PlannedPipeline};
+pub use aggregate::{Aggregation, OutputStage, PipelineExecutor, PlannedPipeline, is_change_stream};
 pub use dependencies::Needs;
 pub use optimize::{Modified, Rename};
-pub use parse::{PipelineParser, StageProvider, parse_pipeline};
+pub use parse::{PipelineParser, StageProvider, StreamBeginning, parse_pipeline};
 pub use source::{
     CountedSource, DocumentSource, ExecutorSource, ListSource, PipelineContext, Pulled, StageFacts, StageRun,
 };
-pub use stages::Unwinding;
 pub use stages::geo_near::GeoNear;
 pub use stages::group_by_distinct_scan::DistinctGroup;
 pub(crate) use stages::set_field::with_field;
 pub(crate) use stages::unpack::Facts;
 pub use stages::unpack::Unpacking;
+pub use stages::{Stream, StreamState, Unwinding};
 pub use views::{find_as_pipeline, with_view};
 use views::{require_collation, view_stages};
 
@@ -172,6 +172,11 @@ pub trait StageSpec: Send + Sync + Debug {
 
     /// What a plan would have to give in its place, if it is a `$group` that needs one document of each group.
     fn distinct_group(&self) -> Option<DistinctGroup> {
+        None
+    }
+
+    /// The stream that it begins, if it is a `$changeStream`.
+    fn stream(&self) -> Option<Stream> {
         None
     }
 

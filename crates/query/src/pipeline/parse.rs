@@ -1,13 +1,13 @@
 //! Reading pipelines: the table of stages.
 
 use super::stages::{
-    add_fields, bucket, bucket_auto, convert_index_stats, count, densify, documents, facet, fill, geo_near,
-    graph_lookup, group, limit, lookup, match_stage, no_effect, output, project, redact, replace_root, sample, skip,
-    sort, sort_by_count, union_with, unpack, unset, unwind, window,
+    add_fields, bucket, bucket_auto, change_stream, convert_index_stats, count, densify, documents, facet, fill,
+    geo_near, graph_lookup, group, limit, lookup, match_stage, no_effect, output, project, redact, replace_root,
+    sample, skip, sort, sort_by_count, union_with, unpack, unset, unwind, window,
 };
 use super::{CountedSource, DocumentSource, Pushdown, SharedStage};
 use crate::spill::StageResources;
-use pando_base::{Error, ErrorCode, Namespace, Result};
+use pando_base::{Error, ErrorCode, Namespace, Result, Timestamp};
 use pando_doc::{Doc, DocRef, Element};
 use pando_expr::ParseContext;
 use std::sync::Arc;
@@ -16,6 +16,27 @@ use std::sync::Arc;
 pub trait StageProvider: Send + Sync {
     /// The stage of this name, if it is known.
     fn parse(&self, stage: Element<'_>, namespace: &Namespace) -> Option<Result<SharedStage>>;
+
+    /// Where a change stream that begins now begins; none where there is no oplog.
+    fn stream_beginning(&self) -> Option<StreamBeginning> {
+        None
+    }
+}
+
+/// Where a change stream begins.
+#[derive(Clone, Copy, Debug)]
+pub struct StreamBeginning {
+    /// The newest entry of the oplog; the stream begins behind it.
+    pub now: Timestamp,
+    /// The version of its tokens.
+    pub token_version: i32,
+}
+
+impl StreamBeginning {
+    /// A stream with the tokens of these days.
+    pub fn behind(now: Timestamp) -> StreamBeginning {
+        StreamBeginning { now, token_version: change_stream::TOKEN_VERSION }
+    }
 }
 
 /// What reading a pipeline needs to know.
@@ -118,6 +139,8 @@ pub(super) fn parse_stage(stage: DocRef<'_>, parser: &PipelineParser) -> Result<
         b"$facet" => one(facet::parse(element.value, parser)),
         b"$sample" => one(sample::parse(element.value)),
         b"$unionWith" => one(union_with::parse(element.value, parser)),
+        b"$changeStream" => change_stream::parse(element.value, parser),
+        b"$changeStreamSplitLargeEvent" => one(change_stream::split::parse(element.value)),
         b"$documents" => one(documents::parse(element.value, context)),
         b"$redact" => one(redact::parse(element.value, context)),
         b"$_internalInhibitOptimization" => one(no_effect::parse_inhibit_optimization(element.value)),

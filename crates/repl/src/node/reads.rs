@@ -10,6 +10,10 @@ use pando_base::{Error, ErrorCode, OperationContext, Result, Timestamp};
 use pando_doc::doc;
 use pando_operation::Operation;
 use pando_storage::{PrepareBehaviour, ReadSource};
+use std::time::Duration;
+
+/// How long to wait before looking again for what majority reads see.
+const MAJORITY_PAUSE: Duration = Duration::from_millis(5);
 
 impl ReplicationNode {
     /// Waits until the operation may read as it wants to, and has it read at the right time. Before its first read.
@@ -110,6 +114,22 @@ impl ReplicationNode {
             Waited::Done(outcome) => outcome,
             Waited::TimedOut => Ok(()),
         }
+    }
+
+    /// Ends when majority reads see more than they did at a time. What is written by then is asked to be flushed: nobody else may.
+    pub async fn wait_majority_beyond(&self, seen: Timestamp) -> Result<()> {
+        while self.majority_snapshot() <= seen {
+            if let Some(oplog) = self.engine.oplog() {
+                oplog.wait_visible(seen).await?;
+            }
+            self.flush().await?;
+            if self.majority_snapshot() > seen {
+                break;
+            }
+            // There is a hole, or the majority is somebody else's to know of.
+            self.env.clock().sleep(MAJORITY_PAUSE).await;
+        }
+        Ok(())
     }
 
     /// The `operationTime` of a reply: of what was read, at least, and of what was written.

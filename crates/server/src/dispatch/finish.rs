@@ -28,7 +28,7 @@ pub(super) fn complete(invocation: &Invocation, outcome: &Result<()>, beside: Do
                 entry.counters.failed.increment();
             }
             reply.truncate(EMPTY_BYTES);
-            let labels = error_labels(error, invocation.row, &invocation.generic);
+            let labels = error_labels(error, invocation);
             append_failure(node, error, &labels, Some(invocation), reply);
             reply.append_all(beside);
         }

@@ -2,6 +2,7 @@
 
 mod apply_ops;
 mod catalog;
+mod change_streams;
 mod commands;
 mod concurrency;
 mod crud;

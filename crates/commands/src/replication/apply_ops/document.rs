@@ -9,7 +9,7 @@ use pando_catalog::Collection;
 use pando_collection::{DeleteArguments, InsertOptions, InsertStatement, UpdateArguments};
 use pando_doc::{Doc, DocBuilder, DocRef, Value};
 use pando_operation::{Operation, write_conflict_retry};
-use pando_oplog::{OpKind, Operation as OplogOperation, UpdateChange, update_object};
+use pando_oplog::{OpKind, Operation as OplogOperation, UpdateChange, delta_object};
 use pando_storage::Direction;
 use std::sync::Arc;
 
@@ -117,7 +117,7 @@ impl Change<'_> {
     fn insert(&self, operation: &mut Operation) -> Result<()> {
         let document = self.what.object;
         match self.find(operation)? {
-            Some((record_id, before)) => self.replace(operation, record_id, before.view(), document),
+            Some((record_id, before)) => self.replace(operation, record_id, before.view(), document, document),
             None => self.put(operation, document),
         }
     }
@@ -126,7 +126,12 @@ impl Change<'_> {
         let change = read_change(self.what.object)?;
         if let Some((record_id, before)) = self.find(operation)? {
             let after = change.apply(before.view())?;
-            return self.replace(operation, record_id, before.view(), after.view());
+            // It is logged as it came.
+            let logged = match change {
+                UpdateChange::Delta(diff) => delta_object(diff),
+                UpdateChange::Replacement(_) => after.clone(),
+            };
+            return self.replace(operation, record_id, before.view(), after.view(), logged.view());
         }
         if !self.manner.always_upsert && self.what.upsert != Some(true) {
             let reason = match change {
@@ -159,9 +164,12 @@ impl Change<'_> {
         record_id: RecordId,
         before: DocRef<'_>,
         after: DocRef<'_>,
+        logged: DocRef<'_>,
     ) -> Result<()> {
-        let Some(change) = update_object(before, after) else { return Ok(()) };
-        let mut arguments = UpdateArguments::new(record_id, before, after, change.view());
+        if before.bytes() == after.bytes() {
+            return Ok(());
+        }
+        let mut arguments = UpdateArguments::new(record_id, before, after, logged);
         arguments.bypass_validation = self.manner.bypass_validation;
         self.data.write_path().update_document(operation, self.collection, &arguments).map(|_| ())
     }

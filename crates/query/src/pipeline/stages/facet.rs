@@ -41,7 +41,10 @@ pub(in crate::pipeline) fn parse(value: Value<'_>, parser: &PipelineParser) -> R
             )
         })?;
         let is_output = |stage: &&Doc| {
-            stage.view().first().is_some_and(|first| ["$out", "$merge"].iter().any(|name| first.name == *name))
+            stage
+                .view()
+                .first()
+                .is_some_and(|first| ["$out", "$merge", "$changeStream"].iter().any(|name| first.name == *name))
         };
         if let Some(stage) = stages.iter().find(is_output) {
             let reason = format!("specified stage is not allowed to be used within a $facet stage: {stage}");

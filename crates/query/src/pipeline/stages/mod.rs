@@ -3,6 +3,7 @@
 pub(super) mod add_fields;
 pub(super) mod bucket;
 pub(super) mod bucket_auto;
+pub(super) mod change_stream;
 pub(super) mod convert_index_stats;
 pub(super) mod count;
 pub(super) mod densify;
@@ -36,4 +37,5 @@ pub(super) mod unset;
 pub(super) mod unwind;
 pub(super) mod window;
 
+pub use change_stream::{Stream, StreamState};
 pub use unwind::Unwinding;

@@ -46,6 +46,10 @@ pub(in crate::pipeline) fn parse(value: Value<'_>, parser: &PipelineParser) -> R
             return Err(Error::new(ErrorCode::FailedToParse, reason));
         }
     };
+    if crate::pipeline::is_change_stream(&stages) {
+        let reason = "$changeStream is not allowed within a $unionWith's sub-pipeline";
+        return Err(Error::location(31441, reason));
+    }
     let nested = parser.nested(&namespace)?;
     let parsed = parse_pipeline(&stages, &nested)?;
     let collator = parser.context.collator.clone();

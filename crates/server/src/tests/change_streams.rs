@@ -1,0 +1,387 @@
+//! Change streams over the wire.
+
+use super::node::{Node, batch, cursor_id, node, node_as, part};
+use super::*;
+use pando_base::Uuid;
+use pando_doc::{DocBuilder, Value};
+
+/// A stream that a client has open.
+struct Stream {
+    database: &'static str,
+    collection: &'static str,
+    id: i64,
+    /// `postBatchResumeToken` of the last reply.
+    token: Doc,
+    /// Events that were not taken yet.
+    events: Vec<Doc>,
+    is_invalidated: bool,
+}
+
+/// How a stream is opened.
+fn watching(collection: Value<'_>, options: &Doc, stages: &[Doc]) -> Doc {
+    let mut body = DocBuilder::new();
+    body.append("aggregate", collection);
+    body.array("pipeline", |pipeline| {
+        pipeline.document(|stage| stage.append("$changeStream", options));
+        stages.iter().for_each(|stage| pipeline.push(stage));
+    });
+    body.append("cursor", Doc::new());
+    body.finish()
+}
+
+impl Stream {
+    async fn open(node: &mut Node, options: Doc, stages: &[Doc]) -> Stream {
+        let body = watching(Value::String("c".into()), &options, stages);
+        let reply = node.ok(body).await;
+        Stream::of("d", "c", &reply, "firstBatch")
+    }
+
+    async fn open_whole(node: &mut Node, database: &'static str, options: Doc) -> Stream {
+        let body = watching(Value::Int32(1), &options, &[]);
+        let reply = node.ok_on(database, body).await;
+        Stream::of(database, "$cmd.aggregate", &reply, "firstBatch")
+    }
+
+    fn of(database: &'static str, collection: &'static str, reply: &Doc, name: &str) -> Stream {
+        let cursor = part(reply, "cursor");
+        Stream {
+            database,
+            collection,
+            id: cursor_id(reply),
+            token: part(&cursor, "postBatchResumeToken"),
+            events: batch(reply, name),
+            is_invalidated: cursor.get("invalidated").is_some(),
+        }
+    }
+
+    async fn get_more(&mut self, node: &mut Node) -> Doc {
+        let body = doc! { "getMore": (self.id), "collection": (self.collection), "maxTimeMS": 1 };
+        node.run_on(self.database, body).await
+    }
+
+    /// The next so many events.
+    async fn take(&mut self, node: &mut Node, count: usize) -> Vec<Doc> {
+        for _ in 0..50 {
+            if self.events.len() >= count {
+                break;
+            }
+            let reply = self.get_more(node).await;
+            assert_eq!(number(&reply, "ok"), 1.0, "{reply}");
+            let next = Stream::of(self.database, self.collection, &reply, "nextBatch");
+            let before = std::mem::take(&mut self.events);
+            *self = Stream { events: before.into_iter().chain(next.events).collect(), ..next };
+        }
+        assert_eq!(self.events.len(), count, "{:?}", self.events);
+        std::mem::take(&mut self.events)
+    }
+
+    async fn one(&mut self, node: &mut Node) -> Doc {
+        self.take(node, 1).await.remove(0)
+    }
+}
+
+fn kind(event: &Doc) -> String {
+    event.get("operationType").and_then(|kind| kind.as_str()).unwrap_or_default().to_owned()
+}
+
+fn kinds(events: &[Doc]) -> Vec<String> {
+    events.iter().map(kind).collect()
+}
+
+fn token(event: &Doc) -> Doc {
+    part(event, "_id")
+}
+
+/// An event without what depends on the moment.
+fn content(event: &Doc) -> Doc {
+    let mut builder = DocBuilder::new();
+    let changing = ["_id", "clusterTime", "wallTime", "collectionUUID", "lsid"];
+    let kept = event.view().raw_elements().filter(|field| changing.iter().all(|name| field.name != *name));
+    kept.for_each(|field| builder.append_raw(field));
+    builder.finish()
+}
+
+fn update(filter: Doc, update: Doc) -> Doc {
+    doc! { "update": "c", "updates": [{ "q": filter, "u": update }] }
+}
+
+fn delete(filter: Doc) -> Doc {
+    doc! { "delete": "c", "deletes": [{ "q": filter, "limit": 1 }] }
+}
+
+#[test]
+fn u13_documents_that_are_inserted_updated_replaced_and_deleted() {
+    run(async {
+        let mut node = node().await;
+        let mut stream = Stream::open(&mut node, doc! {}, &[]).await;
+        assert!(stream.events.is_empty() && stream.id != 0);
+        node.insert(vec![doc! { "_id": 1, "a": 1 }]).await;
+        node.ok(update(doc! { "_id": 1 }, doc! { "$set": { "a": 2, "b": [1, 2] } })).await;
+        node.ok(update(doc! { "_id": 1 }, doc! { "$push": { "b": 3 }, "$unset": { "a": 1 } })).await;
+        node.ok(update(doc! { "_id": 1 }, doc! { "x": 1 })).await;
+        node.ok(delete(doc! { "_id": 1 })).await;
+        let ns = doc! { "db": "d", "coll": "c" };
+        let key = doc! { "_id": 1 };
+        let events = stream.take(&mut node, 5).await;
+        let expected = [
+            doc! { "operationType": "insert", "fullDocument": { "_id": 1, "a": 1 }, "ns": (&ns), "documentKey": (&key) },
+            doc! {
+                "operationType": "update", "ns": (&ns), "documentKey": (&key),
+                "updateDescription": { "updatedFields": { "a": 2, "b": [1, 2] }, "removedFields": [], "truncatedArrays": [] },
+            },
+            doc! {
+                "operationType": "update", "ns": (&ns), "documentKey": (&key),
+                "updateDescription": { "updatedFields": { "b.2": 3 }, "removedFields": ["a"], "truncatedArrays": [] },
+            },
+            doc! { "operationType": "replace", "fullDocument": { "_id": 1, "x": 1 }, "ns": (&ns), "documentKey": (&key) },
+            doc! { "operationType": "delete", "ns": (&ns), "documentKey": (&key) },
+        ];
+        assert_eq!(events.iter().map(content).collect::<Vec<_>>(), expected);
+        assert_eq!(stream.token, token(&events[4]), "the reply's token is that of its last event");
+        let data = |event: &Doc| token(event).get("_data").unwrap().as_str().unwrap().to_owned();
+        assert!(events.iter().map(data).is_sorted() && data(&events[0]).starts_with("82"));
+        // Another collection's events move the token on.
+        node.insert_into("other", &[doc! {}]).await;
+        let before = stream.token.clone();
+        stream.take(&mut node, 0).await;
+        let reply = stream.get_more(&mut node).await;
+        let after = part(&part(&reply, "cursor"), "postBatchResumeToken");
+        assert!(after.to_string() > before.to_string(), "{before} {after}");
+        // From every place it goes on right behind it.
+        for (place, event) in events.iter().enumerate() {
+            let left = 4 - place;
+            for name in ["resumeAfter", "startAfter"] {
+                let mut options = DocBuilder::new();
+                options.append(name, token(event));
+                let mut again = Stream::open(&mut node, options.finish(), &[]).await;
+                assert_eq!(again.take(&mut node, left).await, events[place + 1..]);
+            }
+        }
+        let time = events[2].get("clusterTime").unwrap();
+        let mut again = Stream::open(&mut node, doc! { "startAtOperationTime": time }, &[]).await;
+        assert_eq!(again.take(&mut node, 3).await, events[2..]);
+    });
+}
+
+#[test]
+fn u13_whole_databases_and_the_whole_cluster() {
+    run(async {
+        let mut node = node().await;
+        let mut database = Stream::open_whole(&mut node, "d", doc! {}).await;
+        let mut cluster = Stream::open_whole(&mut node, "admin", doc! { "allChangesForCluster": true }).await;
+        node.insert(vec![doc! { "_id": 1 }]).await;
+        node.ok_on("e", doc! { "insert": "x", "documents": [{ "_id": 2 }] }).await;
+        node.ok_on("config", doc! { "insert": "x", "documents": [{ "_id": 3 }] }).await;
+        node.ok(doc! { "dropDatabase": 1 }).await;
+        let events = database.take(&mut node, 4).await;
+        assert_eq!(kinds(&events), ["insert", "drop", "dropDatabase", "invalidate"]);
+        assert_eq!(part(&events[2], "ns"), doc! { "db": "d" });
+        assert!(database.is_invalidated && database.id == 0);
+        let events = cluster.take(&mut node, 4).await;
+        assert_eq!(kinds(&events), ["insert", "insert", "drop", "dropDatabase"]);
+        assert_eq!(part(&events[1], "ns"), doc! { "db": "e", "coll": "x" });
+        assert!(!cluster.is_invalidated);
+    });
+}
+
+#[test]
+fn u13_a_stream_ends_with_its_collection() {
+    run(async {
+        let mut node = node().await;
+        node.insert(vec![doc! { "_id": 1 }]).await;
+        let mut stream = Stream::open(&mut node, doc! {}, &[]).await;
+        // A filter does not keep it from ending.
+        let mut filtered = Stream::open(&mut node, doc! {}, &[doc! { "$match": { "operationType": "insert" } }]).await;
+        node.ok(doc! { "drop": "c" }).await;
+        node.insert(vec![doc! { "_id": 2 }]).await;
+        let events = stream.take(&mut node, 2).await;
+        assert_eq!(kinds(&events), ["drop", "invalidate"]);
+        assert_eq!((stream.id, stream.is_invalidated, &stream.token), (0, true, &token(&events[1])));
+        let reply = filtered.get_more(&mut node).await;
+        let end = Stream::of("d", "c", &reply, "nextBatch");
+        assert_eq!((end.id, end.is_invalidated, end.events, end.token), (0, true, vec![], token(&events[1])));
+        let resume = doc! { "resumeAfter": (token(&events[1])) };
+        assert_eq!(node.code(watching(Value::String("c".into()), &resume, &[])).await, 260);
+        let mut again = Stream::open(&mut node, doc! { "startAfter": (token(&events[1])) }, &[]).await;
+        assert_eq!(kind(&again.one(&mut node).await), "insert");
+        // From the drop on, it is told of the end once more.
+        let mut again = Stream::open(&mut node, doc! { "resumeAfter": (token(&events[0])) }, &[]).await;
+        assert_eq!(kind(&again.one(&mut node).await), "invalidate");
+        let mut renamed = Stream::open(&mut node, doc! {}, &[]).await;
+        node.ok_on("admin", doc! { "renameCollection": "d.c", "to": "d.z" }).await;
+        let events = renamed.take(&mut node, 2).await;
+        assert_eq!(kinds(&events), ["rename", "invalidate"]);
+        assert_eq!(part(&events[0], "to"), doc! { "db": "d", "coll": "z" });
+    });
+}
+
+#[test]
+fn u13_transactions_are_told_operation_by_operation() {
+    run(async {
+        let mut node = node().await;
+        node.insert(vec![doc! { "_id": 0 }]).await;
+        node.insert_into("other", &[doc! { "_id": 0 }]).await;
+        let mut stream = Stream::open(&mut node, doc! {}, &[]).await;
+        let id = Uuid::from_random([3; 16]);
+        let session = doc! { "id": (Value::Binary { subtype: 4, bytes: id.as_bytes() }) };
+        let statement = |body: Doc, start: bool| {
+            let mut builder = DocBuilder::new();
+            builder.append_all(body.view());
+            builder.append("lsid", &session);
+            builder.append("txnNumber", 5_i64);
+            builder.append("autocommit", false);
+            builder.append_some("startTransaction", start.then_some(true));
+            builder.finish()
+        };
+        let insert = |name: &str, id: i32| doc! { "insert": name, "documents": [{ "_id": id }] };
+        node.ok(statement(insert("other", 1), true)).await;
+        node.ok(statement(insert("c", 1), false)).await;
+        node.ok(statement(insert("other", 2), false)).await;
+        node.ok(statement(update(doc! { "_id": 0 }, doc! { "$set": { "x": 1 } }), false)).await;
+        node.ok(statement(insert("c", 2), false)).await;
+        node.ok_on("admin", statement(doc! { "commitTransaction": 1 }, false)).await;
+        node.insert(vec![doc! { "_id": 9 }]).await;
+        let events = stream.take(&mut node, 4).await;
+        assert_eq!(kinds(&events), ["insert", "update", "insert", "insert"]);
+        for event in &events[..3] {
+            assert_eq!(event.get("txnNumber"), Some(Value::Int64(5)));
+            assert_eq!(part(event, "lsid").get("id"), session.get("id"));
+            assert_eq!(event.get("clusterTime"), events[0].get("clusterTime"));
+        }
+        assert_eq!(events[3].get("txnNumber"), None);
+        for place in 0..4 {
+            let mut again = Stream::open(&mut node, doc! { "resumeAfter": (token(&events[place])) }, &[]).await;
+            assert_eq!(again.take(&mut node, 3 - place).await, events[place + 1..]);
+        }
+    });
+}
+
+#[test]
+fn u13_expanded_events() {
+    run(async {
+        let mut node = node().await;
+        let mut stream = Stream::open_whole(&mut node, "d", doc! { "showExpandedEvents": true }).await;
+        let mut classic = Stream::open_whole(&mut node, "d", doc! {}).await;
+        node.ok(doc! { "create": "c" }).await;
+        node.ok(doc! { "createIndexes": "c", "indexes": [{ "key": { "a": 1 }, "name": "a_1" }] }).await;
+        node.ok(doc! { "collMod": "c", "index": { "name": "a_1", "hidden": true } }).await;
+        node.ok(doc! { "dropIndexes": "c", "index": "a_1" }).await;
+        node.insert(vec![doc! { "_id": 1, "a": { "0": 1 } }]).await;
+        node.ok(update(doc! { "_id": 1 }, doc! { "$set": { "a.0": 2 } })).await;
+        node.ok(doc! { "create": "v", "viewOn": "c", "pipeline": [] }).await;
+        node.ok(doc! { "drop": "v" }).await;
+        let events = stream.take(&mut node, 8).await;
+        let expected = ["create", "createIndexes", "modify", "dropIndexes", "insert", "update", "create", "drop"];
+        assert_eq!(kinds(&events), expected);
+        let specification = doc! { "v": 2, "key": { "a": 1 }, "name": "a_1" };
+        assert_eq!(part(&events[1], "operationDescription"), doc! { "indexes": [(&specification)] });
+        assert_eq!(part(&events[2], "operationDescription"), doc! { "index": { "name": "a_1", "hidden": true } });
+        assert_eq!(part(&part(&events[2], "stateBeforeChange"), "indexOptions"), doc! { "hidden": false });
+        assert_eq!(part(&part(&events[5], "updateDescription"), "disambiguatedPaths"), doc! { "a.0": ["a", "0"] });
+        assert!(events[..6].iter().all(|event| event.get("collectionUUID").is_some()));
+        assert_eq!(part(&events[6], "ns"), doc! { "db": "d", "coll": "v" });
+        assert_eq!(part(&events[6], "operationDescription").get("viewOn"), Some(Value::String("c".into())));
+        let events = classic.take(&mut node, 2).await;
+        assert_eq!(kinds(&events), ["insert", "update"]);
+        assert!(events[0].get("collectionUUID").is_none());
+    });
+}
+
+#[test]
+fn u13_documents_are_looked_up() {
+    run(async {
+        let mut node = node().await;
+        node.insert(vec![doc! { "_id": 1, "a": 1 }, doc! { "_id": 2, "a": 1 }]).await;
+        let mut stream = Stream::open(&mut node, doc! { "fullDocument": "updateLookup" }, &[]).await;
+        node.ok(update(doc! { "_id": 1 }, doc! { "$set": { "a": 2 } })).await;
+        node.ok(update(doc! { "_id": 2 }, doc! { "$set": { "a": 2 } })).await;
+        node.ok(update(doc! { "_id": 1 }, doc! { "$set": { "b": 3 } })).await;
+        node.ok(delete(doc! { "_id": 2 })).await;
+        let events = stream.take(&mut node, 4).await;
+        assert_eq!(part(&events[0], "fullDocument"), doc! { "_id": 1, "a": 2, "b": 3 });
+        assert_eq!(events[1].get("fullDocument"), Some(Value::Null), "it is gone by now");
+        assert_eq!(part(&events[2], "fullDocument"), doc! { "_id": 1, "a": 2, "b": 3 });
+    });
+}
+
+#[test]
+fn u13_what_a_stream_may_not_be() {
+    run(async {
+        let mut node = node().await;
+        node.insert(vec![doc! { "_id": 1 }]).await;
+        node.ok(doc! { "create": "v", "viewOn": "c", "pipeline": [] }).await;
+        let stream = |options: Doc, stages: &[Doc]| watching(Value::String("c".into()), &options, stages);
+        let with_concern = |level: &str| {
+            let mut body = DocBuilder::new();
+            body.append_all(stream(doc! {}, &[]).view());
+            body.append("readConcern", doc! { "level": level });
+            body.finish()
+        };
+        assert_eq!(node.code(with_concern("local")).await, 72);
+        node.ok(with_concern("majority")).await;
+        assert_eq!(node.code(stream(doc! {}, &[doc! { "$group": { "_id": 1 } }])).await, 20);
+        assert_eq!(node.code(stream(doc! {}, &[doc! { "$sort": { "_id": 1 } }])).await, 20);
+        let in_facet =
+            doc! { "aggregate": "c", "pipeline": [{ "$facet": { "a": [{ "$changeStream": {} }] } }], "cursor": {} };
+        assert_eq!(node.code(in_facet).await, 40600);
+        let later = doc! { "aggregate": "c", "pipeline": [{ "$match": {} }, { "$changeStream": {} }], "cursor": {} };
+        assert_eq!(node.code(later).await, 40602);
+        assert_eq!(node.code(watching(Value::String("v".into()), &doc! {}, &[])).await, 166);
+        assert_eq!(node.code(watching(Value::String("system.js".into()), &doc! {}, &[])).await, 73);
+        for database in ["admin", "config", "local"] {
+            assert_eq!(node.code_on(database, watching(Value::Int32(1), &doc! {}, &[])).await, 73, "{database}");
+        }
+        assert_eq!(node.code(watching(Value::Int32(1), &doc! { "allChangesForCluster": true }, &[])).await, 72);
+        assert_eq!(node.code(stream(doc! { "x": 1 }, &[])).await, 40415);
+        assert_eq!(node.code(stream(doc! { "fullDocument": "x" }, &[])).await, 2);
+        assert_eq!(node.code(stream(doc! { "resumeAfter": {} }, &[])).await, 40647);
+        assert_eq!(
+            node.code(stream(doc! {}, &[doc! { "$changeStreamSplitLargeEvent": {} }, doc! { "$match": {} }])).await,
+            7182802
+        );
+        let split = doc! { "aggregate": "c", "pipeline": [{ "$changeStreamSplitLargeEvent": {} }], "cursor": {} };
+        assert_eq!(node.code(split).await, 20);
+        node.ok(stream(doc! {}, &[doc! { "$match": { "a": 1 } }, doc! { "$changeStreamSplitLargeEvent": {} }])).await;
+        let mut alone = node_as(ReplicationMode::StandAlone).await;
+        assert_eq!(alone.code(stream(doc! {}, &[])).await, 40573);
+    });
+}
+
+#[test]
+fn u13_the_token_of_an_event_may_not_be_changed() {
+    run(async {
+        let mut node = node().await;
+        let mut stream = Stream::open(&mut node, doc! {}, &[doc! { "$project": { "_id": 0 } }]).await;
+        node.insert(vec![doc! { "_id": 1 }]).await;
+        let mut reply = stream.get_more(&mut node).await;
+        while number(&reply, "ok") == 1.0 {
+            reply = stream.get_more(&mut node).await;
+        }
+        assert_eq!(number(&reply, "code"), 280.0, "{reply}");
+        let labels = reply.get("errorLabels").and_then(|labels| labels.as_array()).unwrap();
+        assert!(labels.values().any(|label| label.as_str() == Some("NonResumableChangeStreamError")), "{reply}");
+    });
+}
+
+#[test]
+fn u13_filters_and_projections_behind_a_stream() {
+    run(async {
+        let mut node = node().await;
+        let stages = [
+            doc! { "$match": { "fullDocument.a": { "$gte": 2 }, "operationType": "insert" } },
+            doc! { "$project": { "fullDocument.a": 1 } },
+            doc! { "$addFields": { "twice": { "$multiply": ["$fullDocument.a", 2] } } },
+        ];
+        let mut stream = Stream::open(&mut node, doc! {}, &stages).await;
+        node.insert((0..4).map(|a| doc! { "_id": a, "a": a }).collect()).await;
+        let events = stream.take(&mut node, 2).await;
+        assert_eq!(content(&events[0]), doc! { "fullDocument": { "a": 2 }, "twice": 4 });
+        // A token that the filter leaves out is not found again.
+        let mut all = Stream::open(&mut node, doc! { "resumeAfter": (token(&events[0])) }, &[]).await;
+        let last = all.one(&mut node).await;
+        assert_eq!(token(&last), token(&events[1]));
+        let resume = doc! { "resumeAfter": (token(&events[0])) };
+        let filter = doc! { "$match": { "fullDocument.a": 3 } };
+        assert_eq!(node.code(watching(Value::String("c".into()), &resume, &[filter])).await, 280);
+    });
+}
