@@ -151,8 +151,8 @@ mod tests {
 
     #[test]
     fn u13_what_was_set_removed_and_truncated() {
-        let before = doc! { "_id": 1, "f": FILL, "a": 1, "b": { "c": 1, "d": FILL }, "e": [1, 2, 3, FILL], "x": 1 };
-        let after = doc! { "_id": 1, "f": FILL, "a": 2, "b": { "c": 5, "d": FILL }, "e": [1, 7], "y": 2 };
+        let before = doc! { "_id": 1, "f": FILL, "a": 1, "b": { "c": 1, "d": FILL }, "e": [FILL, 2, 3, FILL], "x": 1 };
+        let after = doc! { "_id": 1, "f": FILL, "a": 2, "b": { "c": 5, "d": FILL }, "e": [FILL, 7], "y": 2 };
         let expected = doc! {
             "updatedFields": { "a": 2, "y": 2, "b.c": 5, "e.1": 7 }, "removedFields": ["x"],
             "truncatedArrays": [{ "field": "e", "newSize": 2 }], "disambiguatedPaths": {},
