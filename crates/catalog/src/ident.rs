@@ -30,6 +30,16 @@ pub(crate) fn is_of_catalog(ident: &str) -> bool {
     ident.starts_with(COLLECTION_PREFIX) || ident.starts_with(INDEX_PREFIX)
 }
 
+/// True if the catalog gave this name to the table of a collection.
+pub(crate) fn is_collection(ident: &str) -> bool {
+    ident.starts_with(COLLECTION_PREFIX)
+}
+
+/// A name for the table of an index where no names are given out yet.
+pub(crate) fn new_index_ident(random: &dyn Random) -> String {
+    format!("{INDEX_PREFIX}{}-{}", random.next_u64(), random.next_u64() as i64)
+}
+
 /// Gives out idents.
 pub(crate) struct IdentNames {
     next: AtomicU64,

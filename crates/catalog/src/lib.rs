@@ -32,6 +32,7 @@ mod memory;
 mod options;
 mod read;
 mod reaper;
+mod repair;
 mod uncommitted;
 mod views;
 
@@ -56,6 +57,7 @@ pub use memory::CollectionCatalog;
 pub use options::{ClusteredIndex, CollectionOptions, ValidationAction, ValidationLevel};
 pub use read::CatalogView;
 pub use reaper::Reaper;
+pub use repair::{CatalogRepair, repair_catalog};
 pub use views::{
     ResolvedView, VIEW_DEPTH_MAX, VIEW_PIPELINE_BYTES_MAX, ViewCatalog, ViewDefinition, referenced_collections,
 };

@@ -40,6 +40,8 @@ pub use capped::{can_batch_inserts, capped_lock_resource};
 pub use check::check_indexes;
 pub use cluster_key::cluster_key;
 pub use pando_index::{Constraints, KeyCounts};
-pub use validate::{IndexReport, Repair, ValidateOptions, ValidateReport, record_id_value, validate_collection};
+pub use validate::{
+    IndexReport, Repair, ValidateOptions, ValidateReport, move_to_lost_and_found, record_id_value, validate_collection,
+};
 pub use validation::{AcceptAll, DocumentValidator};
 pub use write_path::{InsertWatcher, WritePath};

@@ -23,8 +23,10 @@ const ADVICE: &[(&str, &str)] = &[
     ("Unknown --setParameter", "`pando reference` lists the parameters that there are"),
     (
         "data corruption",
-        "`pando inspect verify` tells what is damaged, `pando inspect salvage` makes a new store of the rest",
+        "`pando inspect verify` tells what is damaged, `pando repair` makes a store of the rest and says what is lost",
     ),
+    ("An incomplete repair has been detected", "run `pando repair` again, with the same --dbpath"),
+    ("Expected collection does not exist", "`pando repair` makes the data usable and says what is lost"),
     ("out of disk space", "make room on the disk that has the data, and start again"),
     ("are too open", "let only its owner have it: chmod 600"),
     ("the private key is encrypted", "give its password with --tlsCertificateKeyFilePassword"),

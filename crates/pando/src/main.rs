@@ -2,7 +2,7 @@
 //!
 //! `pando` without a command, or `pando serve`, is a node that speaks MongoDB's wire protocol; called by the name `mongod`
 //! it takes mongod's options only. `pando inspect` looks into a store without changing it, `pando demo` makes a small one
-//! to look at, and `pando reference` prints the reference of options and parameters.
+//! to look at, `pando repair` makes a damaged one whole, and `pando reference` prints the reference of options and parameters.
 //!
 //! This crate opens an engine in one place ([`store`]) and otherwise knows the interface only, so that every question also
 //! works on the oracle in tests. Exit status: 0, or 1 if something failed or is damaged, or 2 for a command line that
@@ -50,6 +50,8 @@ enum Command {
     },
     /// Prints the page of all options and parameters (docs/configuration.md)
     Reference,
+    /// Repairs a damaged data directory and says what is lost: `pando repair --dbpath DIRECTORY`
+    Repair,
     /// Serves: the same as no command at all; `pando serve --help` lists its options
     Serve,
 }
@@ -91,6 +93,12 @@ fn asked(name: ProgramName, mut words: Vec<OsString>) -> Asked {
             words.remove(1);
             Asked::Serve(words)
         }
+        Some("repair") if name == ProgramName::Pando => {
+            if let Some(word) = words.get_mut(1) {
+                *word = "--repair".into();
+            }
+            Asked::Serve(words)
+        }
         Some("--help" | "-h" | "--version" | "-V") if name == ProgramName::Pando => Asked::Tool(words),
         Some(word) if name == ProgramName::Pando && !word.starts_with('-') => Asked::Tool(words),
         _ => Asked::Serve(words),
@@ -111,6 +119,7 @@ fn run(command_line: CommandLine, env: &Env, out: &mut dyn Write) -> Result<()> 
         Command::Inspect(inspect) => inspect.run(env, out),
         Command::Demo { data_directory, documents } => demo::run(env, &data_directory, documents, out),
         Command::Reference => reference::write(out),
+        Command::Repair => Err(PandoError::Argument("repair has to be the first word".into())),
         Command::Serve => Err(PandoError::Argument("serve has to be the first word".into())),
     }
 }
@@ -145,8 +154,8 @@ mod tests {
             }
         };
         assert_eq!(
-            (serves("pando"), serves("./pando serve --port 1"), serves("pando --port 1")),
-            (Some(1), Some(3), Some(3))
+            (serves("pando"), serves("./pando serve --port 1"), serves("pando repair --dbpath x")),
+            (Some(1), Some(3), Some(4))
         );
         assert_eq!((serves("pando inspect"), serves("pando --help"), serves("pando nonsense")), (None, None, None));
         assert_eq!((serves("/usr/bin/mongod --help"), serves("mongod inspect")), (Some(2), Some(2)));

@@ -16,7 +16,7 @@ use crate::node::ReplicationNode;
 use crate::oplog_writer::OplogWriter;
 use crate::recovery::{RecoveryOutcome, recover, set_min_valid};
 use crate::topology::{Mode, Topology, Vote, VoteReply, VoteRequest};
-use pando_base::{Error, ErrorCode, Namespace, Result, Timestamp};
+use pando_base::{Error, ErrorCode, Namespace, Result, Timestamp, ensure};
 use pando_catalog::{Catalog, CollectionOptions, PreparedIndex};
 use pando_doc::{DocRef, ObjectId, doc};
 use pando_operation::{Operation, Services};
@@ -75,6 +75,13 @@ impl ReplicationParts {
             }
             return Ok(RecoveryOutcome::default());
         };
+        ensure!(
+            !stored.get("repaired").is_some_and(|repaired| repaired.is_true()),
+            ErrorCode::InvalidReplicaSetConfig,
+            "This instance has been repaired and may contain modified replicated data that would not match other replica \
+             set members. To see your repaired data, start it without replication (--standalone). When you are done, \
+             remove its data and let it sync from the other members"
+        );
         let outcome = recover(&self.services, &self.node, &self.applier, &self.local)?;
         let config = ReplicaSetConfig::parse(stored.view())?;
         let (config, place) = self.find_place(&mut operation, config, &mode)?;

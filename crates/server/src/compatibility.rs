@@ -8,13 +8,20 @@ use pando_base::{Component, Log, Namespace, RateLimit, Result, Severity, log};
 use pando_catalog::CollectionOptions;
 use pando_collection::{InsertOptions, InsertStatement};
 use pando_commands::{Data, locking};
-use pando_doc::{Doc, doc};
+use pando_doc::{Doc, Value, doc};
 use pando_env::Env;
 use pando_locks::Mode;
 use pando_operation::Operation;
 use pando_repl::ReplGate;
 use std::sync::Weak;
 use std::time::Duration;
+
+/// The document's `_id`.
+const ID: &str = "featureCompatibilityVersion";
+/// What a new deployment has.
+const NEWEST: &str = "7.0";
+/// The oldest that there can be.
+const OLDEST: &str = "6.0";
 
 /// How often a node that has to be initiated looks whether it has become primary.
 const INTERVAL: Duration = Duration::from_millis(100);
@@ -29,11 +36,31 @@ pub(crate) fn is_wanted(data: &Data) -> bool {
 
 /// Writes it. Nobody else may use the collection meanwhile.
 pub(crate) fn write(data: &Data, operation: &mut Operation) -> Result<()> {
+    write_version(data, operation, NEWEST)
+}
+
+/// Writes it if it is missing, as repair does: nobody knows what it said, so it says the least. True if it was missing.
+pub(crate) fn restore(data: &Data, operation: &mut Operation) -> Result<bool> {
+    let latest = data.catalog.latest();
+    if let Some(collection) = latest.collection(Namespace::server_configuration()) {
+        let found = data.write_path().find_by_id(operation, collection, Value::String(ID.into()))?;
+        operation.recovery_unit.abandon_snapshot()?;
+        if found.is_some() {
+            return Ok(false);
+        }
+    }
+    write_version(data, operation, OLDEST).map(|()| true)
+}
+
+fn write_version(data: &Data, operation: &mut Operation, version: &str) -> Result<()> {
     let namespace = Namespace::server_configuration();
     operation.in_unit_of_work(|operation| {
         let options = CollectionOptions::default();
-        let collection = data.catalog.create_collection(operation, &*data.observers, namespace, options)?;
-        let statements = [document()];
+        let collection = match data.catalog.collection_for_write(operation, namespace)? {
+            Some(collection) => collection,
+            None => data.catalog.create_collection(operation, &*data.observers, namespace, options)?,
+        };
+        let statements = [document(version)];
         let statements = statements.each_ref().map(|document| InsertStatement::new(document.view()));
         data.write_path().insert_documents(operation, &collection, &statements, InsertOptions::default()).map(|_| ())
     })
@@ -68,6 +95,6 @@ pub(crate) async fn write_when_primary(env: Env, data: Weak<Data>, log: Log) {
     }
 }
 
-fn document() -> Doc {
-    doc! { "_id": "featureCompatibilityVersion", "version": "7.0" }
+fn document(version: &str) -> Doc {
+    doc! { "_id": ID, "version": version }
 }

@@ -21,6 +21,7 @@ mod lists;
 mod logging;
 mod metrics_page;
 mod options;
+mod repair;
 mod replication;
 mod sections;
 mod start;
@@ -32,6 +33,7 @@ pub use dispatch::{Dispatcher, Entered, Hold, Stage};
 pub use lists::parameters;
 pub use logging::{FileSink, LogTarget, StreamSink, SyslogSink, syslog_facility};
 pub use options::{ReplicationMode, SecurityOptions, ServerOptions};
+pub use repair::{RepairReport, repair_catalog, repair_data};
 pub use start::Server;
 
 #[cfg(test)]

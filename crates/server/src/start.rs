@@ -312,10 +312,10 @@ fn known_as(hostname: &str, addresses: &[String]) -> String {
 }
 
 /// What a node stands on: its settings, its operations, its data.
-struct Grounds {
+pub(crate) struct Grounds {
     settings: Settings,
     operations: OperationRegistry,
-    data: Option<Arc<Data>>,
+    pub(crate) data: Option<Arc<Data>>,
     security: Arc<Security>,
 }
 
@@ -331,7 +331,7 @@ impl Grounds {
     }
 
     /// Opens the data, if there is an engine.
-    fn new(
+    pub(crate) fn new(
         env: &Env,
         machine: &dyn Machine,
         options: &ServerOptions,

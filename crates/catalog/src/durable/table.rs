@@ -92,6 +92,19 @@ impl DurableCatalog {
         Ok(entries)
     }
 
+    /// Every record but that of the features, read as far as it can be: for repair.
+    pub(crate) fn read_all(&self, unit: &mut RecoveryUnit) -> Result<Vec<(RecordId, Result<CatalogEntry>)>> {
+        let (mut entries, mut cursor) = (Vec::new(), self.records.cursor(Direction::Forward));
+        while let Some(record) = cursor.next(unit)? {
+            let document = parse(&record);
+            if document.as_ref().is_ok_and(|document| is_feature_doc(*document)) {
+                continue;
+            }
+            entries.push((record.id.clone(), document.and_then(CatalogEntry::parse)));
+        }
+        Ok(entries)
+    }
+
     /// Adds an entry. In a unit of work.
     pub fn insert(&self, unit: &mut RecoveryUnit, entry: &CatalogEntry) -> Result<RecordId> {
         Ok(self.records.insert(unit, entry.to_doc().bytes())?)

@@ -19,6 +19,11 @@ impl ClusteredIndex {
         ClusteredIndex { specification: canonical(ID_INDEX_NAME), legacy: true }
     }
 
+    /// The usual one.
+    pub fn unnamed() -> ClusteredIndex {
+        ClusteredIndex { specification: canonical(ID_INDEX_NAME), legacy: false }
+    }
+
     /// Its name.
     pub fn name(&self) -> &str {
         self.specification.get("name").and_then(|name| name.as_str()).unwrap_or(ID_INDEX_NAME)

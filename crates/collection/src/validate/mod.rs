@@ -17,6 +17,7 @@
 mod conformance;
 mod consistency;
 mod entries;
+mod lost_and_found;
 mod records;
 mod repair;
 
@@ -28,6 +29,8 @@ use pando_doc::{Doc, DocBuilder, Value};
 use pando_index::IndexAccess;
 use pando_operation::Operation;
 use std::sync::Arc;
+
+pub use lost_and_found::move_to_lost_and_found;
 
 /// Documents and entries between two looks at whether to stop.
 const CHECK_INTERVAL: u64 = 1024;
@@ -103,6 +106,8 @@ pub struct ValidateReport {
     pub removed_entries: i64,
     /// Keys inserted.
     pub inserted_entries: i64,
+    /// Documents that stood in the way of a unique index.
+    pub moved_documents: i64,
 }
 
 impl ValidateReport {

@@ -1,8 +1,9 @@
 //! What was found is told, and put right where that is asked for.
 
 use super::consistency::Difference;
+use super::lost_and_found::move_to_lost_and_found;
 use super::{Repair, Validation, append_record_id};
-use pando_base::Result;
+use pando_base::{ErrorCode, RecordId, Result};
 use pando_doc::{Doc, DocBuilder, DocRef};
 use pando_index::{Duplicates, Key};
 use pando_keystring::{Version, to_doc};
@@ -159,29 +160,25 @@ impl Validation<'_> {
                 })
             })?;
         }
+        let mut inserted = 0;
         for entries in missing.chunks(UNIT_ENTRIES) {
-            write_conflict_retry_blocking(operation, "validate", &collection.namespace, |operation| {
-                operation.in_unit_of_work(|operation| {
-                    for (entry, _) in entries {
-                        let Some(target) = self.targets.get(entry.index) else { continue };
-                        let key = Key { bytes: &entry.key, type_bits: &entry.type_bits };
-                        let unique = target.index.descriptor.unique;
-                        let mut duplicates = if unique { Duplicates::Refused } else { Duplicates::Allowed };
-                        let (index, id) = (&target.index, &entry.record_id);
-                        indexing.insert_keys(operation, collection, index, [key], id, &mut duplicates)?;
-                    }
-                    Ok(())
-                })
-            })?;
+            let in_the_way =
+                write_conflict_retry_blocking(operation, "validate", &collection.namespace, |operation| {
+                    operation.in_unit_of_work(|operation| self.insert_missing(operation, entries))
+                })?;
+            inserted += entries.len() - in_the_way.len();
+            for id in &in_the_way {
+                self.move_away(operation, id)?;
+            }
         }
         self.report.is_repaired = true;
         self.report.removed_entries = i64::try_from(extra.len()).unwrap_or(i64::MAX);
-        self.report.inserted_entries = i64::try_from(missing.len()).unwrap_or(i64::MAX);
+        self.report.inserted_entries = i64::try_from(inserted).unwrap_or(i64::MAX);
         if !extra.is_empty() {
             self.report.warnings.push(format!("Removed {} extra index entries.", extra.len()));
         }
         if !missing.is_empty() {
-            self.report.warnings.push(format!("Inserted {} missing index entries.", missing.len()));
+            self.report.warnings.push(format!("Inserted {inserted} missing index entries."));
         }
         let touched = |entry: &Difference, by: i64| (entry.index, by);
         let changes = extra.iter().map(|entry| touched(entry, -1));
@@ -192,6 +189,40 @@ impl Validation<'_> {
                 // What the counts said is true no more.
                 report.errors.retain(|error| !error.contains(" entries ("));
             }
+        }
+        Ok(())
+    }
+
+    /// Inserts entries; gives the documents whose keys others have in a unique index.
+    fn insert_missing(&self, operation: &mut Operation, entries: &[(Difference, Vec<u8>)]) -> Result<Vec<RecordId>> {
+        let (collection, indexing) = (self.collection, self.write_path.indexing());
+        let mut in_the_way = Vec::new();
+        for (entry, _) in entries {
+            let Some(target) = self.targets.get(entry.index) else { continue };
+            let key = Key { bytes: &entry.key, type_bits: &entry.type_bits };
+            let unique = target.index.descriptor.unique || target.index.descriptor.is_id_index();
+            let mut duplicates = if unique { Duplicates::Refused } else { Duplicates::Allowed };
+            let (index, id) = (&target.index, &entry.record_id);
+            match indexing.insert_keys(operation, collection, index, [key], id, &mut duplicates) {
+                Err(error) if error.code() == ErrorCode::DuplicateKey => in_the_way.push(id.clone()),
+                outcome => drop(outcome?),
+            }
+        }
+        in_the_way.sort_unstable();
+        in_the_way.dedup();
+        Ok(in_the_way)
+    }
+
+    /// A document goes where others cannot be in its way; its keys in other indexes go with it.
+    fn move_away(&mut self, operation: &mut Operation, id: &RecordId) -> Result<()> {
+        let (catalog, write_path, collection) = (self.catalog, self.write_path, self.collection);
+        let moved = move_to_lost_and_found(operation, catalog, write_path, collection, id)?;
+        if moved {
+            self.report.moved_documents += 1;
+            self.report.records -= 1;
+            let told =
+                "Removed documents that have duplicate keys in unique indexes, see the lost and found collection";
+            self.report.warn_once(told);
         }
         Ok(())
     }

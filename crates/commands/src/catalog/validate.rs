@@ -169,7 +169,7 @@ fn append(collection: &Collection, report: &ValidateReport, metadata_only: bool,
         reply.append("numRemovedCorruptRecords", report.removed_records);
         reply.append("numRemovedExtraIndexEntries", report.removed_entries);
         reply.append("numInsertedMissingIndexEntries", report.inserted_entries);
-        reply.append("numDocumentsMovedToLostAndFound", 0_i64);
+        reply.append("numDocumentsMovedToLostAndFound", report.moved_documents);
         reply.append("numOutdatedMissingIndexEntry", 0_i64);
     }
 }

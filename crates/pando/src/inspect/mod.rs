@@ -19,6 +19,8 @@ use pando_storage::Engine;
 use std::io::Write;
 use std::path::PathBuf;
 
+pub use verify::told;
+
 /// What to look at, and where.
 #[derive(Args)]
 pub struct Inspect {

@@ -219,7 +219,7 @@ pub const CHOICES: &[Choice] = &[
     choice("", "operationProfiling.mode", Kind::Text, ""),
     choice("", "operationProfiling.filter", Kind::Text, ""),
     choice("setParameter", "setParameter", Kind::Pairs, "Set a parameter: name=value"),
-    choice("repair", "storage.repair", Kind::Switch, ""),
+    choice("repair", "storage.repair", Kind::Switch, "Repair the data, then end"),
     choice("upgrade", "storage.upgrade", Kind::Switch, ""),
 ];
 

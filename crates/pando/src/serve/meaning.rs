@@ -39,6 +39,8 @@ pub struct Plan {
     pub process_id_file: Option<PathBuf>,
     /// Started by its own name by a person: then three lines say what they need to know.
     pub is_friendly: bool,
+    /// Repairs the data and ends.
+    pub repairs: bool,
 }
 
 /// Where the log goes.
@@ -94,6 +96,7 @@ pub fn plan(name: ProgramName, settings: &Settings, words: &[OsString]) -> Resul
         runs_in_background: settings.is_on("processManagement.fork"),
         process_id_file: settings.text("processManagement.pidFilePath").map(PathBuf::from),
         is_friendly: name == ProgramName::Pando,
+        repairs: settings.is_on("storage.repair"),
     })
 }
 
@@ -113,6 +116,9 @@ fn argument(reason: impl Into<String>) -> PandoError {
 
 /// An option that is ignored although somebody relies on it would be worse than none.
 fn refuse_what_is_not_done(name: ProgramName, settings: &Settings) -> Result<()> {
+    if settings.is_on("storage.repair") && settings.is_on("storage.queryableBackupMode") {
+        return Err(argument("Cannot specify both queryable backup mode and repair"));
+    }
     if name == ProgramName::Mongos {
         return Err(argument("the router is not there yet; start a node with `pando` or `mongod`"));
     }

@@ -16,6 +16,7 @@ mod config_file;
 mod documentation;
 mod meaning;
 mod node;
+mod repair;
 mod settings;
 mod welcome;
 

@@ -1,7 +1,7 @@
 //! Running a node: the log, the engine, the server, the signals, and the end.
 
 use super::meaning::{LogPlan, Plan};
-use super::{background, backtrace, welcome};
+use super::{background, backtrace, repair, welcome};
 use crate::error::{PandoError, Result};
 use crate::store;
 use pando_base::Log;
@@ -45,6 +45,10 @@ async fn serve(env: &Env, mut plan: Plan) -> Result<ExitCode> {
     if let Some(path) = &plan.key_file {
         plan.server.security.key_file = Some(read_key(env, path)?);
     }
+    if plan.repairs {
+        return repaired(env, &*machine, &plan, &log).await;
+    }
+    repair::refuse_incomplete(env, &plan.data_directory)?;
     let mut signals = RealSignals::new().map_err(PandoError::Output)?;
     let engine = open(env, &*machine, &plan, &log)?;
     let welcome = plan.is_friendly.then(|| welcome::text(&plan));
@@ -66,6 +70,18 @@ async fn serve(env: &Env, mut plan: Plan) -> Result<ExitCode> {
         let _ = env.disk().remove(path);
     }
     outcome.map_err(PandoError::Server)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Repairs, and says what was done.
+async fn repaired(env: &Env, machine: &dyn Machine, plan: &Plan, log: &Log) -> Result<ExitCode> {
+    let changes = repair::run(env, machine, plan, log).await?;
+    changes.iter().for_each(|change| println!("{change}"));
+    let directory = plan.data_directory.display();
+    match changes.is_empty() {
+        true => println!("Nothing in {directory} was damaged."),
+        false => println!("{directory} is repaired; a node can start there."),
+    }
     Ok(ExitCode::SUCCESS)
 }
 

@@ -15,6 +15,7 @@ mod metrics_page;
 mod node;
 mod planning;
 mod prepared;
+mod repair;
 mod replication;
 mod resources;
 mod scripts;
