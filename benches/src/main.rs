@@ -1,5 +1,5 @@
 //! Benchmarks beside peers, started by the script `bench` at the root: `./bench engine`, `./bench recovery`, `./bench server`,
-//! `./bench query`, `./bench series`, `./bench scale`, `./bench watch`.
+//! `./bench query`, `./bench index`, `./bench series`, `./bench scale`, `./bench watch`.
 //!
 //! The parent process prints the workload, starts one child for each system, gathers the figures as JSON lines and prints
 //! one table. From the bottom up: [`workload`] is what is stored, [`peers`] the systems behind one trait, [`measure`] what is
@@ -39,6 +39,7 @@ fn main() -> ExitCode {
         Command::Recovery(options) => recovery::run(&options),
         Command::Server(options) => server::run(&options),
         Command::Query(options) => server::run_query(&options),
+        Command::Index(options) => server::run_index(&options),
         Command::Series(options) => server::run_series(&options),
         Command::Scale(options) => server::run_scale(&options),
         Command::Watch(options) => server::run_watch(&options),

@@ -1,7 +1,7 @@
 //! The command line.
 
 use crate::peers::System;
-use crate::server::{QueryOptions, ScaleOptions, SeriesOptions, ServerOptions, WatchOptions};
+use crate::server::{IndexOptions, QueryOptions, ScaleOptions, SeriesOptions, ServerOptions, WatchOptions};
 use clap::{Args, Parser, Subcommand};
 use std::path::PathBuf;
 
@@ -25,6 +25,8 @@ pub enum Command {
     Server(ServerOptions),
     /// Questions about much of the data, for our server and for PostgreSQL.
     Query(QueryOptions),
+    /// Indexes built under a load, by our server and by PostgreSQL.
+    Index(IndexOptions),
     /// Points of sensors in a time-series collection, in a plain one, and in PostgreSQL.
     Series(SeriesOptions),
     /// Many connections and many collections on our server.

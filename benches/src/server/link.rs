@@ -75,6 +75,11 @@ impl Link {
         Ok(operation.check(outcome??)?)
     }
 
+    /// How long an answer may take.
+    pub fn set_patience(&mut self, patience: Duration) -> Result<(), Error> {
+        Ok(self.stream.set_read_timeout(Some(patience))?)
+    }
+
     /// The bytes of the last answer.
     pub fn last_answer(&self) -> &[u8] {
         &self.arrived

@@ -11,6 +11,7 @@ mod data;
 mod dialects;
 mod drive;
 mod hosts;
+mod index;
 mod link;
 mod operation;
 mod options;
@@ -27,6 +28,7 @@ mod tests;
 mod watch;
 mod workloads;
 
+pub use index::{IndexOptions, run as run_index};
 pub use options::ServerOptions;
 pub use query::{QueryOptions, run as run_query};
 pub use scale::{ScaleOptions, run as run_scale};

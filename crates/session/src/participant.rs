@@ -24,6 +24,8 @@ pub struct Participant {
     is_valid: bool,
     txn_number: i64,
     last_write: OpTime,
+    /// What a unit of work in progress has added to the chain.
+    uncommitted_write: Option<OpTime>,
     executed: HashMap<i32, OpTime>,
     is_incomplete: bool,
     transaction: TransactionState,
@@ -54,6 +56,7 @@ impl Participant {
             is_valid: false,
             txn_number: NO_TXN_NUMBER,
             last_write: OpTime::NULL,
+            uncommitted_write: None,
             executed: HashMap::new(),
             is_incomplete: false,
             transaction: TransactionState::None,
@@ -103,6 +106,16 @@ impl Participant {
     /// The newest entry of the chain; null before the first.
     pub fn last_write(&self) -> OpTime {
         self.last_write
+    }
+
+    /// The end of the chain with what the unit of work in progress has added to it.
+    pub fn chain_end(&self) -> OpTime {
+        self.uncommitted_write.unwrap_or(self.last_write)
+    }
+
+    /// A unit of work has added this; nothing once it has ended.
+    pub fn set_uncommitted_write(&mut self, op_time: Option<OpTime>) {
+        self.uncommitted_write = op_time;
     }
 
     /// Begins a retryable write, or goes on with the one of this number.
@@ -271,6 +284,7 @@ impl Participant {
     /// Statements have committed; the last of them is the new end of the chain. A newer number that has begun meanwhile
     /// leaves no place for them.
     pub fn statements_committed(&mut self, txn_number: i64, statements: &[(i32, OpTime)]) {
+        self.uncommitted_write = None;
         if !self.is_valid || txn_number != self.txn_number {
             return;
         }

@@ -7,6 +7,7 @@
 //! - [`TimeseriesOptions`]: what `create` and `collMod` may say;
 //! - [`Bucket`]: a bucket that measurements are added to, within limits;
 //! - [`compress`] and [`BucketReader`]: closed buckets, and measurements out of any bucket;
+//! - [`Rows`]: all measurements of a compressed bucket at once, column by column;
 //! - [`column`]: the form of a compressed column;
 //! - [`BucketCatalog`]: which bucket of a source takes the next measurement;
 //! - [`index_keys`]: indexes on measurements as indexes on buckets.
@@ -26,6 +27,7 @@ pub mod index_keys;
 mod limits;
 mod meta;
 mod options;
+mod rows;
 mod statistics;
 mod unpack;
 mod validate;
@@ -39,6 +41,7 @@ pub use compress::{compress, is_compressed};
 pub use limits::BucketLimits;
 pub use meta::{measurement_meta, normalized};
 pub use options::{CollModTimeseries, Granularity, TimeseriesOptions, bucket_validator};
+pub use rows::{RowValues, Rows};
 pub use statistics::Statistics;
 pub use unpack::{BucketReader, FieldSet, measurement_count};
 pub use validate::check_bucket;

@@ -3,8 +3,8 @@
 //! Only the fields that are wanted are read. A measurement has the time first, then the meta value, then the other fields in the
 //! order of the columns.
 
-use crate::TimeseriesOptions;
 use crate::column::{COLUMN_SUBTYPE, ColumnReader, Step};
+use crate::{Rows, TimeseriesOptions};
 use bytes::Bytes;
 use pando_base::{Error, Result};
 use pando_doc::{Doc, DocRef, Value, ValueType};
@@ -111,6 +111,20 @@ impl BucketReader {
         })
     }
 
+    /// All measurements at once, if the bucket is compressed and not too large. None was read before.
+    pub fn rows(&self) -> Result<Option<Rows>> {
+        let packed = |cells: &Cells| match cells {
+            Cells::Compressed { column, .. } => Some(column.clone()),
+            Cells::Plain { .. } => None,
+        };
+        let Some(times) = packed(&self.time) else { return Ok(None) };
+        let columns: Option<Vec<(&[u8], Bytes)>> =
+            self.fields.iter().map(|field| Some((without_zero(&field.name), packed(&field.cells)?))).collect();
+        let Some(columns) = columns else { return Ok(None) };
+        let columns = columns.iter().map(|(name, column)| (*name, &column[..]));
+        Rows::read((without_zero(&self.time_name), &times), self.meta.clone(), columns)
+    }
+
     /// The next measurement.
     pub fn read(&mut self) -> Result<Option<Doc>> {
         let mut out = Vec::with_capacity(self.size_bytes);
@@ -142,6 +156,10 @@ fn with_zero(name: &[u8]) -> Vec<u8> {
     let mut name = name.to_vec();
     name.push(0);
     name
+}
+
+fn without_zero(name: &[u8]) -> &[u8] {
+    name.strip_suffix(&[0]).unwrap_or(name)
 }
 
 /// Appends the value of a field, if the measurement has one. In an open bucket the name of the time's value is that of the measurement.

@@ -22,7 +22,8 @@ pub use dependencies::Needs;
 pub use optimize::{Modified, Rename};
 pub use parse::{PipelineParser, StageProvider, StreamBeginning, parse_pipeline};
 pub use source::{
-    CountedSource, DocumentSource, ExecutorSource, ListSource, PipelineContext, Pulled, StageFacts, StageRun,
+    CountedSource, DocumentSource, ExecutorSource, ListSource, PipelineContext, Pulled, PulledRows, StageFacts,
+    StageRun,
 };
 pub use stages::geo_near::GeoNear;
 pub use stages::group_by_distinct_scan::DistinctGroup;
@@ -37,6 +38,7 @@ use crate::request::SortPattern;
 use pando_base::Result;
 use pando_doc::Doc;
 use pando_expr::{MatchExpression, Projection};
+use pando_timeseries::TimeseriesOptions;
 use std::fmt::Debug;
 use std::sync::Arc;
 
@@ -132,6 +134,11 @@ pub trait StageSpec: Send + Sync + Debug {
 
     /// A `$group` with the same resources and collation that is written so.
     fn regrouped(&self, _specification: &Doc) -> Option<SharedStage> {
+        None
+    }
+
+    /// A `$group` that takes many measurements at once, if it can.
+    fn over_rows(&self, _options: &TimeseriesOptions) -> Option<SharedStage> {
         None
     }
 

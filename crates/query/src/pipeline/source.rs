@@ -7,6 +7,7 @@ use pando_base::Result;
 use pando_doc::{Doc, DocRef};
 use pando_expr::metadata::Meta;
 use pando_operation::Operation;
+use pando_timeseries::Rows;
 use std::collections::VecDeque;
 
 /// Implements what a source passes on to the one before it.
@@ -68,6 +69,15 @@ pub(super) fn feed_pulled(pulled: Pulled, look: &mut Look<'_>) -> Result<Fed> {
     }
 }
 
+/// What came of a pull by who takes several measurements at once.
+#[derive(Debug)]
+pub enum PulledRows {
+    /// Measurements of one bucket.
+    Rows(Rows),
+    /// Anything else.
+    Other(Pulled),
+}
+
 /// What a pull may use.
 pub struct PipelineContext<'a> {
     /// The operation.
@@ -85,6 +95,11 @@ pub trait DocumentSource: Send {
     fn feed(&mut self, context: &mut PipelineContext<'_>, look: &mut Look<'_>) -> Result<Fed> {
         let pulled = self.next(context)?;
         feed_pulled(pulled, look)
+    }
+
+    /// The next documents, several measurements at once where that is possible.
+    fn next_rows(&mut self, context: &mut PipelineContext<'_>) -> Result<PulledRows> {
+        self.next(context).map(PulledRows::Other)
     }
 
     /// Lets go of the snapshot.
@@ -170,6 +185,15 @@ impl DocumentSource for CountedSource {
             *returned += 1;
             look(document)
         })
+    }
+
+    fn next_rows(&mut self, context: &mut PipelineContext<'_>) -> Result<PulledRows> {
+        let pulled = self.source.next_rows(context)?;
+        self.returned += match &pulled {
+            PulledRows::Rows(rows) => rows.len() as u64,
+            PulledRows::Other(pulled) => u64::from(matches!(pulled, Pulled::Document(_))),
+        };
+        Ok(pulled)
     }
 
     pass_on_to_source!();

@@ -105,10 +105,7 @@ impl QueryEngine {
         let (mut sources, mut outcomes) = target.sources(documents, is_ordered);
         let mut next = 0;
         while next < sources.len() {
-            // A unit of work carries out the statements of one write only: the history of a session is a chain of entries.
-            let is_retryable = sources.get(next).is_some_and(has_statements);
-            let group_max = if is_retryable { 1 } else { GROUP_COUNT_MAX };
-            let group: Vec<usize> = (next..sources.len().min(next + group_max)).collect();
+            let group: Vec<usize> = (next..sources.len().min(next + GROUP_COUNT_MAX)).collect();
             next += group.len();
             // A group that fails is inserted source by source to see which it was.
             if group.len() > 1 && self.insert_sources(operation, &target, &mut sources, &group).await.is_ok() {
@@ -421,11 +418,6 @@ impl<'t> Target<'t> {
 /// True if nothing more goes into the bucket, whatever comes.
 fn is_final(reason: Rollover) -> bool {
     !matches!(reason, Rollover::TimeForward | Rollover::TimeBackward)
-}
-
-/// True if a retry of the write would be recognized.
-fn has_statements(source: &Source<'_>) -> bool {
-    source.measurements.iter().any(|measurement| !measurement.insert.statement_ids.as_slice().is_empty())
 }
 
 /// The statements of all measurements that are written together.

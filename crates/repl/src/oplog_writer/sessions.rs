@@ -28,7 +28,7 @@ impl Statements {
         let (txn_number, last) = match &session {
             Some(session) => {
                 let participant = session.participant();
-                (participant.txn_number(), participant.last_write())
+                (participant.txn_number(), participant.chain_end())
             }
             None => (pando_session::NO_TXN_NUMBER, OpTime::NULL),
         };
@@ -84,6 +84,10 @@ impl OplogWriter {
         };
         self.store_record(operation, &record)?;
         let id = session.session;
+        // A unit of work may write several entries one after the other: each continues the chain of those before.
+        session.participant().set_uncommitted_write(Some(last));
+        let undone = Arc::clone(&session);
+        operation.recovery_unit.on_rollback(move || undone.participant().set_uncommitted_write(None))?;
         operation.recovery_unit.on_commit(move |_| session.participant().statements_committed(txn_number, &written))?;
         fail_if_wanted(operation, id, txn_number)
     }

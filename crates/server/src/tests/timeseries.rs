@@ -487,3 +487,93 @@ fn x29_buckets_of_many_small_batches_are_packed_while_they_are_open() {
         assert_eq!(reply.get("valid"), Some(Value::Bool(true)));
     });
 }
+
+#[test]
+fn x29_groups_over_whole_buckets_give_what_a_plain_collection_gives() {
+    run(async {
+        let mut node = series().await;
+        for batch in 0..60_i64 {
+            let measurements: Vec<Doc> = (0..60)
+                .map(|place| {
+                    let (source, second) = (place % 3, batch * 20 + place / 3);
+                    let mut measurement = DocBuilder::new();
+                    measurement.append("_id", batch * 60 + place);
+                    measurement.append("t", at(second * 11));
+                    measurement.append("m", doc! { "a": (source) });
+                    if second % 7 != 0 {
+                        measurement.append("x", second as f64 / 4.0);
+                    }
+                    if second % 5 == 0 {
+                        measurement.append("y", if source == 0 { Value::Null } else { Value::Int64(second) });
+                    }
+                    measurement.finish()
+                })
+                .collect();
+            insert(&mut node, "s", &measurements).await;
+            insert(&mut node, "plain", &measurements).await;
+        }
+        let cut = |unit: &str, size: i32| doc! { "$dateTrunc": { "date": "$t", "unit": unit, "binSize": (size) } };
+        let fields = |id: Doc| {
+            doc! { "$group": {
+                "_id": id, "n": { "$sum": 1 }, "count": { "$count": {} }, "average": { "$avg": "$x" }, "sum": { "$sum": "$y" },
+                "least": { "$min": "$x" }, "greatest": { "$max": "$y" }, "first": { "$first": "$x" }, "last": { "$last": "$t" },
+                "all": { "$push": "$y" }, "source": { "$max": "$m.a" },
+            } }
+        };
+        let range = doc! { "$match": { "t": { "$gte": at(1000), "$lt": at(9_999) } } };
+        let order = doc! { "$sort": { "_id": 1 } };
+        let by_hour = fields(doc! { "m": "$m.a", "h": (cut("hour", 1)) });
+        let by_minutes = fields(doc! { "h": (cut("minute", 7)), "m": "$m" });
+        let pipelines = [
+            Array::from_iter([by_hour.clone(), order.clone()]),
+            Array::from_iter([range.clone(), by_hour, order.clone()]),
+            Array::from_iter([by_minutes.clone(), order.clone()]),
+            Array::from_iter([range, by_minutes, order.clone()]),
+            Array::from_iter([fields(doc! { "h": (cut("day", 1)) }), order.clone()]),
+            Array::from_iter([fields(doc! { "m": "$m" }), order]),
+        ];
+        for pipeline in &pipelines {
+            // A plain collection has the measurements of all sources in turn; a group by time alone sees them in another order.
+            let without_order = |groups: Vec<Doc>| -> Vec<Doc> {
+                let kept = |group: &Doc| {
+                    let mut out = DocBuilder::new();
+                    let is_of_one = group.get("_id").unwrap().as_document().unwrap().get("m").is_some();
+                    let depends = ["first", "last", "all"];
+                    group
+                        .elements()
+                        .filter(|element| is_of_one || !depends.iter().any(|name| element.name == *name))
+                        .for_each(|element| out.append_element(element));
+                    out.finish()
+                };
+                groups.iter().map(kept).collect()
+            };
+            let expected = without_order(aggregate(&mut node, "plain", pipeline).await);
+            assert_eq!(without_order(aggregate(&mut node, "s", pipeline).await), expected, "{pipeline:?}");
+            assert!(!expected.is_empty());
+        }
+    });
+}
+
+#[test]
+fn x29_a_retried_batch_of_several_sources_is_recognized() {
+    run(async {
+        let mut node = series().await;
+        let documents: Vec<Doc> =
+            (0..12).map(|place| doc! { "_id": (place), "t": at(i64::from(place)), "m": (place % 4) }).collect();
+        let command = doc! {
+            "insert": "s", "documents": (Array::from_iter(documents.iter())),
+            "lsid": { "id": Value::Binary { subtype: 4, bytes: &[9; 16] } }, "txnNumber": 5_i64,
+        };
+        for _ in 0..2 {
+            assert_eq!(node.ok(command.clone()).await.get("n"), Some(Value::Int32(12)));
+        }
+        assert_eq!(find(&mut node, "s", doc! {}).await.len(), 12);
+        // Four buckets in one unit of work: each entry names the one before.
+        let find = doc! { "find": "oplog.rs", "filter": { "txnNumber": 5_i64 }, "sort": { "$natural": 1 } };
+        let entries = node.find_on("local", find).await;
+        assert_eq!(entries.len(), 4);
+        for pair in entries.windows(2) {
+            assert_eq!(part(&pair[1], "prevOpTime").get("ts"), pair[0].get("ts"));
+        }
+    });
+}

@@ -45,10 +45,25 @@ impl Family {
 
     /// How many bits the value needs. A slot of ones would be a missing value.
     fn bits(&self, value: u128) -> u32 {
+        if value < 1 << 60 {
+            return self.bits_of_small(value as u64);
+        }
         let (kept, count) = self.slot(value);
         let may_be_ones = count == self.zero_count_max();
         let significant = if may_be_ones { kept.saturating_add(1) } else { kept };
         (128 - significant.leading_zeros()).max(1)
+    }
+}
+
+impl Family {
+    /// The same with shorter arithmetic: most values are small.
+    fn bits_of_small(&self, value: u64) -> u32 {
+        let mut significant = value + u64::from(self.zero_bits == 0);
+        if self.zero_bits > 0 && value > 0 {
+            let count = (value.trailing_zeros() / self.zero_unit).min(self.zero_count_max());
+            significant = (value >> (count * self.zero_unit)) + u64::from(count == self.zero_count_max());
+        }
+        (64 - significant.leading_zeros()).max(1)
     }
 }
 
@@ -95,6 +110,62 @@ const FAMILIES: [Family; 4] = [
     },
 ];
 
+/// More bits than any value needs.
+const BITS_END: usize = 130;
+/// For each family, how many slots a word has that takes values of so many bits.
+static SLOTS: [[u8; BITS_END]; 4] = {
+    let mut slots = [[0; BITS_END]; 4];
+    let mut family = 0;
+    while family < FAMILIES.len() {
+        let sizes = FAMILIES[family].sizes;
+        let mut bits = 0;
+        while bits < BITS_END {
+            let mut size = 0;
+            while size < sizes.len() {
+                let (_, room, count) = sizes[size];
+                if room as usize >= bits && count > slots[family][bits] as u32 {
+                    slots[family][bits] = count as u8;
+                }
+                size += 1;
+            }
+            bits += 1;
+        }
+        family += 1;
+    }
+    slots
+};
+
+/// How many bits a value needs in each family.
+type Bits = [u8; 4];
+/// Those of a missing value, which takes any slot.
+const FEWEST: Bits = [1; 4];
+
+fn bits_of(value: Option<u128>) -> Bits {
+    let Some(value) = value else { return FEWEST };
+    let mut bits = FEWEST;
+    for (bits, family) in bits.iter_mut().zip(&FAMILIES) {
+        *bits = family.bits(value) as u8;
+    }
+    bits
+}
+
+/// What both need.
+fn most(left: Bits, right: Bits) -> Bits {
+    let mut bits = left;
+    for (bits, other) in bits.iter_mut().zip(right) {
+        *bits = (*bits).max(other);
+    }
+    bits
+}
+
+/// True if some word has room for so many values with so many bits.
+fn fits(bits: Bits, count: usize) -> bool {
+    SLOTS
+        .iter()
+        .zip(bits)
+        .any(|(slots, bits)| slots.get(usize::from(bits)).is_some_and(|slots| usize::from(*slots) >= count))
+}
+
 /// Bits in front of the slots.
 fn header_bits(family: &Family, selector: u8) -> u32 {
     if family.nibble.is_some() || selector == 7 || selector == 8 { 8 } else { 4 }
@@ -110,10 +181,10 @@ pub(super) struct Word {
 /// Puts integers into words.
 pub(super) struct Packer {
     words: Vec<Word>,
-    /// Values that are in no word yet.
-    pending: VecDeque<Option<u128>>,
-    /// The most bits that a pending value needs, for each family.
-    bits_max: [u32; 4],
+    /// Values that are in no word yet, and what they need.
+    pending: VecDeque<(Option<u128>, Bits)>,
+    /// What all of them need.
+    bits_max: Bits,
     /// What a run repeats: the last value of the last word. None right after a flush, where no run may begin.
     repeated: Option<Option<u128>>,
     /// So many values repeat it.
@@ -126,12 +197,13 @@ impl Packer {
     /// Begins behind a literal: a run of zeros may come.
     pub(super) fn new(start: usize) -> Packer {
         let (words, pending) = (Vec::new(), VecDeque::new());
-        Packer { words, pending, bits_max: [1; 4], repeated: Some(Some(0)), run: 0, start }
+        Packer { words, pending, bits_max: FEWEST, repeated: Some(Some(0)), run: 0, start }
     }
 
     /// Adds a value or a missing one; false if it is too large, then nothing has changed.
     pub(super) fn append(&mut self, value: Option<u128>) -> bool {
-        if value.is_some_and(|value| !is_encodable(value)) {
+        let bits = bits_of(value);
+        if !fits(bits, 1) {
             return false;
         }
         if self.pending.is_empty() && self.repeated == Some(value) {
@@ -139,42 +211,31 @@ impl Packer {
             return true;
         }
         self.end_run();
-        self.push(value, true);
+        self.push(value, bits, true);
         true
     }
 
     /// Adds a value to those that are pending, or to a run if none are and it may begin one.
-    fn push(&mut self, value: Option<u128>, may_repeat: bool) {
-        let mut bits = self.bits_max;
-        if let Some(value) = value {
-            for (bits, family) in bits.iter_mut().zip(&FAMILIES) {
-                *bits = (*bits).max(family.bits(value));
-            }
-        }
-        if !fits(&bits, self.pending.len() + 1) {
+    fn push(&mut self, value: Option<u128>, own: Bits, may_repeat: bool) {
+        let mut bits = most(self.bits_max, own);
+        if !fits(bits, self.pending.len() + 1) {
             self.write_word();
-            while !self.pending.is_empty() && !fits(&self.bits_with(value), self.pending.len() + 1) {
+            while !self.pending.is_empty() && !fits(self.bits_with(own), self.pending.len() + 1) {
                 self.write_word();
             }
             if may_repeat && self.pending.is_empty() && self.repeated == Some(value) {
-                self.bits_max = [1; 4];
+                self.bits_max = FEWEST;
                 self.run = 1;
                 return;
             }
-            bits = self.bits_with(value);
+            bits = self.bits_with(own);
         }
         self.bits_max = bits;
-        self.pending.push_back(value);
+        self.pending.push_back((value, own));
     }
 
-    fn bits_with(&self, value: Option<u128>) -> [u32; 4] {
-        let mut bits = [1; 4];
-        for value in self.pending.iter().copied().chain([value]).flatten() {
-            for (bits, family) in bits.iter_mut().zip(&FAMILIES) {
-                *bits = (*bits).max(family.bits(value));
-            }
-        }
-        bits
+    fn bits_with(&self, own: Bits) -> Bits {
+        self.pending.iter().fold(own, |bits, (_, other)| most(bits, *other))
     }
 
     /// Writes what the run is long enough for; what is left goes as single values.
@@ -188,25 +249,31 @@ impl Packer {
             units -= taken;
         }
         let Some(value) = self.repeated else { return };
+        let bits = bits_of(value);
         for _ in 0..run % RUN_UNIT {
-            self.push(value, false);
+            self.push(value, bits, false);
         }
     }
 
     /// Writes the word that takes the most of the pending values.
     fn write_word(&mut self) {
         let mut best: Option<(&Family, (u8, u32, u32))> = None;
-        for family in &FAMILIES {
-            let mut needed = 0;
-            let mut bits = Vec::with_capacity(self.pending.len());
-            for value in &self.pending {
-                needed = value.map_or(needed, |value| needed.max(family.bits(value)));
-                bits.push(needed);
-            }
-            let size = family
-                .sizes
-                .iter()
-                .find(|(_, room, count)| bits.get(*count as usize - 1).is_some_and(|needed| needed <= room));
+        // What the first so many need together.
+        let mut needed = [FEWEST; 64];
+        let mut so_far = FEWEST;
+        for (needed, (_, bits)) in needed.iter_mut().zip(&self.pending) {
+            so_far = most(so_far, *bits);
+            *needed = so_far;
+        }
+        let needed = needed.get(..self.pending.len()).unwrap_or(&needed);
+        for (place, family) in FAMILIES.iter().enumerate() {
+            let takes = |room: u32, count: u32| {
+                needed
+                    .get(count as usize - 1)
+                    .and_then(|bits| bits.get(place))
+                    .is_some_and(|bits| u32::from(*bits) <= room)
+            };
+            let size = family.sizes.iter().find(|(_, room, count)| takes(*room, *count));
             if let Some(size) = size
                 && best.is_none_or(|(_, (_, _, count))| size.2 > count)
             {
@@ -227,7 +294,7 @@ impl Packer {
         let mut shift = header_bits(family, selector);
         let mut last = None;
         for _ in 0..count {
-            last = self.pending.pop_front().flatten();
+            last = self.pending.pop_front().and_then(|(value, _)| value);
             let ones = (1_u64 << slot_bits) - 1;
             let slot = last.map_or(ones, |value| {
                 let (kept, zeros) = family.slot(value);
@@ -247,7 +314,7 @@ impl Packer {
         while !self.pending.is_empty() {
             self.write_word();
         }
-        self.bits_max = [1; 4];
+        self.bits_max = FEWEST;
         self.repeated = None;
     }
 
@@ -255,18 +322,6 @@ impl Packer {
     pub(super) fn take_words(&mut self) -> Vec<Word> {
         std::mem::take(&mut self.words)
     }
-}
-
-/// True if some word has room for so many values with so many bits.
-fn fits(bits: &[u32; 4], count: usize) -> bool {
-    FAMILIES
-        .iter()
-        .zip(bits)
-        .any(|(family, bits)| family.sizes.iter().any(|(_, room, slots)| room >= bits && *slots as usize >= count))
-}
-
-fn is_encodable(value: u128) -> bool {
-    FAMILIES.iter().any(|family| family.sizes.last().is_some_and(|(_, room, _)| family.bits(value) <= *room))
 }
 
 /// Reads integers from words.

@@ -4,21 +4,23 @@
 //! parts of each group are merged.
 
 use super::group_by_distinct_scan;
+use super::group_rows::{Input, RowPlan};
 use crate::pipeline::dependencies::without_places;
-use crate::pipeline::source::{Fed, pass_on_to_source};
+use crate::pipeline::source::{Fed, feed_pulled, pass_on_to_source};
 use crate::pipeline::{
-    DistinctGroup, DocumentSource, Modified, Needs, PipelineContext, PipelineParser, Pulled, Rename, ShardSplit,
-    SharedStage, StageFacts, StageSpec,
+    DistinctGroup, DocumentSource, Modified, Needs, PipelineContext, PipelineParser, Pulled, PulledRows, Rename,
+    ShardSplit, SharedStage, StageFacts, StageSpec,
 };
 use crate::spill::{SpilledDocument, StageResources};
 use foldhash::fast::RandomState;
 use pando_base::{Error, ErrorCode, Result};
 use pando_doc::{ArrayBuilder, Doc, DocBuilder, DocRef, FieldPath, OwnedValue, Value, doc};
 use pando_expr::accumulator::parse_accumulator;
-use pando_expr::{Accumulator, AccumulatorKind, Expression, ParseContext, SharedCollator};
+use pando_expr::{Accumulator, AccumulatorKind, Expression, Operand, ParseContext, SharedCollator};
 use pando_keystring::{KeyOrdering, StackBuilder, Version};
 use pando_operation::Operation;
 use pando_sorter::{Merged, SpillStatistics, SpilledRanges};
+use pando_timeseries::{Rows, TimeseriesOptions};
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -42,7 +44,7 @@ struct Group {
 }
 
 #[derive(Clone)]
-struct GroupSpec(Arc<Group>);
+struct GroupSpec(Arc<Group>, Option<Arc<RowPlan>>);
 
 impl std::fmt::Debug for GroupSpec {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -69,14 +71,8 @@ fn group_of(specification: DocRef<'_>, context: &ParseContext, resources: StageR
         }
     }
     let id = id.ok_or_else(|| Error::location(15955, "a group specification must include an _id"))?;
-    Ok(Arc::new(GroupSpec(Arc::new(Group {
-        id,
-        fields,
-        shown_id,
-        specification: specification.to_doc(),
-        collator: context.collator.clone(),
-        resources,
-    }))))
+    let (specification, collator) = (specification.to_doc(), context.collator.clone());
+    Ok(Arc::new(GroupSpec(Arc::new(Group { id, fields, shown_id, specification, collator, resources }), None)))
 }
 
 /// A document of one field has null in place of what is missing, as a value alone has; of several it has nothing there.
@@ -139,6 +135,8 @@ struct GroupSource {
 /// The groups so far.
 struct Gathered {
     group: Arc<Group>,
+    /// How it takes many measurements at once.
+    rows: Option<Arc<RowPlan>>,
     /// By the bytes of the id, which are the same for equal values.
     /// Its hash is seeded by chance, so that no client can choose keys that collide.
     places: HashMap<Vec<u8>, usize, RandomState>,
@@ -164,12 +162,53 @@ impl Gathered {
     fn take_in(&mut self, view: DocRef<'_>) -> Result<()> {
         let group = Arc::clone(&self.group);
         let id = group.id.evaluate_document(view)?;
-        let place = self.place(&group, id.or_null())?;
+        self.accumulate(&group, id.or_null(), |field, _, accumulator| {
+            accumulator.add(field.input.evaluate_document(view)?)
+        })
+    }
+
+    /// Takes the measurements of a bucket, run by run.
+    fn take_in_rows(&mut self, rows: &Rows, plan: &RowPlan) -> Result<()> {
+        let group = Arc::clone(&self.group);
+        let mut start = 0;
+        while start < rows.len() {
+            let head = rows.head(start);
+            let id = group.id.evaluate_document(head.view())?;
+            let end = plan.end(rows, start, &id, &group.id)?;
+            self.accumulate(&group, id.or_null(), |field, place, accumulator| {
+                match plan.inputs.get(place) {
+                    Some(Input::Field(name)) => {
+                        let values = rows.values(name);
+                        for row in start..end {
+                            let value = values.and_then(|values| values.get(row));
+                            accumulator.add(value.map_or(Operand::Missing, Operand::Borrowed))?;
+                        }
+                    }
+                    Some(Input::Head) | None => {
+                        let value = field.input.evaluate_document(head.view())?;
+                        (start..end).try_for_each(|_| accumulator.add(value.clone()))?;
+                    }
+                }
+                Ok(())
+            })?;
+            start = end;
+        }
+        Ok(())
+    }
+
+    /// Gives the accumulators of a group what `add` gives to each, told its place.
+    fn accumulate(
+        &mut self,
+        group: &Group,
+        id: Value<'_>,
+        mut add: impl FnMut(&GroupField, usize, &mut Accumulator) -> Result<()>,
+    ) -> Result<()> {
+        let place = self.place(group, id)?;
         let Some((_, accumulators)) = self.groups.get_mut(place) else { return Ok(()) };
         let mut grown = 0_i64;
         for (place, (field, accumulator)) in group.fields.iter().zip(accumulators).enumerate() {
             let before = accumulator.memory_bytes() as i64;
-            accumulator.add(field.input.evaluate_document(view)?)?;
+            add(field, place, accumulator)?;
             let change = accumulator.memory_bytes() as i64 - before;
             grown += change;
             if let Some(bytes) = self.field_bytes.get_mut(place) {
@@ -331,7 +370,14 @@ impl DocumentSource for GroupSource {
                 return Ok(self.next_group()?.map_or(Pulled::Exhausted, Pulled::Document));
             }
             let gathered = &mut self.gathered;
-            match self.source.feed(context, &mut |document| gathered.take_in(document))? {
+            let fed = match gathered.rows.clone() {
+                None => self.source.feed(context, &mut |document| gathered.take_in(document))?,
+                Some(plan) => match self.source.next_rows(context)? {
+                    PulledRows::Rows(rows) => gathered.take_in_rows(&rows, &plan).map(|()| Fed::Some)?,
+                    PulledRows::Other(pulled) => feed_pulled(pulled, &mut |document| gathered.take_in(document))?,
+                },
+            };
+            match fed {
                 Fed::Some => {}
                 Fed::Exhausted => self.outgoing = Some(gathered.turn_around(context.operation)?),
                 Fed::Yield(cause) => return Ok(Pulled::Yield(cause)),
@@ -378,9 +424,15 @@ impl StageSpec for GroupSpec {
         group_of(specification.view(), &context, self.0.resources.clone()).ok()
     }
 
+    fn over_rows(&self, options: &TimeseriesOptions) -> Option<SharedStage> {
+        let plan = RowPlan::of(&self.0.specification, options)?;
+        Some(Arc::new(GroupSpec(Arc::clone(&self.0), Some(Arc::new(plan)))))
+    }
+
     fn start(&self, source: Box<dyn DocumentSource>) -> Result<Box<dyn DocumentSource>> {
         let gathered = Gathered {
             group: Arc::clone(&self.0),
+            rows: self.1.clone(),
             places: HashMap::default(),
             last: None,
             groups: Vec::new(),

@@ -15,6 +15,7 @@ mod granularity;
 pub(super) mod graph_lookup;
 pub(super) mod group;
 pub(super) mod group_by_distinct_scan;
+mod group_rows;
 pub(super) mod limit;
 pub(super) mod lookup;
 pub(super) mod match_stage;

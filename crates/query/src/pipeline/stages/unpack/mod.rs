@@ -14,7 +14,7 @@ pub(crate) use predicates::Facts;
 pub(in crate::pipeline) use rewrite::rewrite;
 
 use crate::pipeline::source::pass_on_to_source;
-use crate::pipeline::{DocumentSource, PipelineContext, Pulled, SharedStage, StageSpec};
+use crate::pipeline::{DocumentSource, PipelineContext, Pulled, PulledRows, SharedStage, StageSpec};
 use pando_base::Result;
 use pando_doc::{Doc, DocBuilder, doc};
 use pando_expr::MatchExpression;
@@ -54,6 +54,23 @@ struct UnpackSource {
 }
 
 impl UnpackSource {
+    /// Goes on with this bucket.
+    fn take_up(&mut self, bucket: &Doc) -> Result<()> {
+        let Unpacking { options, fields, extremes, whole_filter, .. } = &self.unpacking;
+        let extremes = extremes.as_ref().and_then(|fields| groups::extreme_measurements(bucket, options, fields));
+        if let Some(extremes) = extremes {
+            self.ready.extend(extremes);
+            return Ok(());
+        }
+        let reader = BucketReader::new(bucket, options, fields)?;
+        self.is_whole = match whole_filter {
+            None => false,
+            Some(filter) => filter.try_matches(bucket.view())?,
+        };
+        self.bucket = Some(reader);
+        Ok(())
+    }
+
     /// The next measurement of the bucket at hand that is wanted.
     fn measurement(&mut self, context: &mut PipelineContext<'_>) -> Result<Option<Doc>> {
         let Some(bucket) = &mut self.bucket else { return Ok(None) };
@@ -87,26 +104,29 @@ impl DocumentSource for UnpackSource {
                 return Ok(Pulled::Document(measurement));
             }
             match self.source.next(context)? {
-                Pulled::Document(bucket) => {
-                    let extremes = self
-                        .unpacking
-                        .extremes
-                        .as_ref()
-                        .and_then(|fields| groups::extreme_measurements(&bucket, &self.unpacking.options, fields));
-                    if let Some(extremes) = extremes {
-                        self.ready.extend(extremes);
-                        continue;
-                    }
-                    let reader = BucketReader::new(&bucket, &self.unpacking.options, &self.unpacking.fields)?;
-                    self.is_whole = match &self.unpacking.whole_filter {
-                        None => false,
-                        Some(filter) => filter.try_matches(bucket.view())?,
-                    };
-                    self.bucket = Some(reader);
-                }
+                Pulled::Document(bucket) => self.take_up(&bucket)?,
                 other => return Ok(other),
             }
         }
+    }
+
+    fn next_rows(&mut self, context: &mut PipelineContext<'_>) -> Result<PulledRows> {
+        while self.ready.is_empty() && self.bucket.is_none() {
+            match self.source.next(context)? {
+                Pulled::Document(bucket) => self.take_up(&bucket)?,
+                other => return Ok(PulledRows::Other(other)),
+            }
+            let is_whole = self.is_whole || self.unpacking.event_filter.is_none();
+            let rows = match self.bucket.as_ref().filter(|_| is_whole) {
+                Some(bucket) => bucket.rows()?,
+                None => None,
+            };
+            if let Some(rows) = rows {
+                self.bucket = None;
+                return Ok(PulledRows::Rows(rows));
+            }
+        }
+        self.next(context).map(PulledRows::Other)
     }
 
     pass_on_to_source!();

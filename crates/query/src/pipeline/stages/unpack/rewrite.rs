@@ -32,6 +32,11 @@ pub(in crate::pipeline) fn rewrite(stages: Vec<SharedStage>, collection: Option<
     }
     take_sort(&unpacking, &mut before, &mut behind);
     take_fields(&mut unpacking, &behind);
+    if let Some(group) = behind.first_mut()
+        && let Some(over_rows) = group.over_rows(&unpacking.options)
+    {
+        *group = over_rows;
+    }
     before.push(Arc::new(unpacking));
     before.extend(behind);
     before
