@@ -338,6 +338,24 @@ impl BucketCatalog {
         self.state.lock().statistics_of(collection)
     }
 
+    /// A bucket was compressed; nothing is told of its size if it could not be.
+    pub fn compressed(&self, collection: Uuid, sizes_bytes: Option<(usize, usize)>) {
+        let counts = self.statistics(collection);
+        for counts in [&*counts, &self.total] {
+            let add = |counter: &AtomicU64, number: usize| {
+                counter.fetch_add(number as u64, std::sync::atomic::Ordering::Relaxed);
+            };
+            match sizes_bytes {
+                Some((before, after)) => {
+                    add(&counts.bytes_uncompressed, before);
+                    add(&counts.bytes_compressed, after);
+                    add(&counts.compressed, 1);
+                }
+                None => add(&counts.uncompressed, 1),
+            }
+        }
+    }
+
     /// Counts one for a collection and for all.
     pub fn tell(&self, collection: Uuid, which: impl Fn(&Statistics) -> &AtomicU64) {
         let counts = self.statistics(collection);

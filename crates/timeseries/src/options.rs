@@ -78,10 +78,14 @@ fn seconds(value: Value<'_>, field: &str) -> Result<i32> {
         return Err(Error::type_mismatch(reason));
     }
     let number = value.to_i64_or_zero();
-    ensure!(number >= 1, ErrorCode::BadValue, "BSON field '{field}' value must be >= 1, actual value '{number}'");
+    ensure!(
+        number >= 1,
+        ErrorCode::location(51024),
+        "BSON field '{field}' value must be >= 1, actual value '{number}'"
+    );
     ensure!(
         number <= SPAN_SECONDS_MAX,
-        ErrorCode::BadValue,
+        ErrorCode::location(51024),
         "BSON field '{field}' value must be <= {SPAN_SECONDS_MAX}, actual value '{number}'"
     );
     Ok(i32::try_from(number).unwrap_or(i32::MAX))
@@ -386,7 +390,7 @@ mod tests {
             (doc! { "metaField": "m" }, ErrorCode::location(40414)),
             (doc! { "timeField": "t", "x": 1 }, ErrorCode::location(40415)),
             (doc! { "timeField": "t", "granularity": "days" }, ErrorCode::BadValue),
-            (doc! { "timeField": "t", "bucketMaxSpanSeconds": 0 }, ErrorCode::BadValue),
+            (doc! { "timeField": "t", "bucketMaxSpanSeconds": 0 }, ErrorCode::location(51024)),
         ] {
             assert_eq!(TimeseriesOptions::parse(bad.view()).unwrap_err().code(), code, "{bad:?}");
         }

@@ -53,6 +53,16 @@ statistics! {
     measurements_committed = "numMeasurementsCommitted",
     /// Another bucket was taken up again.
     closed_due_to_reopening = "numBucketsClosedDueToReopening",
+    /// Bytes of buckets before they were compressed.
+    bytes_uncompressed = "numBytesUncompressed",
+    /// Bytes of the same buckets afterwards.
+    bytes_compressed = "numBytesCompressed",
+    /// Buckets that were compressed.
+    compressed = "numCompressedBuckets",
+    /// Buckets that could not be.
+    uncompressed = "numUncompressedBuckets",
+    /// Compressed buckets that could not be read.
+    decompressions_failed = "numFailedDecompressBuckets",
     /// Kept, with less known of them.
     archived_due_to_memory_threshold = "numBucketsArchivedDueToMemoryThreshold",
     /// Kept for later measurements, since an earlier one came.

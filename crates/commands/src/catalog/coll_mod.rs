@@ -357,6 +357,12 @@ fn index_change(collection: &Collection, arguments: &IndexArguments<'_>) -> Resu
             "TTL indexes are not supported for capped collections."
         );
     }
+    let is_about_unique = arguments.unique.is_some() || arguments.prepare_unique.is_some();
+    ensure!(
+        collection.options.timeseries.is_none() || !is_about_unique,
+        ErrorCode::InvalidOptions,
+        "Unique indexes are not supported on time-series collections"
+    );
     ensure!(flag(arguments.unique) != Some(false), ErrorCode::BadValue, "Cannot make index non-unique");
     ensure!(
         flag(arguments.force_non_unique) != Some(false),

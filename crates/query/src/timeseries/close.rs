@@ -21,24 +21,28 @@ impl QueryEngine {
         // Buckets of other collections are not locked; they stay as they are.
         for Closed { id, .. } in closed.into_iter().filter(|closed| closed.collection == collection.uuid) {
             operation.recovery_unit.abandon_snapshot()?;
-            write_conflict_retry(operation, "compressBucket", &collection.namespace, |operation| {
+            let sizes = write_conflict_retry(operation, "compressBucket", &collection.namespace, |operation| {
                 let Some((record_id, bucket)) =
                     self.write_path.find_by_id(operation, collection, Value::ObjectId(id))?
                 else {
-                    return Ok(());
+                    return Ok(None);
                 };
                 if is_compressed(bucket.view()) {
-                    return Ok(());
+                    return Ok(None);
                 }
-                let Some(compressed) = compress(bucket.view(), options) else { return Ok(()) };
+                let Some(compressed) = compress(bucket.view(), options) else { return Ok(Some(None)) };
                 let change = update_object(bucket.view(), compressed.view()).unwrap_or_else(|| compressed.clone());
                 let arguments = UpdateArguments {
                     bypass_validation: true,
                     ..UpdateArguments::new(record_id, bucket.view(), compressed.view(), change.view())
                 };
-                self.write_path.update_document(operation, collection, &arguments).map(|_| ())
+                self.write_path.update_document(operation, collection, &arguments)?;
+                Ok(Some(Some((bucket.size_bytes(), compressed.size_bytes()))))
             })
             .await?;
+            if let Some(sizes) = sizes {
+                self.buckets.compressed(collection.uuid, sizes);
+            }
         }
         Ok(())
     }

@@ -198,6 +198,10 @@ impl QueryEngine {
                 self.buckets.tell(target.collection.uuid, |counts| &counts.too_large_updates);
                 Ok(())
             }
+            // Both extremes of a measurement's field are in its index, place by place.
+            ErrorCode::CannotIndexParallelArrays if has_measurement_index(target.collection) => {
+                Err(Error::location(5_930_501, "Indexed measurement field contains an array value"))
+            }
             _ => Err(error),
         }
     }
@@ -413,6 +417,12 @@ impl<'t> Target<'t> {
         let count = measurements.len();
         (bucket, count, None)
     }
+}
+
+/// True if an index is on the extremes of buckets.
+fn has_measurement_index(collection: &Collection) -> bool {
+    let is_extreme = |name: &[u8]| name.starts_with(b"control.min.") || name.starts_with(b"control.max.");
+    collection.indexes.iter().any(|index| index.descriptor.key_pattern.elements().any(|part| is_extreme(part.name)))
 }
 
 /// True if nothing more goes into the bucket, whatever comes.

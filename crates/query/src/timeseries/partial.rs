@@ -20,7 +20,7 @@ pub fn filter_on_buckets(filter: DocRef<'_>, options: &TimeseriesOptions) -> Res
     let mut is_on_meta = true;
     let mut on_buckets = Vec::with_capacity(parts.len());
     for part in parts {
-        is_on_meta &= facts.on_meta(&part).is_some() || facts.is_on_time(&part);
+        is_on_meta &= facts.on_meta(&part).is_some();
         on_buckets.push(facts.on_bucket(&part).ok_or_else(|| {
             let shown = MatchExpression::from_node(part, None).to_document();
             let reason = "Error translating non-metadata time-series predicate to operate on buckets";

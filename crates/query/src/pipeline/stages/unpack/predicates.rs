@@ -37,14 +37,6 @@ impl Facts<'_> {
         })
     }
 
-    /// True if the condition is on the time alone.
-    pub(crate) fn is_on_time(&self, node: &Node) -> bool {
-        match node {
-            Node::Leaf(leaf) => leaf.path.text() == self.options.time_field.as_str(),
-            other => !other.children().is_empty() && other.children().iter().all(|child| self.is_on_time(child)),
-        }
-    }
-
     fn meta_path(&self, path: &FieldPath) -> Option<FieldPath> {
         let path = index_keys::meta_path(&path.text().to_string(), self.options)?;
         FieldPath::lenient(path).ok()
