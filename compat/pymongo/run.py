@@ -29,6 +29,7 @@ from server import Server, ServerFailure, target_directory  # noqa: E402
 VERSION = "4.17.0"
 MODULES = """
 collection cursor bulk database client crud_unified gridfs gridfs_bucket session retryable_writes retryable_writes_unified transactions
+change_stream
 """.split()
 # What else talks to a server and says something of its behaviour; run in long mode.
 MORE_MODULES = """

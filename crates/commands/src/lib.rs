@@ -32,6 +32,7 @@ mod labels;
 pub mod locking;
 mod node;
 mod parameters;
+pub mod pre_images;
 pub mod replication;
 pub mod reply;
 pub mod security;

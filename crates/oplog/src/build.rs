@@ -87,9 +87,12 @@ impl IndexCollMod<'_> {
 }
 
 /// `{collectionOptions_old, indexOptions_old}`: the `o2` of a collMod.
-pub fn coll_mod_object2(old_options: DocRef<'_>, index: Option<&IndexCollMod<'_>>) -> Doc {
+pub fn coll_mod_object2(collection: Uuid, old_options: DocRef<'_>, index: Option<&IndexCollMod<'_>>) -> Doc {
     let mut builder = DocBuilder::new();
-    builder.append("collectionOptions_old", old_options);
+    builder.document("collectionOptions_old", |options| {
+        options.append("uuid", uuid_value(&collection));
+        options.append_all(old_options);
+    });
     if let Some(index) = index {
         let open = builder.begin_document("indexOptions_old");
         builder.append_some("expireAfterSeconds", index.old_expire_after_seconds);

@@ -241,9 +241,8 @@ fn r1_coll_mod_names_the_index_and_keeps_what_was() {
     };
     let object = build::coll_mod_object(command.view(), Some(&index));
     assert_eq!(object, doc! { "collMod": "c", "index": { "name": "a_1", "expireAfterSeconds": 9_i64 } });
-    let object2 = build::coll_mod_object2(doc! { "capped": true }.view(), Some(&index));
-    let expected =
-        doc! { "collectionOptions_old": { "capped": true }, "indexOptions_old": { "expireAfterSeconds": 5_i64 } };
+    let object2 = build::coll_mod_object2(UUID, doc! { "capped": true }.view(), Some(&index));
+    let expected = doc! { "collectionOptions_old": { "uuid": (Value::Binary { subtype: 4, bytes: UUID.as_bytes() }), "capped": true }, "indexOptions_old": { "expireAfterSeconds": 5_i64 } };
     assert_eq!(object2, expected);
     assert_eq!(build::coll_mod_object(command.view(), None), command);
 }

@@ -17,7 +17,7 @@ use crate::oplog_writer::OplogWriter;
 use crate::recovery::{RecoveryOutcome, recover, set_min_valid};
 use crate::topology::{Mode, Topology, Vote, VoteReply, VoteRequest};
 use pando_base::{Error, ErrorCode, Namespace, Result, Timestamp, ensure};
-use pando_catalog::{Catalog, CollectionOptions, PreparedIndex};
+use pando_catalog::{Catalog, ClusteredIndex, CollectionOptions, PreparedIndex};
 use pando_doc::{DocRef, ObjectId, doc};
 use pando_operation::{Operation, Services};
 use pando_session::fields::{Fields, int, whole_number};
@@ -311,14 +311,15 @@ impl ReplicationParts {
         Ok(reply)
     }
 
-    /// A primary has the tables of sessions; the others get them from the oplog.
+    /// A primary has the tables of sessions, and that of documents before their change; the others get them from the oplog.
     fn create_session_tables(&self, operation: &mut Operation) -> Result<()> {
-        for namespace in [Namespace::session_transactions(), Namespace::config_images()] {
+        for namespace in [Namespace::session_transactions(), Namespace::config_images(), Namespace::pre_images()] {
             if self.catalog.latest().collection(namespace).is_some() {
                 continue;
             }
             operation.in_unit_of_work(|operation| {
-                let options = CollectionOptions::default();
+                let clustered_index = namespace.is_change_stream_pre_images().then(ClusteredIndex::legacy);
+                let options = CollectionOptions { clustered_index, ..CollectionOptions::default() };
                 let created = self.catalog.create_collection(operation, &*self.writer, namespace, options)?;
                 if namespace.is_session_transactions() {
                     let index = doc! {

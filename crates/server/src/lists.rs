@@ -10,6 +10,7 @@ pub(crate) const PARAMETERS: &[&[&dyn AnyParameter]] = &[
     pando_commands::ACCEPTED_PARAMETERS,
     pando_commands::PARAMETERS,
     pando_commands::security::PARAMETERS,
+    pando_commands::pre_images::PARAMETERS,
     pando_commands::ttl::PARAMETERS,
     pando_commands::watch::PARAMETERS,
     pando_commands::catalog::VALIDATE_PARAMETERS,

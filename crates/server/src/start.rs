@@ -92,6 +92,8 @@ impl Server {
         }
         if let (Some(background), Some(data)) = (&background, served.filter(|_| !options.is_read_only)) {
             let (data, counters) = (Arc::downgrade(data), Arc::clone(&node.counters));
+            let removing = pando_commands::pre_images::keep_removing(env.clone(), data.clone(), log.clone());
+            background.spawn(env, removing)?;
             background.spawn(env, pando_commands::ttl::keep_expiring(env.clone(), data, counters, log.clone()))?;
         }
         let page = MetricsPage::new(env, &node, !options.runs_tasks);

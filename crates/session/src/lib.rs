@@ -23,6 +23,7 @@ mod id;
 mod labels;
 mod parameters;
 mod participant;
+mod pre_image;
 mod record;
 mod request;
 mod retried;
@@ -46,6 +47,7 @@ pub use parameters::{
     TRANSACTION_RECORD_MINIMUM_LIFETIME_MINUTES,
 };
 pub use participant::{NO_TXN_NUMBER, Participant, Purpose};
+pub use pre_image::PreImage;
 pub use record::{DurableState, SessionRecord};
 pub use request::{RequestRules, SessionRequest, StatementNumbers};
 pub use retried::{

@@ -1,16 +1,17 @@
 //! The tables of sessions as collections of this node.
 
 use crate::id::LogicalSessionId;
+use crate::pre_image::PreImage;
 use crate::record::SessionRecord;
 use crate::table::{Image, SessionTable};
-use pando_base::{Error, ErrorCode, Namespace, Result};
+use pando_base::{Error, ErrorCode, Namespace, RecordId, Result};
 use pando_catalog::{Catalog, Collection};
-use pando_collection::WritePath;
+use pando_collection::{DeleteArguments, WritePath};
 use pando_doc::{Doc, Value};
 use pando_operation::Operation;
 use std::sync::Arc;
 
-/// `config.transactions` and `config.image_collection` of this node.
+/// `config.transactions`, `config.image_collection` and `config.system.preimages` of this node.
 pub struct StoredSessions {
     catalog: Arc<Catalog>,
     /// Without observers: the oplog entry of the write that a record tells of stands for the record too.
@@ -60,5 +61,23 @@ impl SessionTable for StoredSessions {
     fn store_image(&self, operation: &mut Operation, image: &Image) -> Result<()> {
         let collection = self.require(operation, Namespace::config_images())?;
         self.write_path.put_document(operation, &collection, image.to_doc().view())
+    }
+
+    fn store_pre_image(&self, operation: &mut Operation, image: &PreImage<'_>) -> Result<()> {
+        match self.catalog.collection_for_write(operation, Namespace::pre_images())? {
+            Some(collection) => self.write_path.put_document(operation, &collection, image.to_doc().view()),
+            None => Ok(()),
+        }
+    }
+
+    fn remove_pre_images(&self, operation: &mut Operation, expired: &[(RecordId, Doc)]) -> Result<()> {
+        let Some(collection) = self.catalog.collection_for_write(operation, Namespace::pre_images())? else {
+            return Ok(());
+        };
+        for (record_id, document) in expired {
+            let arguments = DeleteArguments::new(record_id.clone(), document.view());
+            self.write_path.delete_document(operation, &collection, &arguments)?;
+        }
+        Ok(())
     }
 }

@@ -1,11 +1,13 @@
-//! Where sessions are kept: `config.transactions`, and `config.image_collection` for what findAndModify returns.
+//! Where sessions are kept: `config.transactions`, and `config.image_collection` for what findAndModify returns; beside them
+//! `config.system.preimages`.
 //!
-//! Both are written in the unit of work of the write that they tell of, without observers: secondaries and recovery make
+//! All are written in the unit of work of the write that they tell of, without observers: secondaries and recovery make
 //! them from the oplog entry.
 
 use crate::id::LogicalSessionId;
+use crate::pre_image::PreImage;
 use crate::record::SessionRecord;
-use pando_base::{Result, Timestamp};
+use pando_base::{RecordId, Result, Timestamp};
 use pando_doc::{Doc, DocBuilder, DocRef};
 use pando_operation::Operation;
 use pando_oplog::RetryImage;
@@ -80,4 +82,10 @@ pub trait SessionTable: Send + Sync {
     fn load_image(&self, operation: &mut Operation, session: &LogicalSessionId) -> Result<Option<Image>>;
     /// Writes the session's image with the unit of work in progress.
     fn store_image(&self, operation: &mut Operation, image: &Image) -> Result<()>;
+
+    /// Keeps the document before a change. Nothing happens where the table is not there: entries of a time before it may be applied.
+    fn store_pre_image(&self, operation: &mut Operation, image: &PreImage<'_>) -> Result<()>;
+
+    /// Removes documents that were kept before changes.
+    fn remove_pre_images(&self, operation: &mut Operation, expired: &[(RecordId, Doc)]) -> Result<()>;
 }

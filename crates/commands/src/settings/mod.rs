@@ -136,6 +136,13 @@ impl ClusterSettings {
         Some(concern.finish())
     }
 
+    /// After how many seconds documents that are kept for change streams expire; none if they do with the oplog alone.
+    pub fn pre_images_expire_after_seconds(&self) -> Option<i64> {
+        let parameters = self.cluster_parameters.read();
+        let images = parameters.get("changeStreamOptions")?.get("preAndPostImages")?.as_document()?;
+        images.get("expireAfterSeconds").filter(|seconds| seconds.is_number()).map(|seconds| seconds.to_i64_or_zero())
+    }
+
     #[inline]
     fn defaults_if_any(&self) -> Option<Arc<Defaults>> {
         self.has_defaults.load(Ordering::Acquire).then(|| Arc::clone(&self.defaults.read()))

@@ -7,6 +7,7 @@ use pando_collection::{Constraints, DeleteArguments, InsertOptions, InsertStatem
 use pando_doc::{Doc, DocRef, Value};
 use pando_operation::Operation;
 use pando_oplog::{OpKind, UpdateChange};
+use pando_session::PreImage;
 use std::sync::Arc;
 
 /// A document's versions around a change, as far as they are known.
@@ -39,6 +40,13 @@ impl Applier {
             OpKind::Update => self.update(operation, collection, step)?,
             _ => self.delete(operation, collection, step)?,
         };
+        let is_kept = collection.options.pre_and_post_images && step.what.kind != OpKind::Insert;
+        if let Some(before) = images.before.as_ref().filter(|_| is_kept && step.what.from_migrate != Some(true)) {
+            let (time, apply_ops_index) = step.image_place;
+            let (wall_ms, document) = (step.entry.wall_ms, before.view());
+            let image = PreImage { collection: collection.uuid, time, apply_ops_index, wall_ms, document };
+            self.table.store_pre_image(operation, &image)?;
+        }
         if collection.namespace.is_system_views() {
             self.catalog.reload_views(operation, &collection.namespace.database_name())?;
         }

@@ -84,6 +84,8 @@ struct Step<'e, 'a> {
     what: &'e OplogOperation<'a>,
     entry: &'e OplogEntry<'a>,
     mode: ApplyMode,
+    /// What the document before the change is kept under: its entry, and its place in there.
+    image_place: (Timestamp, i64),
 }
 
 impl Applier {
@@ -105,7 +107,8 @@ impl Applier {
 
     /// Applies an entry.
     pub fn apply(&self, operation: &mut Operation, entry: &OplogEntry<'_>, mode: ApplyMode) -> Result<Applied> {
-        self.at_time(operation, entry.op_time.timestamp, |operation| self.apply_entry(operation, entry, mode))
+        let place = (entry.op_time.timestamp, 0);
+        self.at_time(operation, entry.op_time.timestamp, |operation| self.apply_entry(operation, entry, mode, place))
     }
 
     /// Runs the body with all of its units of work at this time.
@@ -125,8 +128,14 @@ impl Applier {
         outcome
     }
 
-    fn apply_entry(&self, operation: &mut Operation, entry: &OplogEntry<'_>, mode: ApplyMode) -> Result<Applied> {
-        let step = Step { what: &entry.operation, entry, mode };
+    fn apply_entry(
+        &self,
+        operation: &mut Operation,
+        entry: &OplogEntry<'_>,
+        mode: ApplyMode,
+        image_place: (Timestamp, i64),
+    ) -> Result<Applied> {
+        let step = Step { what: &entry.operation, entry, mode, image_place };
         match entry.operation.kind {
             OpKind::Noop => operation.in_unit_of_work(|operation| self.record_session(operation, entry, None))?,
             OpKind::Insert | OpKind::Update | OpKind::Delete => self.apply_document(operation, &step)?,
@@ -177,10 +186,22 @@ impl Applier {
         if step.entry.session.txn_number.is_some() {
             return self.apply_transaction(operation, step, operations);
         }
-        for inner in operations.iter() {
-            self.apply_inner(operation, step, &inner?)?;
-        }
+        self.apply_all(operation, step, operations, step.entry.op_time.timestamp)?;
         Ok(Applied::Plain)
+    }
+
+    /// All operations of an entry of this time, which is the step's or one before it.
+    fn apply_all(
+        &self,
+        operation: &mut Operation,
+        step: &Step<'_, '_>,
+        operations: ApplyOps<'_>,
+        time: Timestamp,
+    ) -> Result<()> {
+        for (inner, index) in operations.iter().zip(0..) {
+            self.apply_inner(operation, step, &inner?, (time, index))?;
+        }
+        Ok(())
     }
 
     /// One of several operations.
@@ -189,6 +210,7 @@ impl Applier {
         operation: &mut Operation,
         outer: &Step<'_, '_>,
         inner: &OplogOperation<'_>,
+        image_place: (Timestamp, i64),
     ) -> Result<Applied> {
         // What belongs to the entry as a whole is not the business of its parts.
         let entry = OplogEntry {
@@ -196,7 +218,7 @@ impl Applier {
             previous_op_time: None,
             ..OplogEntry::new(inner.clone(), outer.entry.op_time, outer.entry.wall_ms)
         };
-        self.apply_entry(operation, &entry, outer.mode)
+        self.apply_entry(operation, &entry, outer.mode, image_place)
     }
 
     /// The collection that an entry is about. None if it is gone since, where that may be.

@@ -29,9 +29,7 @@ impl Applier {
         }
         operation.in_unit_of_work(|operation| {
             self.apply_chain(operation, step, step.entry.previous_op_time)?;
-            for inner in last.iter() {
-                self.apply_inner(operation, step, &inner?)?;
-            }
+            self.apply_all(operation, step, last, step.entry.op_time.timestamp)?;
             let is_retryable = !step.what.statement_ids.as_slice().is_empty();
             self.write_record(operation, step.entry, (!is_retryable).then_some(DurableState::Committed))
         })?;
@@ -98,12 +96,12 @@ impl Applier {
         let mut size = TransactionSize::default();
         for document in chain {
             let entry = OplogEntry::parse(document.view())?;
-            let step = Step { what: &entry.operation, entry: &entry, mode: ApplyMode::Recovery };
+            let time = entry.op_time.timestamp;
+            let step =
+                Step { what: &entry.operation, entry: &entry, mode: ApplyMode::Recovery, image_place: (time, 0) };
             let Some(OplogCommand::ApplyOps(operations)) = entry.command()? else { continue };
-            for inner in operations.iter() {
-                self.apply_inner(operation, &step, &inner?)?;
-                size.operation_count += 1;
-            }
+            self.apply_all(operation, &step, operations, time)?;
+            size.operation_count += operations.operations.len() as u64;
             size.operation_bytes += document.size_bytes() as u64;
         }
         Ok(size)
@@ -113,9 +111,7 @@ impl Applier {
         for document in &self.chain(newest)? {
             let entry = OplogEntry::parse(document.view())?;
             let Some(OplogCommand::ApplyOps(operations)) = entry.command()? else { continue };
-            for inner in operations.iter() {
-                self.apply_inner(operation, step, &inner?)?;
-            }
+            self.apply_all(operation, step, operations, entry.op_time.timestamp)?;
         }
         Ok(())
     }

@@ -1,8 +1,9 @@
 //! A group of writes that becomes one `applyOps`.
 
 use super::OplogWriter;
+use super::gathered_images::GatheredImages;
 use pando_base::{Error, ErrorCode, Namespace, Result};
-use pando_doc::{Doc, DocBuilder, DocRef};
+use pando_doc::{Doc, DocBuilder};
 use pando_operation::Operation;
 use pando_oplog::Operation as OplogOperation;
 use pando_oplog::build::{ApplyOpsPart, apply_ops_object};
@@ -39,12 +40,11 @@ impl OplogWriter {
         }
         operations.extend(more.iter().cloned());
         let object = apply_ops_object(&operations, ApplyOpsPart::Whole);
-        self.append_apply_ops(operation, object.view())
-    }
-
-    fn append_apply_ops(&self, operation: &mut Operation, object: DocRef<'_>) -> Result<()> {
+        let images = GatheredImages::take(operation);
         let ns = Namespace::admin_command();
-        let what = OplogOperation::command(ns.as_str().into(), None, object);
-        self.append_operation(operation, what, None).map(|_| ())
+        let what = OplogOperation::command(ns.as_str().into(), None, object.view());
+        let slot = self.append_operation(operation, what, None)?;
+        let wall_ms = self.wall_ms();
+        self.keep_gathered(operation, &images, 0..gathered.len(), slot, wall_ms)
     }
 }

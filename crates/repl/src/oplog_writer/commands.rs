@@ -81,7 +81,7 @@ impl OplogWriter {
 
     pub(super) fn write_coll_mod(&self, operation: &mut Operation, change: &events::CollMod<'_>) -> Result<()> {
         let object = build::coll_mod_object(change.command, change.index);
-        let object2 = Some(build::coll_mod_object2(change.old_options, change.index));
+        let object2 = Some(build::coll_mod_object2(change.collection.uuid, change.old_options, change.index));
         self.write_collection_command(operation, &change.collection, &object, Beside { object2, ..Beside::default() })
     }
 

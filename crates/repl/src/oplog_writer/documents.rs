@@ -2,12 +2,14 @@
 
 use super::OplogWriter;
 use super::batch::Batch;
+use super::gathered_images::GatheredImages;
 use super::sessions::{Statement, Statements};
 use pando_base::Result;
 use pando_doc::{DocRef, ObjectId};
 use pando_operation::Operation;
 use pando_oplog::observer as events;
 use pando_oplog::{OpTime, Operation as OplogOperation, OplogEntry, RetryImage};
+use pando_session::PreImage;
 
 impl OplogWriter {
     /// Documents of a batch have an entry each, in their order.
@@ -64,7 +66,9 @@ impl OplogWriter {
         what.from_migrate = update.from_migrate.then_some(true);
         what.check_existence_for_diff_insert = update.check_existence_for_diff_insert.then_some(true);
         what.destined_recipient = update.destined_recipient.map(Into::into);
+        let before = kept(collection, update.pre_image, update.from_migrate);
         if Batch::add(operation, &what)? {
+            GatheredImages::add(operation, collection, before);
             return Ok(());
         }
         let image = update.retry_image.map(|kind| match kind {
@@ -72,7 +76,7 @@ impl OplogWriter {
             RetryImage::Post => (kind, update.post_image),
         });
         let key = update.document_key;
-        self.write_changed(operation, collection, what, (key, update.slots), image)
+        self.write_changed(operation, collection, what, (key, update.slots), (image, before))
     }
 
     pub(super) fn write_delete(&self, operation: &mut Operation, delete: &events::Delete<'_>) -> Result<()> {
@@ -86,12 +90,14 @@ impl OplogWriter {
         what.statement_ids = delete.statement_ids.clone();
         what.from_migrate = delete.from_migrate.then_some(true);
         what.destined_recipient = delete.destined_recipient.map(Into::into);
+        let before = kept(collection, delete.pre_image, delete.from_migrate);
         if Batch::add(operation, &what)? {
+            GatheredImages::add(operation, collection, before);
             return Ok(());
         }
         let image = delete.retry_image.map(|kind| (kind, delete.pre_image));
         let key = delete.document_key;
-        self.write_changed(operation, collection, what, (key, delete.slots), image)
+        self.write_changed(operation, collection, what, (key, delete.slots), (image, before))
     }
 
     /// An update or a delete. One that keeps an image has a place before it to spare, for those who copy history and turn
@@ -102,7 +108,7 @@ impl OplogWriter {
         collection: &events::Collection<'_>,
         mut what: OplogOperation<'_>,
         (key, slots): (DocRef<'_>, &[OpTime]),
-        image: Option<(RetryImage, DocRef<'_>)>,
+        (image, before): (Option<(RetryImage, DocRef<'_>)>, Option<DocRef<'_>>),
     ) -> Result<()> {
         self.observe_session_table(operation, collection.namespace, Some(key))?;
         let image = image.filter(|_| !what.statement_ids.as_slice().is_empty());
@@ -121,6 +127,11 @@ impl OplogWriter {
         if let Some((kind, image)) = image {
             self.keep_image(operation, &statements, slot, kind, image)?;
         }
+        if let Some(document) = before {
+            let image =
+                PreImage { collection: collection.uuid, time: slot.timestamp, apply_ops_index: 0, wall_ms, document };
+            self.table.store_pre_image(operation, &image)?;
+        }
         self.record_statements(operation, statements, wall_ms)?;
         self.tell_progress(operation, slot, wall_ms)
     }
@@ -138,6 +149,11 @@ fn insert_operation<'a>(
     what.from_migrate = from_migrate.then_some(true);
     what.destined_recipient = insert.destined_recipient.map(Into::into);
     what
+}
+
+/// The document before a change, if change streams may ask for it.
+fn kept<'a>(collection: &events::Collection<'_>, before: DocRef<'a>, from_migrate: bool) -> Option<DocRef<'a>> {
+    (collection.records_pre_images && !from_migrate).then_some(before)
 }
 
 fn tenant(collection: &events::Collection<'_>) -> Option<ObjectId> {

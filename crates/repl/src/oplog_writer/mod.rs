@@ -5,7 +5,8 @@
 //! replicated (`local`, the profiler) leaves nothing.
 //!
 //! Statements of a retryable write carry their session and point back at the statement before. In the same unit the
-//! session's record in `config.transactions`, and for findAndModify the image, are written.
+//! session's record in `config.transactions`, and for findAndModify the image, are written. So is the document before a change,
+//! where it is kept for change streams.
 //!
 //! A group of writes between `on_batched_write_start` and `on_batched_write_commit` becomes one `applyOps`; so do those of a
 //! multi-document transaction, when it commits or is prepared.
@@ -16,6 +17,7 @@ mod batch;
 mod commands;
 mod documents;
 mod fail_transactional_write;
+mod gathered_images;
 mod sessions;
 mod transaction;
 
@@ -23,6 +25,7 @@ use crate::progress::Progress;
 use crate::slots::{OplogSlots, ReservedSlots};
 use batch::Batch;
 pub(crate) use fail_transactional_write::ON_TRANSACTIONAL_WRITE;
+use gathered_images::GatheredImages;
 use pando_base::{Error, ErrorCode, Namespace, Result};
 use pando_doc::{DocRef, INTERNAL_SIZE_BYTES_MAX};
 use pando_env::Env;
@@ -229,6 +232,7 @@ impl OpObserver<Operation> for OplogWriter {
 
     fn on_batched_write_abort(&self, operation: &mut Operation) -> Result<()> {
         operation.extensions.remove::<Batch>();
+        GatheredImages::take(operation);
         Ok(())
     }
 }

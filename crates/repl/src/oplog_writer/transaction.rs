@@ -11,6 +11,7 @@
 
 use super::OplogWriter;
 use super::batch::Batch;
+use super::gathered_images::GatheredImages;
 use pando_base::{Error, FailPoint, Namespace, Parameter, Result, Timestamp, Uuid};
 use pando_doc::{Doc, DocRef, USER_SIZE_BYTES_MAX};
 use pando_operation::{Operation, UnitOfWork};
@@ -85,7 +86,8 @@ impl OplogWriter {
         if gathered.is_empty() {
             return Ok(None);
         }
-        let chain = Chain::of(&gathered, of.operations_in_entry_max, false)?;
+        let images = GatheredImages::take(operation);
+        let chain = Chain::of(&gathered, of.operations_in_entry_max, false)?.with(images);
         let slots = self.reserve(operation, chain.parts.len())?;
         self.time_unit(operation, slots.last())?;
         let wall_ms = self.wall_ms();
@@ -100,7 +102,8 @@ impl OplogWriter {
     pub async fn prepare_transaction(&self, operation: &mut Operation, of: TransactionOf<'_>) -> Result<OpTime> {
         let Batch(gathered) = operation.extensions.remove::<Batch>().unwrap_or_default();
         operation.extensions.insert(size_of(&gathered));
-        let chain = Chain::of(&gathered, of.operations_in_entry_max, true)?;
+        let images = GatheredImages::take(operation);
+        let chain = Chain::of(&gathered, of.operations_in_entry_max, true)?.with(images);
         let mut beside = beside(operation)?;
         let mut unit = beside.unit_of_work();
         let slots = self.reserve(&mut unit, chain.parts.len())?;
@@ -175,12 +178,14 @@ impl OplogWriter {
         slots: impl Iterator<Item = OpTime>,
         wall_ms: i64,
     ) -> Result<OpTime> {
-        let mut previous = OpTime::NULL;
+        let (mut previous, mut first) = (OpTime::NULL, 0);
         for (place, (part, slot)) in chain.parts.iter().zip(slots).enumerate() {
             let operations: Vec<OplogOperation<'_>> =
                 part.iter().map(|document| OplogOperation::parse(document.view())).collect::<Result<_>>()?;
             let object = apply_ops_object(&operations, chain.kind(place));
             self.append_entry(operation, of, object.view(), previous, slot, wall_ms)?;
+            self.keep_gathered(operation, &chain.images, first..first + part.len(), slot, wall_ms)?;
+            first += part.len();
             previous = slot;
         }
         Ok(previous)
@@ -239,13 +244,20 @@ struct Chain<'a> {
     /// Of all groups.
     count: i64,
     is_prepared: bool,
+    /// Documents before the changes.
+    images: GatheredImages,
 }
 
 impl Chain<'_> {
     fn of(gathered: &[Doc], operations_max: usize, is_prepared: bool) -> Result<Chain<'_>> {
         let count =
             i64::try_from(gathered.len()).map_err(|_| Error::bad_value("too many writes in one transaction"))?;
-        Ok(Chain { parts: parts(gathered, operations_max), count, is_prepared })
+        let images = GatheredImages::default();
+        Ok(Chain { parts: parts(gathered, operations_max), count, is_prepared, images })
+    }
+
+    fn with(self, images: GatheredImages) -> Self {
+        Chain { images, ..self }
     }
 
     fn kind(&self, place: usize) -> ApplyOpsPart {

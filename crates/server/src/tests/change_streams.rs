@@ -385,3 +385,236 @@ fn u13_filters_and_projections_behind_a_stream() {
         assert_eq!(node.code(watching(Value::String("c".into()), &resume, &[filter])).await, 280);
     });
 }
+
+/// How many documents are kept for change streams.
+async fn kept_count(node: &mut Node) -> usize {
+    node.find_on("config", doc! { "find": "system.preimages" }).await.len()
+}
+
+#[test]
+fn u13_documents_before_and_after_changes() {
+    run(async {
+        let mut node = node().await;
+        node.ok(doc! { "create": "c", "changeStreamPreAndPostImages": { "enabled": true } }).await;
+        node.insert(vec![doc! { "_id": 1, "a": 1 }]).await;
+        let both = doc! { "fullDocument": "required", "fullDocumentBeforeChange": "required" };
+        let mut stream = Stream::open(&mut node, both, &[]).await;
+        let mut after = Stream::open(&mut node, doc! { "fullDocument": "whenAvailable" }, &[]).await;
+        node.ok(update(doc! { "_id": 1 }, doc! { "$set": { "a": 2 } })).await;
+        node.ok(update(doc! { "_id": 1 }, doc! { "a": 3 })).await;
+        node.ok(delete(doc! { "_id": 1 })).await;
+        assert_eq!(kept_count(&mut node).await, 3);
+        let events = stream.take(&mut node, 3).await;
+        let before = |event: &Doc| part(event, "fullDocumentBeforeChange");
+        assert_eq!(
+            (before(&events[0]), part(&events[0], "fullDocument")),
+            (doc! { "_id": 1, "a": 1 }, doc! { "_id": 1, "a": 2 })
+        );
+        assert_eq!(
+            (before(&events[1]), part(&events[1], "fullDocument")),
+            (doc! { "_id": 1, "a": 2 }, doc! { "_id": 1, "a": 3 })
+        );
+        assert_eq!(before(&events[2]), doc! { "_id": 1, "a": 3 });
+        let events = after.take(&mut node, 3).await;
+        assert_eq!(part(&events[0], "fullDocument"), doc! { "_id": 1, "a": 2 });
+        assert!(events.iter().all(|event| event.get("fullDocumentBeforeChange").is_none()));
+        // Where they are not kept any more, they are null, or an error that names the event.
+        node.ok(doc! { "collMod": "c", "changeStreamPreAndPostImages": { "enabled": false } }).await;
+        node.insert(vec![doc! { "_id": 2 }]).await;
+        let when = doc! { "fullDocument": "whenAvailable", "fullDocumentBeforeChange": "whenAvailable" };
+        let mut stream = Stream::open(&mut node, when, &[]).await;
+        let required = Stream::open(&mut node, doc! { "fullDocumentBeforeChange": "required" }, &[]).await;
+        // A filter that leaves the event out needs no document.
+        let filter = doc! { "$match": { "operationType": "insert" } };
+        let mut filtered = Stream::open(&mut node, doc! { "fullDocumentBeforeChange": "required" }, &[filter]).await;
+        node.ok(update(doc! { "_id": 2 }, doc! { "$set": { "a": 2 } })).await;
+        node.insert(vec![doc! { "_id": 3 }]).await;
+        let event = stream.take(&mut node, 2).await.remove(0);
+        assert_eq!(
+            (event.get("fullDocument"), event.get("fullDocumentBeforeChange")),
+            (Some(Value::Null), Some(Value::Null))
+        );
+        let body = doc! { "getMore": (required.id), "collection": "c" };
+        assert_eq!(node.code(body).await, 47);
+        assert_eq!(kind(&filtered.one(&mut node).await), "insert");
+        assert_eq!(kept_count(&mut node).await, 3);
+    });
+}
+
+#[test]
+fn u13_documents_before_the_changes_of_a_transaction() {
+    run(async {
+        let mut node = node().await;
+        node.ok(doc! { "create": "c", "changeStreamPreAndPostImages": { "enabled": true } }).await;
+        node.insert(vec![doc! { "_id": 1, "a": 1 }, doc! { "_id": 2 }]).await;
+        let both = doc! { "fullDocument": "required", "fullDocumentBeforeChange": "required" };
+        let mut stream = Stream::open(&mut node, both, &[]).await;
+        let id = Uuid::from_random([4; 16]);
+        let session = doc! { "id": (Value::Binary { subtype: 4, bytes: id.as_bytes() }) };
+        let statement = |body: Doc, start: bool| {
+            let mut builder = DocBuilder::new();
+            builder.append_all(body.view());
+            builder.append("lsid", &session);
+            builder.append("txnNumber", 1_i64);
+            builder.append("autocommit", false);
+            builder.append_some("startTransaction", start.then_some(true));
+            builder.finish()
+        };
+        node.ok(statement(doc! { "insert": "other", "documents": [{ "_id": 1 }] }, true)).await;
+        node.ok(statement(update(doc! { "_id": 1 }, doc! { "$set": { "a": 2 } }), false)).await;
+        node.ok(statement(update(doc! { "_id": 1 }, doc! { "$set": { "a": 3 } }), false)).await;
+        node.ok(statement(delete(doc! { "_id": 2 }), false)).await;
+        node.ok_on("admin", statement(doc! { "commitTransaction": 1 }, false)).await;
+        let events = stream.take(&mut node, 3).await;
+        let before: Vec<Doc> = events.iter().map(|event| part(event, "fullDocumentBeforeChange")).collect();
+        assert_eq!(before, [doc! { "_id": 1, "a": 1 }, doc! { "_id": 1, "a": 2 }, doc! { "_id": 2 }]);
+        assert_eq!(part(&events[1], "fullDocument"), doc! { "_id": 1, "a": 3 });
+    });
+}
+
+#[test]
+fn u13_kept_documents_expire() {
+    run(async {
+        let mut node = node().await;
+        for name in ["c", "other"] {
+            node.ok(doc! { "create": name, "changeStreamPreAndPostImages": { "enabled": true } }).await;
+            node.insert_into(name, &[doc! { "_id": 1 }]).await;
+            for a in 0..3 {
+                let statement = doc! { "q": { "_id": 1 }, "u": { "$set": { "a": a } } };
+                node.ok(doc! { "update": name, "updates": [statement] }).await;
+            }
+        }
+        let data = node.fixture.server.node().data.clone().unwrap();
+        assert_eq!(pando_commands::pre_images::remove_expired(&data).await.unwrap(), 0);
+        assert_eq!(kept_count(&mut node).await, 6);
+        let options = doc! { "changeStreamOptions": { "preAndPostImages": { "expireAfterSeconds": 100 } } };
+        node.ok_on("admin", doc! { "setClusterParameter": options }).await;
+        assert_eq!(pando_commands::pre_images::remove_expired(&data).await.unwrap(), 0);
+        node.fixture.env.clock().sleep(std::time::Duration::from_secs(200)).await;
+        node.ok(update(doc! { "_id": 1 }, doc! { "$set": { "a": 9 } })).await;
+        assert_eq!(pando_commands::pre_images::remove_expired(&data).await.unwrap(), 6);
+        assert_eq!(kept_count(&mut node).await, 1, "the young one stays");
+    });
+}
+
+/// Numbers without rhyme.
+struct Numbers(u64);
+
+impl Numbers {
+    fn below(&mut self, end: u64) -> u64 {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) % end
+    }
+}
+
+/// One reader: what it has seen, and its stream, if it has one.
+#[derive(Default)]
+struct Reader {
+    stream: Option<Stream>,
+    seen: Vec<Doc>,
+    place: Option<Doc>,
+}
+
+impl Reader {
+    async fn read(&mut self, node: &mut Node) {
+        let options = match &self.place {
+            Some(token) => doc! { "resumeAfter": token, "fullDocumentBeforeChange": "required" },
+            None => {
+                doc! { "startAtOperationTime": (pando_base::Timestamp::new(1, 1)), "fullDocumentBeforeChange": "required" }
+            }
+        };
+        let mut stream = match self.stream.take() {
+            Some(mut stream) => {
+                let reply = stream.get_more(node).await;
+                assert_eq!(number(&reply, "ok"), 1.0, "{reply}");
+                Stream::of("d", "c", &reply, "nextBatch")
+            }
+            None => Stream::open(node, options, &[]).await,
+        };
+        self.seen.append(&mut stream.events);
+        self.place = Some(stream.token.clone());
+        self.stream = Some(stream);
+    }
+}
+
+/// A write of one of several writers, sometimes a transaction.
+async fn write_something(node: &mut Node, numbers: &mut Numbers, writer: u64) {
+    let id = i32::try_from(writer * 10 + numbers.below(3)).unwrap();
+    let value = i32::try_from(numbers.below(1000)).unwrap();
+    let upsert = doc! { "q": { "_id": id }, "u": { "$set": { "a": value }, "$inc": { "n": 1 } }, "upsert": true };
+    match numbers.below(6) {
+        0 => node.ok(delete(doc! { "_id": id })).await,
+        1 => node.ok(update(doc! { "_id": id }, doc! { "a": value })).await,
+        2 => node.insert_into("other", &[doc! { "a": value }]).await,
+        _ => node.ok(doc! { "update": "c", "updates": [upsert] }).await,
+    };
+}
+
+#[test]
+fn u13_readers_that_are_killed_and_come_back_see_everything_once() {
+    run(async {
+        for seed in 0..20 {
+            let mut numbers = Numbers(seed);
+            let mut node = node().await;
+            node.ok(doc! { "create": "c", "changeStreamPreAndPostImages": { "enabled": true } }).await;
+            let mut readers: Vec<Reader> = (0..4).map(|_| Reader::default()).collect();
+            for _ in 0..300 {
+                let writer = numbers.below(8);
+                write_something(&mut node, &mut numbers, writer).await;
+                let place = usize::try_from(numbers.below(4)).unwrap();
+                match numbers.below(4) {
+                    0 => readers[place].stream = None,
+                    1 => readers[place].read(&mut node).await,
+                    _ => {}
+                }
+            }
+            // What the oplog says, in the words of events.
+            let entries = node
+                .find_on("local", doc! { "find": "oplog.rs", "filter": { "ns": "d.c" }, "batchSize": 10_000 })
+                .await;
+            let told = |entry: &Doc| {
+                let op = entry.get("op").and_then(|op| op.as_str()).unwrap_or_default().to_owned();
+                let object = part(entry, "o");
+                let is_diff = object.get("$v").is_some();
+                let key = if op == "u" { part(entry, "o2") } else { object.clone() };
+                let kind = match (op.as_str(), is_diff) {
+                    ("i", _) => "insert",
+                    ("u", true) => "update",
+                    ("u", false) => "replace",
+                    _ => "delete",
+                };
+                (kind.to_owned(), number(&key, "_id") as i32, entry.get("ts").and_then(|ts| ts.as_timestamp()))
+            };
+            let expected: Vec<_> = entries.iter().map(told).collect();
+            for reader in &mut readers {
+                for _ in 0..3 {
+                    reader.read(&mut node).await;
+                }
+                let seen: Vec<_> = reader
+                    .seen
+                    .iter()
+                    .map(|event| {
+                        let id = number(&part(event, "documentKey"), "_id") as i32;
+                        (kind(event), id, event.get("clusterTime").and_then(|time| time.as_timestamp()))
+                    })
+                    .collect();
+                assert_eq!(seen, expected, "seed {seed}");
+                check_chain(&reader.seen);
+            }
+        }
+    });
+}
+
+/// Every document is before a change what it was after the one before.
+fn check_chain(events: &[Doc]) {
+    let mut known: std::collections::BTreeMap<i32, Option<Doc>> = Default::default();
+    for event in events {
+        let id = number(&part(event, "documentKey"), "_id") as i32;
+        let before = event.get("fullDocumentBeforeChange").and_then(|before| before.as_document());
+        if let (Some(Some(known)), Some(before)) = (known.get(&id), before) {
+            assert_eq!(*known, before.to_doc(), "{event}");
+        }
+        let after = event.get("fullDocument").and_then(|after| after.as_document()).map(|after| after.to_doc());
+        known.insert(id, after);
+    }
+}

@@ -1,0 +1,157 @@
+//! Removes documents that were kept for change streams (`config.system.preimages`) when nobody can ask for them any more: their
+//! change has left the oplog, or they are older than the cluster parameter `changeStreamOptions` lets them become.
+//!
+//! They lie by collection and time, so that of every collection a beginning has expired: the first that has not is where the look
+//! at its collection ends. What is removed has no entries in the oplog, but one mark for each batch, whose time it is removed at;
+//! every node removes its own.
+
+use crate::Data;
+use crate::locking::lock_collection;
+use pando_base::{
+    AnyParameter, Client, Component, Log, Namespace, Parameter, RecordId, Result, Severity, Timestamp, Uuid, log,
+};
+use pando_catalog::Collection;
+use pando_doc::{Doc, DocRef, Value, doc};
+use pando_env::Env;
+use pando_locks::Mode;
+use pando_operation::{Operation, yield_now};
+use pando_repl::ReplGate;
+use pando_session::PreImage;
+use pando_storage::Direction;
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+/// How long the job sleeps.
+static SLEEP_SECONDS: Parameter<i32> = Parameter::new(
+    "expiredChangeStreamPreImageRemovalJobSleepSecs",
+    10,
+    "How many seconds there are between looks for expired documents that were kept for change streams.",
+)
+.at_least(1);
+
+/// What can be set.
+pub static PARAMETERS: &[&dyn AnyParameter] = &[&SLEEP_SECONDS];
+
+/// As many are removed in one unit of work.
+const BATCH_COUNT_MAX: usize = 500;
+
+/// Sleeps and removes, until the data is gone.
+pub async fn keep_removing(env: Env, data: Weak<Data>, log: Log) {
+    while let Some(seconds) = data.upgrade().map(|data| data.services.parameters.get(&SLEEP_SECONDS)) {
+        env.clock().sleep(Duration::from_secs(u64::from(seconds.unsigned_abs()))).await;
+        let Some(data) = data.upgrade() else { return };
+        if let Err(error) = remove_expired(&data).await {
+            let message = "Periodic expired pre-images removal job was interrupted";
+            log!(log, Severity::Warning, Component::Query, 5869105, message, "errorCode" = &error);
+        }
+    }
+}
+
+/// What has expired.
+struct Expired {
+    /// Changes before this time have left the oplog.
+    oldest: Timestamp,
+    /// Changes up to then are too old.
+    until_ms: Option<i64>,
+}
+
+impl Expired {
+    fn contains(&self, time: Timestamp, changed_ms: i64) -> bool {
+        time < self.oldest || self.until_ms.is_some_and(|until_ms| changed_ms <= until_ms)
+    }
+}
+
+/// Removes what has expired by now; how many that were.
+pub async fn remove_expired(data: &Arc<Data>) -> Result<u64> {
+    let context = data.services.operations.start(&Arc::new(Client::internal("ChangeStreamExpiredPreImagesRemover")));
+    let mut operation = data.services.operation_of(context);
+    let removed = remove_with(data, &mut operation).await;
+    operation.locker.unlock_everything();
+    removed
+}
+
+async fn remove_with(data: &Arc<Data>, operation: &mut Operation) -> Result<u64> {
+    let namespace = Namespace::pre_images();
+    let Some(oldest) = data.services.engine.oplog().and_then(|oplog| oplog.first()) else { return Ok(0) };
+    lock_collection(operation, namespace, Mode::IX).await?;
+    let Some(collection) = data.catalog.latest().collection(namespace).cloned() else { return Ok(0) };
+    if data.replication.check_can_write(namespace).is_err() {
+        return Ok(0);
+    }
+    let now_ms = i64::try_from(operation.env.clock().wall_ms()).unwrap_or(i64::MAX);
+    let seconds = data.settings.pre_images_expire_after_seconds();
+    let until_ms = seconds.map(|seconds| now_ms.saturating_sub(seconds.saturating_mul(1000)));
+    let expired = Expired { oldest, until_ms };
+    let mut removed = 0;
+    let mut place = None;
+    loop {
+        operation.context.check()?;
+        let found = find(operation, &collection, &expired, &mut place)?;
+        if found.is_empty() {
+            return Ok(removed);
+        }
+        operation.in_unit_of_work(|operation| {
+            let mark =
+                doc! { "msg": "expired pre-images removed", "count": i64::try_from(found.len()).unwrap_or(i64::MAX) };
+            data.oplog_writer().append_noop(operation, mark.view())?;
+            data.session_table.remove_pre_images(operation, &found)
+        })?;
+        removed += found.len() as u64;
+        operation.recovery_unit.abandon_snapshot()?;
+        yield_now().await;
+    }
+}
+
+/// The next batch of what has expired, from a place on, which is moved.
+fn find(
+    operation: &mut Operation,
+    collection: &Collection,
+    expired: &Expired,
+    place: &mut Option<RecordId>,
+) -> Result<Vec<(RecordId, Doc)>> {
+    let unit = &mut operation.recovery_unit;
+    let mut cursor = collection.records.cursor(Direction::Forward);
+    let mut record = match place {
+        Some(place) => cursor.seek(unit, place)?.map(|record| (record.id, DocRef::trusted(record.value).to_doc())),
+        None => cursor.next(unit)?.map(|record| (record.id, DocRef::trusted(record.value).to_doc())),
+    };
+    let mut found = Vec::new();
+    while let Some((id, document)) = record {
+        *place = Some(id.clone());
+        if found.len() >= BATCH_COUNT_MAX {
+            break;
+        }
+        let next = match facts(document.view()) {
+            Some((uuid, time, changed_ms)) if !expired.contains(time, changed_ms) => {
+                cursor.seek(unit, &behind(uuid)?)?.map(|record| (record.id, DocRef::trusted(record.value).to_doc()))
+            }
+            _ => {
+                found.push((id, document));
+                cursor.next(unit)?.map(|record| (record.id, DocRef::trusted(record.value).to_doc()))
+            }
+        };
+        record = next;
+    }
+    Ok(found)
+}
+
+/// Collection, time and date of a kept document; none if it is none.
+fn facts(document: DocRef<'_>) -> Option<(Uuid, Timestamp, i64)> {
+    let id = document.get("_id")?.as_document()?;
+    let Some(Value::Binary { subtype: 4, bytes }) = id.get("nsUUID") else { return None };
+    let changed_ms = document.get("operationTime")?.as_date()?;
+    Some((Uuid::from_slice(bytes).ok()?, id.get("ts")?.as_timestamp()?, changed_ms))
+}
+
+/// The place behind everything of a collection.
+fn behind(collection: Uuid) -> Result<RecordId> {
+    let last = PreImage {
+        collection,
+        time: Timestamp(u64::MAX),
+        apply_ops_index: i64::MAX,
+        wall_ms: 0,
+        document: DocRef::EMPTY,
+    };
+    let document = last.to_doc();
+    pando_collection::cluster_key(document.get("_id").unwrap_or(Value::Null), None)
+}
