@@ -36,7 +36,10 @@ describe('change streams', () => {
 
   test('events come by themselves', async (t) => {
     const items = database.collection('emitted');
-    const stream = await watch(t, items, [{ $match: { 'fullDocument.wanted': true } }]);
+    // A stream that gives events by itself is opened when somebody listens: it begins at a time that is known.
+    const { operationTime } = await items.insertOne({ _id: 0 }).then(() => database.command({ ping: 1 }));
+    const stream = items.watch([{ $match: { 'fullDocument.wanted': true } }], { startAtOperationTime: operationTime });
+    t.after(() => stream.close());
     const changed = new Promise((resolve) => stream.once('change', resolve));
     await items.insertMany([{ _id: 1 }, { _id: 2, wanted: true }]);
     assert.deepEqual((await changed).documentKey, { _id: 2 });
