@@ -29,6 +29,10 @@ pub struct Counters {
     pub resources: ResourceTotals,
     /// What the TTL monitor has done.
     pub ttl: TtlCounters,
+    /// How the statements of `update` say what to change.
+    pub updates: UpdateCounters,
+    /// And those of `findAndModify`.
+    pub find_and_modify: UpdateCounters,
 }
 
 impl Counters {
@@ -40,6 +44,10 @@ impl Counters {
             ("metrics.document.inserted", &documents.inserted),
             ("metrics.document.returned", &documents.returned),
             ("metrics.document.updated", &documents.updated),
+            ("metrics.commands.findAndModify.arrayFilters", &self.find_and_modify.array_filters),
+            ("metrics.commands.findAndModify.pipeline", &self.find_and_modify.pipeline),
+            ("metrics.commands.update.arrayFilters", &self.updates.array_filters),
+            ("metrics.commands.update.pipeline", &self.updates.pipeline),
             ("metrics.getLastError.wtime.num", &concerns.waits),
             ("metrics.getLastError.wtime.totalMillis", &concerns.waited_ms),
             ("metrics.getLastError.wtimeouts", &concerns.timeouts),
@@ -47,6 +55,25 @@ impl Counters {
             tree.add(path, Arc::clone(counter) as Arc<dyn Metric>)?;
         }
         self.ttl.add_metrics(tree)
+    }
+}
+
+/// How updates say what to change.
+#[derive(Debug, Default)]
+pub struct UpdateCounters {
+    pipeline: Arc<ShardedCounter>,
+    array_filters: Arc<ShardedCounter>,
+}
+
+impl UpdateCounters {
+    /// Counts a statement.
+    pub fn count(&self, is_pipeline: bool, has_array_filters: bool) {
+        if is_pipeline {
+            self.pipeline.increment();
+        }
+        if has_array_filters {
+            self.array_filters.increment();
+        }
     }
 }
 

@@ -111,6 +111,8 @@ fn read_document(document: DocRef<'_>, field: &str) -> Result<(String, String)> 
             name if name == field.as_bytes() => &mut found.0,
             b"db" => &mut found.1,
             b"tenant" => continue,
+            // What older versions have kept beside the name of a role is read over.
+            _ if field == "role" => continue,
             other => {
                 let other = String::from_utf8_lossy(other);
                 return Err(Error::bad_value(format!("{field} document has an unknown field: {other}")));
@@ -149,6 +151,8 @@ mod tests {
         assert_eq!(roles, [RoleName::new("read", "here"), RoleName::new("x", "other")]);
         assert!(RoleName::read_all(given.get("bad").unwrap(), "here").is_err());
         assert!(RoleName::read_all(given.get("no").unwrap(), "here").is_err());
+        let older = doc! { "roles": [{ "role": "x", "db": "other", "hasRole": true, "canDelegate": false }] };
+        assert_eq!(RoleName::read_all(older.get("roles").unwrap(), "here").unwrap(), roles[1..]);
         assert_eq!(roles[1].to_string(), "x@other");
         assert_eq!(UserName::new("u", "d").id(), "d.u");
     }

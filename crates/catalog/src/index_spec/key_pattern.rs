@@ -1,7 +1,7 @@
 //! Key patterns: which fields, in which direction, with which plugin.
 
 use crate::index::{IndexKind, is_wildcard_path};
-use pando_base::{ErrorCode, Result, bail, ensure};
+use pando_base::{Error, ErrorCode, Result, bail, ensure};
 use pando_doc::{DocRef, Element, Value};
 
 /// The longest key pattern, in bytes.
@@ -39,6 +39,12 @@ pub fn validate_key_pattern(key: DocRef<'_>) -> Result<()> {
     if kind == IndexKind::Wildcard {
         validate_wildcard(key)?;
     }
+    if kind == IndexKind::Hashed {
+        validate_hashed(key)?;
+    }
+    if kind == IndexKind::Text {
+        validate_text(key)?;
+    }
     let mut seen: Vec<&[u8]> = Vec::new();
     for element in key.elements() {
         validate_value(element, plugin)?;
@@ -51,6 +57,25 @@ pub fn validate_key_pattern(key: DocRef<'_>) -> Result<()> {
             element.name
         );
         seen.push(name);
+    }
+    Ok(())
+}
+
+/// Only one field can be hashed.
+fn validate_hashed(key: DocRef<'_>) -> Result<()> {
+    let hashed = key.elements().filter(|element| matches!(element.value, Value::String(_))).count();
+    if hashed > 1 {
+        let reason = format!("A maximum of one index field is allowed to be hashed but found {hashed} for 'key' {key}");
+        return Err(Error::location(31303, reason));
+    }
+    Ok(())
+}
+
+/// The fields beside the text ascend or descend, nothing else.
+fn validate_text(key: DocRef<'_>) -> Result<()> {
+    let is_direction = |value: Value<'_>| value.to_double().is_some_and(|number| number.abs() == 1.0);
+    for element in key.elements().filter(|element| element.value.is_number() && element.name != "_ftsx") {
+        ensure!(is_direction(element.value), CODE, "Expected value 1 or -1 for non-text key in compound index: {key}");
     }
     Ok(())
 }

@@ -43,6 +43,8 @@ fn key_patterns_are_checked() {
         doc! { "a": "geoHaystack" },
         doc! { "a": "hashed", "b": "2d" },
         doc! { "a": "wildcard" },
+        doc! { "a": "text", "b": (f64::MAX) },
+        doc! { "b": 2, "a": "text" },
         doc! { "": 1 },
         doc! { "a..b": 1 },
         doc! { "a.": 1 },
@@ -50,7 +52,11 @@ fn key_patterns_are_checked() {
         doc! { "a.$b": 1 },
         doc! { "_fts": 1 },
     ];
-    for (key, code) in [(doc! { "$**": 1, "a.$**": 1 }, 7246201), (doc! { "a.$**": 1, "a.b": 1 }, 7246204)] {
+    for (key, code) in [
+        (doc! { "$**": 1, "a.$**": 1 }, 7246201),
+        (doc! { "a.$**": 1, "a.b": 1 }, 7246204),
+        (doc! { "a": "hashed", "c": 1, "b": "hashed" }, 31303),
+    ] {
         assert_eq!(validate_key_pattern(key.view()).unwrap_err().code(), ErrorCode::location(code), "{key:?}");
     }
     for key in refused {

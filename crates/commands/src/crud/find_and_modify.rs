@@ -122,6 +122,8 @@ async fn run(invocation: &Invocation, reply: &mut DocBuilder) -> Result<()> {
     let arguments = FindAndModifyArguments::parse(&invocation.request)?;
     let mut request = arguments.request(invocation, namespace)?;
     check_can_write(invocation, data, &request.namespace, arguments.collection_uuid)?;
+    let is_pipeline = matches!(arguments.update, Some(Value::Array(_)));
+    invocation.node.counters.find_and_modify.count(is_pipeline, arguments.array_filters.is_some());
     let mut operation = invocation.operation()?;
     if super::stored_functions::are_needed(invocation.body()) {
         super::stored_functions::load(invocation, data, &mut operation).await?;

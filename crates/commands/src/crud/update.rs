@@ -148,7 +148,9 @@ async fn run(invocation: &Invocation, reply: &mut DocBuilder) -> Result<()> {
     let retryable = RetryableWrite::begin(invocation, data, &mut operation, statements.len()).await?;
     let mut result = BatchResult::new(invocation);
     for (index, update) in statements.iter().enumerate() {
-        invocation.node.counters.operations.update.increment();
+        let counters = &invocation.node.counters;
+        counters.operations.update.increment();
+        counters.updates.count(matches!(update.update, Value::Array(_)), update.array_filters.is_some());
         let watched = watch::Statement::begin(invocation, index);
         let request = arguments.request(invocation, &namespace, update);
         let outcome = one(data, &mut operation, is_timeseries, request, retryable.as_ref(), index, &mut result).await;

@@ -19,8 +19,12 @@ impl Update {
     ) -> Result<Doc> {
         let mut equalities = filter.equalities()?;
         if matches!(self.form, Form::Replacement(_)) {
-            // A replacement says everything but the `_id`.
-            equalities.retain(|(path, _)| path.text() == "_id");
+            // A replacement says everything but the `_id`, which has to be said as a whole.
+            equalities.retain(|(path, _)| path.part(0) == "_id");
+            if let Some((path, _)) = equalities.iter().find(|(path, _)| path.part_count() > 1) {
+                let reason = format!("field at '_id' must be exactly specified, field at sub-path '{path}'found");
+                return Err(Error::new(ErrorCode::NotExactValueField, reason));
+            }
         }
         let start = start_of(equalities)?;
         let context = UpdateContext { is_insert: true, ..*context };

@@ -64,6 +64,10 @@ impl Planner<'_> {
     fn plan_of(&self, clause: &TextClause, parts: &[&Node]) -> Result<TextPlan> {
         let index = self.collection.ready_indexes().find(|index| index.descriptor.kind == IndexKind::Text);
         let index = Arc::clone(index.ok_or_else(|| index_required(""))?);
+        if index.descriptor.hidden {
+            let reason = "failed to use text index to satisfy $text query (the index is hidden)";
+            return Err(self.query.refused(reason).with_code(ErrorCode::NoQueryExecutionPlans));
+        }
         let spec = TextSpec::parse(index.descriptor.specification.view())?;
         let mut prefix = Vec::new();
         for field in index.descriptor.key_pattern.elements().take_while(|field| field.name != "_fts") {

@@ -64,6 +64,8 @@ fn u4_upserts_insert_what_the_filter_says() {
     let met = update(&fixture, doc! { "k": 1 }, doc! { "$set": { "a": 2 } }, upsert).unwrap();
     assert_eq!((met.n, met.modified, met.upserted), (1, 1, None));
     // The key of the new document belongs to another one, which the filter does not ask for.
+    let in_part = update(&fixture, doc! { "_id.x": 1 }, doc! { "a": 1 }, upsert).unwrap_err();
+    assert_eq!(in_part.code(), ErrorCode::NotExactValueField);
     let refused = update(&fixture, doc! { "_id": 6 }, doc! { "$set": { "k": 1 } }, upsert).unwrap_err();
     assert_eq!(refused.code().number(), 11000);
     fixture.check();

@@ -5,6 +5,7 @@ use crate::request::{DeleteRequest, FindAndModifyChange, FindAndModifyRequest, U
 use crate::stage::ReturnedImage;
 use pando_base::{Error, ErrorCode, Result};
 use pando_doc::{Doc, OwnedValue};
+use pando_expr::metadata::Meta;
 use pando_expr::{MatchExpression, ParseContext, Projection, ProjectionPolicies};
 use pando_operation::Operation;
 use pando_oplog::{RetryImage, StatementIds};
@@ -125,6 +126,9 @@ fn parse_fields(request: &FindAndModifyRequest, context: &ParseContext) -> Resul
         return Ok(None);
     }
     let parsed = Projection::parse(request.fields.view(), ProjectionPolicies::FIND, context)?;
+    if context.metadata.get().contains(Meta::SortKey) {
+        return Err(Error::bad_value("cannot use $meta sortKey projection in findAndModify commands."));
+    }
     let returns_new = matches!(request.change, FindAndModifyChange::Update { returns_new: true, .. });
     if parsed.needs_match_details() && returns_new {
         let reason = "Cannot use a positional projection and return the new document.";
