@@ -5,7 +5,7 @@ use crate::request::{
     CountRequest, DeleteRequest, DistinctRequest, FindAndModifyChange, FindAndModifyRequest, Hint, UpdateRequest,
 };
 use crate::write::UpdateResult;
-use pando_base::Result;
+use pando_base::{ErrorCode, Result};
 use pando_doc::{Doc, OwnedValue, array, doc};
 
 fn update(
