@@ -63,7 +63,7 @@ pub fn validate_key_pattern(key: DocRef<'_>) -> Result<()> {
 
 /// Only one field can be hashed.
 fn validate_hashed(key: DocRef<'_>) -> Result<()> {
-    let hashed = key.elements().filter(|element| matches!(element.value, Value::String(_))).count();
+    let hashed = key.elements().filter(|element| element.value.as_str() == Some("hashed")).count();
     if hashed > 1 {
         let reason = format!("A maximum of one index field is allowed to be hashed but found {hashed} for 'key' {key}");
         return Err(Error::location(31303, reason));
