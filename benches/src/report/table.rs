@@ -47,6 +47,7 @@ fn row(figures: &Figures, metric: &Metric, systems: &[System]) -> Option<String>
 pub fn readable(value: f64, unit: &str) -> String {
     match unit {
         "bytes" => format!("{:.1} MB", value / 1e6),
+        "B" => format!("{value:.0} B"),
         "bytes/s" => format!("{:.0} MB/s", value / 1e6),
         "s" if value < 0.1 => format!("{:.1} ms", value * 1e3),
         "s" => format!("{value:.2} s"),

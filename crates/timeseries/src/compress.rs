@@ -1,12 +1,14 @@
 //! Closed buckets: every column compressed, the measurements in the order of time, their number in `control.count`.
 
-use crate::column::{COLUMN_SUBTYPE, ColumnReader, Encoded, Step, encode};
+use crate::column::{COLUMN_SUBTYPE, ColumnBuilder, ColumnReader, Encoded, Step, encode};
 use crate::{TimeseriesOptions, VERSION_COMPRESSED};
 use pando_base::{Error, Result};
 use pando_doc::{Doc, DocBuilder, DocRef, RawElement, Value, ValueType};
 
 /// A bucket with more measurements than this cannot be ours.
 pub(crate) const COUNT_MAX: usize = 1_000_000;
+/// What is spared must be more than such a part.
+const WORTHWHILE: usize = 20;
 /// Nor one that unpacks to more than this.
 pub(crate) const SIZE_BYTES_MAX: usize = 64 * 1024 * 1024;
 
@@ -46,6 +48,26 @@ pub fn compress(bucket: DocRef<'_>, options: &TimeseriesOptions) -> Option<Doc> 
     }
     out.end(compressed);
     Some(out.finish())
+}
+
+/// The compressed bucket with the values of each column encoded together, if that makes it smaller: one that was filled batch by batch.
+pub fn recompress(bucket: DocRef<'_>) -> Option<Doc> {
+    let mut out = DocBuilder::with_capacity(bucket.size_bytes());
+    for element in bucket.elements() {
+        let Some(data) = element.value.as_document().filter(|_| element.name == "data") else {
+            out.append_element(element);
+            continue;
+        };
+        let open = out.begin_document("data");
+        for column in data.elements() {
+            let Value::Binary { subtype: COLUMN_SUBTYPE, bytes } = column.value else { return None };
+            let bytes = &ColumnBuilder::reencoded(bytes, COUNT_MAX)?;
+            out.append(column.name, Value::Binary { subtype: COLUMN_SUBTYPE, bytes });
+        }
+        out.end(open);
+    }
+    let out = out.finish();
+    (out.size_bytes() < bucket.size_bytes() - bucket.size_bytes() / WORTHWHILE).then_some(out)
 }
 
 fn append_column(out: &mut DocBuilder, name: &[u8], values: &[Option<Encoded<'_>>]) -> Option<()> {

@@ -184,6 +184,10 @@ fn x29_large_open_buckets_are_packed_and_go_on() {
         assert!(stored.size_bytes() * 7 < plain, "{} of {plain}", stored.size_bytes());
         assert_eq!(bucket.count(), 700);
         assert_eq!(bucket.to_doc(), stored);
+        let together = recompress(stored.view()).unwrap();
+        assert_eq!(unpack(&together, &options, &FieldSet::all()), found);
+        assert!(together.size_bytes() < stored.size_bytes());
+        assert_eq!(recompress(together.view()), None, "nothing is left to be spared");
     }
 }
 

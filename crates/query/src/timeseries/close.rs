@@ -7,7 +7,7 @@ use pando_collection::UpdateArguments;
 use pando_doc::Value;
 use pando_operation::{Operation, write_conflict_retry};
 use pando_oplog::update_object;
-use pando_timeseries::{Closed, TimeseriesOptions, compress, is_compressed};
+use pando_timeseries::{Closed, TimeseriesOptions, compress, is_compressed, recompress};
 
 impl QueryEngine {
     /// Compresses the buckets. One that cannot be, or that somebody else has written meanwhile, stays as it is: nothing is lost by that.
@@ -27,10 +27,12 @@ impl QueryEngine {
                 else {
                     return Ok(None);
                 };
-                if is_compressed(bucket.view()) {
-                    return Ok(None);
-                }
-                let Some(compressed) = compress(bucket.view(), options) else { return Ok(Some(None)) };
+                let was_compressed = is_compressed(bucket.view());
+                let compressed = match was_compressed {
+                    true => recompress(bucket.view()),
+                    false => compress(bucket.view(), options),
+                };
+                let Some(compressed) = compressed else { return Ok((!was_compressed).then_some(None)) };
                 let change = update_object(bucket.view(), compressed.view()).unwrap_or_else(|| compressed.clone());
                 let arguments = UpdateArguments {
                     bypass_validation: true,

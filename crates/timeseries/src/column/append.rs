@@ -43,22 +43,33 @@ impl ColumnBuilder {
     /// Continues a stored column, which must have no more than so many values and gets so many. Tells also how many bytes the values have.
     /// A column that saves little is encoded afresh with the next values: it may be one of many short segments.
     pub fn resume(column: &[u8], count: usize) -> Result<(ColumnBuilder, usize)> {
-        let mut reader = ColumnReader::default();
-        let mut afresh = ColumnBuilder::default();
-        loop {
-            match reader.next(column, &mut afresh.tail_bytes)? {
-                Step::End => break,
-                Step::Missing => afresh.tail.push(None),
-                Step::Value(value_type) => afresh.tail.push(Some((value_type, afresh.tail_bytes.len()))),
-            }
-            if afresh.tail.len() > count || afresh.tail_bytes.len() > SIZE_BYTES_MAX {
-                return Err(damaged(6_067_609));
-            }
-        }
+        let afresh = ColumnBuilder::read(column, count)?;
         let (read, size_bytes) = (afresh.tail.len(), afresh.tail_bytes.len());
         let mut builder = if column.len() > size_bytes / 4 { afresh } else { ColumnBuilder::trusted(column) };
         builder.skip(count - read);
         Ok((builder, size_bytes))
+    }
+
+    /// The values of a column, none of them encoded.
+    fn read(column: &[u8], count_max: usize) -> Result<ColumnBuilder> {
+        let mut reader = ColumnReader::default();
+        let mut builder = ColumnBuilder::default();
+        loop {
+            match reader.next(column, &mut builder.tail_bytes)? {
+                Step::End => return Ok(builder),
+                Step::Missing => builder.tail.push(None),
+                Step::Value(value_type) => builder.tail.push(Some((value_type, builder.tail_bytes.len()))),
+            }
+            if builder.tail.len() > count_max || builder.tail_bytes.len() > SIZE_BYTES_MAX {
+                return Err(damaged(6_067_609));
+            }
+        }
+    }
+
+    /// The column with all of its values encoded together; none if it cannot be read.
+    pub fn reencoded(column: &[u8], count_max: usize) -> Option<Vec<u8>> {
+        let mut out = Vec::with_capacity(column.len());
+        ColumnBuilder::read(column, count_max).ok()?.write(&mut out).then_some(out)
     }
 
     /// Adds a value.

@@ -191,13 +191,18 @@ pub(super) fn wide_number(value: Encoded<'_>) -> Option<i128> {
 
 /// The scale of each double of a stream.
 fn plan_scales(values: &[Option<Encoded<'_>>]) -> Vec<u8> {
+    // A scale that has served before is tried first; a lesser one would do for some, but seldom for those behind them.
+    let mut last = 0;
     let doubles: Vec<(usize, f64, u8)> = values
         .iter()
         .enumerate()
         .filter_map(|(place, value)| {
             let value = (*value)?;
             let number = (value.value_type == ValueType::Double).then(|| numbers::double(value.bytes))?;
-            Some((place, number, least_scale(number, 0)))
+            if last == BITS_SCALE || double_to_integer(number, last).is_none() {
+                last = least_scale(number, 0);
+            }
+            Some((place, number, last))
         })
         .collect();
     if doubles.is_empty() {
