@@ -131,7 +131,7 @@ async fn modify_collection(
     if arguments.dry_run.0 {
         return Ok(());
     }
-    let command = command_for_oplog(invocation.body(), &collection.namespace, &change_of);
+    let command = command_for_oplog(invocation.body(), &collection.namespace);
     let namespace = &collection.namespace;
     let outcome = change(operation, "collMod", namespace, |operation| {
         data.catalog.coll_mod(operation, &*data.observers, collection, &change_of, command.view())
@@ -457,19 +457,12 @@ fn append_index_change(change: &IndexChange, old: &Index, reply: &mut DocBuilder
     }
 }
 
-/// The command as the oplog has it: without what every command takes, and with the defaults that are written down, so that
-/// whoever applies it comes to the same options.
-fn command_for_oplog(body: DocRef<'_>, namespace: &Namespace, change: &CollModChange) -> Doc {
+/// The command as the oplog has it: without what every command takes. Whoever applies it comes to the same defaults.
+fn command_for_oplog(body: DocRef<'_>, namespace: &Namespace) -> Doc {
     let mut command = DocBuilder::new();
     command.append("collMod", namespace.collection());
     for element in body.raw_elements().skip(1).filter(|element| !is_generic(element.name)) {
         command.append_raw(element);
-    }
-    if !body.contains("validationLevel") {
-        command.append_some("validationLevel", change.validation_level.map(ValidationLevel::name));
-    }
-    if !body.contains("validationAction") {
-        command.append_some("validationAction", change.validation_action.map(ValidationAction::name));
     }
     command.finish()
 }

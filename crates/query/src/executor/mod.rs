@@ -21,8 +21,8 @@ pub(crate) use drive::give_way;
 pub use drive::{drive, drive_to_end, yield_now};
 pub(crate) use scripting::script_limits;
 pub use scripting::{SCRIPT_PARAMETERS, StoredFunctions};
-pub(crate) use yielding::TRIAL_WORKS_MAX;
 pub use yielding::{NO_TABLE_SCAN, PARAMETERS, YieldCause, YieldPolicy};
+pub(crate) use yielding::{TRIAL_WORKS_MAX, cause_of};
 
 use crate::stage::{
     CollectionScanStage, Examined, Member, MultiPlanStage, StageNode, Step, plan_killed, record_id_value,

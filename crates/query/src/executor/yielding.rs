@@ -67,7 +67,7 @@ impl YieldPolicy {
 
 /// Why a piece of work failed, if that is no reason to fail as a whole. Inside a unit of work it is; but a transaction that meets
 /// what another has prepared waits for its end, as long as nothing of its own was rolled back.
-pub(super) fn cause_of(operation: &Operation, error: &Error) -> Option<YieldCause> {
+pub(crate) fn cause_of(operation: &Operation, error: &Error) -> Option<YieldCause> {
     let cause = storage_error(error)?;
     if operation.recovery_unit.in_unit_of_work() {
         let waits = operation.in_multi_document_transaction() && !operation.recovery_unit.is_unit_doomed();

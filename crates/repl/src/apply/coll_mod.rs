@@ -2,7 +2,7 @@
 
 use super::{Applier, Step};
 use pando_base::{Error, Result};
-use pando_catalog::{CollModChange, IndexChange, ValidationAction, ValidationLevel};
+use pando_catalog::{CollModChange, CollectionOptions, IndexChange, ValidationAction, ValidationLevel};
 use pando_doc::{DocRef, Value};
 use pando_operation::Operation;
 use pando_session::fields::{Fields, boolean, document, safe_boolean, text, whole_number};
@@ -16,8 +16,17 @@ impl Applier {
             if step.mode.may_be_ahead() && !change.index.as_ref().is_none_or(is_there) {
                 change.index = None;
             }
+            complete_validation(&mut change, &collection.options);
             self.catalog.coll_mod(operation, &self.nobody, &collection, &change, object).map(|_| ())
         })
+    }
+}
+
+/// Whoever changes one of the three has the other two written down as well; the entry has what the client said.
+fn complete_validation(change: &mut CollModChange, options: &CollectionOptions) {
+    if change.validator.is_some() || change.validation_level.is_some() || change.validation_action.is_some() {
+        change.validation_level.get_or_insert_with(|| options.validation_level_or_default());
+        change.validation_action.get_or_insert_with(|| options.validation_action_or_default());
     }
 }
 

@@ -7,6 +7,7 @@
 use super::event::{EventFacts, PreImageId};
 use super::options::{BeforeChange, FullDocument, StreamOptions};
 use super::state::StreamState;
+use crate::executor::cause_of;
 use crate::pipeline::source::pass_on_to_source;
 use crate::pipeline::{DocumentSource, Modified, PipelineContext, Pulled, SharedStage, StageSpec};
 use crate::stage::find_by_id;
@@ -49,7 +50,7 @@ impl StageSpec for ImageSpec {
 
     fn start(&self, source: Box<dyn DocumentSource>) -> Result<Box<dyn DocumentSource>> {
         let (which, options, state) = (self.which, Arc::clone(&self.options), Arc::clone(&self.state));
-        Ok(Box::new(ImageSource { source, which, options, state }))
+        Ok(Box::new(ImageSource { source, which, options, state, waiting: None }))
     }
 
     fn to_doc(&self) -> Doc {
@@ -71,18 +72,33 @@ struct ImageSource {
     which: Which,
     options: Arc<StreamOptions>,
     state: Arc<StreamState>,
+    /// An event whose document could not be read yet: somebody's transaction was in the way.
+    waiting: Option<Doc>,
 }
 
 impl DocumentSource for ImageSource {
     fn next(&mut self, context: &mut PipelineContext<'_>) -> Result<Pulled> {
-        let document = match self.source.next(context)? {
-            Pulled::Document(document) => document,
-            other => return Ok(other),
+        let document = match self.waiting.take() {
+            Some(document) => document,
+            None => match self.source.next(context)? {
+                Pulled::Document(document) => document,
+                other => return Ok(other),
+            },
         };
         let facts = self.state.event()?;
         let added = match self.which {
-            Which::Before => self.before(context, &facts)?,
-            Which::After => self.after(context, &facts, &document)?,
+            Which::Before => self.before(context, &facts),
+            Which::After => self.after(context, &facts, &document),
+        };
+        let added = match added {
+            Ok(added) => added,
+            Err(error) => match cause_of(context.operation, &error) {
+                Some(cause) => {
+                    self.waiting = Some(document);
+                    return Ok(Pulled::Yield(cause));
+                }
+                None => return Err(error),
+            },
         };
         let Some((name, image)) = added else { return Ok(Pulled::Document(document)) };
         let size_bytes = document.size_bytes() + image.as_ref().map_or(0, Doc::size_bytes) + 32;
