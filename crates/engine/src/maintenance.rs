@@ -4,8 +4,9 @@ use crate::core::Core;
 use crate::engine::DurableEngine;
 use crate::failure::{of_log, of_runs};
 use crate::open::LOG_DIRECTORY;
-use pando_engine_runs::{Edit, MergeStep};
-use pando_storage::{Damage, Maintenance, Result, Statistics, StorageError, VerifyReport};
+use crate::table::EngineTable;
+use pando_engine_runs::{Edit, MergeStep, Problem};
+use pando_storage::{Damage, Maintenance, Result, Statistics, StorageError, Table, TableBody, VerifyReport};
 use std::fmt::Write;
 
 /// How much a merge reads before it looks up.
@@ -54,12 +55,11 @@ impl Core {
     }
 }
 
-impl Maintenance for DurableEngine {
-    fn verify(&self) -> Result<VerifyReport> {
-        let base = self.core.runs.verify(&mut |_| {}).map_err(of_runs)?;
-        let mut report = VerifyReport { blocks: base.frames, bytes: base.bytes, ..VerifyReport::default() };
-        for problem in base.problems {
-            let ident = problem.tables.first().and_then(|id| self.core.registry.by_id(*id));
+impl Core {
+    /// Problems of the base, with the idents of their tables.
+    fn note_problems(&self, problems: Vec<Problem>, report: &mut VerifyReport) {
+        for problem in problems {
+            let ident = problem.tables.first().and_then(|id| self.registry.by_id(*id));
             report.damage.push(Damage {
                 file: problem.file.display().to_string(),
                 offset: problem.offset,
@@ -67,6 +67,14 @@ impl Maintenance for DurableEngine {
                 detail: problem.detail,
             });
         }
+    }
+}
+
+impl Maintenance for DurableEngine {
+    fn verify(&self) -> Result<VerifyReport> {
+        let base = self.core.runs.verify(&mut |_| {}).map_err(of_runs)?;
+        let mut report = VerifyReport { blocks: base.frames, bytes: base.bytes, ..VerifyReport::default() };
+        self.core.note_problems(base.problems, &mut report);
         let log = self.core.log.verify().map_err(of_log)?;
         report.log_records = log.records;
         report.bytes += log.bytes;
@@ -85,6 +93,14 @@ impl Maintenance for DurableEngine {
             }
             loaded => drop(loaded?),
         }
+        Ok(report)
+    }
+
+    fn verify_table(&self, table: &Table) -> Result<VerifyReport> {
+        let body = EngineTable::of(table, self.core.id)?;
+        let base = self.core.runs.verify_table(body.id()).map_err(of_runs)?;
+        let mut report = VerifyReport { blocks: base.frames, bytes: base.bytes, ..VerifyReport::default() };
+        self.core.note_problems(base.problems, &mut report);
         Ok(report)
     }
 

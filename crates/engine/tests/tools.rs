@@ -266,6 +266,25 @@ fn x19_named_backups_survive_restarts_and_leftovers_do_not() {
 }
 
 #[test]
+fn x24_one_table_is_verified_alone() {
+    let (store, _) = store_to_damage(11);
+    let engine = store.open();
+    let tables = TABLES.map(|ident| engine.open_table(ident).unwrap());
+    let damage = |table: &Table| engine.verify_table(table).unwrap().damage;
+    assert!(tables.iter().all(|table| damage(table).is_empty()));
+    let runs = files(&store, "/data/base").into_iter().filter(|(path, _)| path.to_string_lossy().ends_with(".run"));
+    for (path, bytes) in runs {
+        store.machine().disk().flip_byte(&path, bytes.len() as u64 / 3).unwrap();
+    }
+    let damaged: Vec<&str> =
+        tables.iter().filter(|table| !damage(table).is_empty()).map(|table| table.ident()).collect();
+    assert!(!damaged.is_empty() && damaged.len() < TABLES.len(), "{damaged:?}");
+    for found in tables.iter().flat_map(|table| damage(table)) {
+        assert!(found.ident.is_some_and(|ident| damaged.contains(&ident.as_str())));
+    }
+}
+
+#[test]
 fn x19_names_of_backups_are_forgotten_when_asked() {
     let store = killed_store(Mode::ReplicaSet);
     let engine = store.open();

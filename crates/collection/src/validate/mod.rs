@@ -28,6 +28,8 @@ use pando_catalog::{Catalog, Collection, Index, MultikeyComponents};
 use pando_doc::{Doc, DocBuilder, Value};
 use pando_index::IndexAccess;
 use pando_operation::Operation;
+use pando_storage::Damage;
+use pando_timeseries::TimeseriesOptions;
 use std::sync::Arc;
 
 pub use lost_and_found::move_to_lost_and_found;
@@ -52,6 +54,8 @@ pub enum Repair {
 pub struct ValidateOptions {
     /// Documents are held against the whole specification of BSON.
     pub checks_conformance: bool,
+    /// The engine reads what it has of the collection's tables on disk, first of all.
+    pub verifies_tables: bool,
     /// A count that is wrong is an error.
     pub enforces_count: bool,
     /// A count that is wrong is put right.
@@ -144,6 +148,8 @@ struct Validation<'a> {
     collection: &'a Collection,
     options: ValidateOptions,
     targets: Vec<Target>,
+    /// Of the buckets, if the documents are such.
+    buckets: Option<TimeseriesOptions>,
     consistency: Consistency,
     report: ValidateReport,
     steps: u64,
@@ -163,6 +169,8 @@ pub fn validate_collection(
         let uncovered = Uncovered { is_found: false, paths };
         targets.push(Target { index: Arc::clone(index), access: write_path.indexing().access(index)?, uncovered });
     }
+    let stored = collection.options.timeseries.as_ref().filter(|_| collection.namespace.is_timeseries_buckets());
+    let buckets = stored.map(|stored| TimeseriesOptions::parse(stored.view())).transpose()?;
     let consistency = Consistency::new(options.details_bytes_max);
     let mut validation = Validation {
         write_path,
@@ -170,6 +178,7 @@ pub fn validate_collection(
         collection,
         options,
         targets,
+        buckets,
         consistency,
         report: ValidateReport::default(),
         steps: 0,
@@ -177,6 +186,9 @@ pub fn validate_collection(
     validation.report.errors = catalog.metadata_faults(operation, collection)?;
     validation.start_indexes();
     if options.metadata_only {
+        return Ok(validation.report);
+    }
+    if options.verifies_tables && !validation.are_tables_sound(operation)? {
         return Ok(validation.report);
     }
     validation.run(operation)?;
@@ -187,6 +199,27 @@ impl Validation<'_> {
     fn start_indexes(&mut self) {
         let started = |target: &Target| IndexReport { name: target.index.name().to_owned(), ..IndexReport::default() };
         self.report.indexes = self.targets.iter().map(started).collect();
+    }
+
+    /// Has the engine read the tables. What is damaged there cannot be read any further.
+    fn are_tables_sound(&mut self, operation: &Operation) -> Result<bool> {
+        let engine = operation.recovery_unit.engine();
+        let told = |damage: &Damage| {
+            let Damage { file, offset, detail, .. } = damage;
+            format!(
+                "verify() found damage in {file} at offset {offset}: {detail}. This indicates structural damage. Not \
+                 examining individual documents."
+            )
+        };
+        let found = engine.verify_table(self.collection.records.table())?.damage;
+        self.report.errors.extend(found.iter().map(told));
+        let mut is_sound = found.is_empty();
+        for (target, report) in self.targets.iter().zip(&mut self.report.indexes) {
+            let found = engine.verify_table(target.index.data.table())?.damage;
+            report.errors.extend(found.iter().map(told));
+            is_sound &= found.is_empty();
+        }
+        Ok(is_sound)
     }
 
     fn run(&mut self, operation: &mut Operation) -> Result<()> {

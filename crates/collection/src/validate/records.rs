@@ -5,10 +5,11 @@ use super::{Validation, record_id_value};
 use crate::cluster_key::cluster_key;
 use pando_base::{RecordId, Result};
 use pando_catalog::{Collection, CollectionOptions, ValidationAction, ValidationLevel};
-use pando_doc::{DocBuilder, DocRef};
+use pando_doc::{DocBuilder, DocRef, StringComparator};
 use pando_index::KeySet;
 use pando_operation::Operation;
 use pando_storage::Direction;
+use pando_timeseries::check_bucket;
 use std::sync::Arc;
 
 /// As many places of bad documents are told.
@@ -18,6 +19,8 @@ const INVALID: &str = "Detected one or more invalid documents. See logs.";
 const OUT_OF_ORDER: &str = "Detected out-of-order documents. See logs.";
 const NOT_AS_VALIDATOR: &str =
     "Detected one or more documents not compliant with the collection's schema. Check logs for log id 5363500.";
+const NOT_AS_BUCKET: &str = "Detected one or more documents in this collection incompatible with time-series specifications. \
+                             For more info, see logs with log id 6698300.";
 const NOT_CONFORMANT: &str = "Detected one or more documents in this collection not conformant to BSON specifications. \
                               For more info, see logs with log id 6825900";
 
@@ -94,7 +97,14 @@ impl Validation<'_> {
             && self.write_path.validator.validate(operation, strict, document).is_err()
         {
             is_compliant = false;
-            self.report.warn_once(NOT_AS_VALIDATOR);
+            match self.buckets {
+                Some(_) => self.error_once(NOT_AS_VALIDATOR),
+                None => self.report.warn_once(NOT_AS_VALIDATOR),
+            }
+        }
+        if is_compliant && self.bucket_fault(document)?.is_some() {
+            is_compliant = false;
+            self.error_once(NOT_AS_BUCKET);
         }
         if self.options.checks_conformance && conformance::fault(document).is_some() {
             is_compliant = false;
@@ -102,6 +112,14 @@ impl Validation<'_> {
         }
         self.report.non_compliant_documents += i64::from(!is_compliant);
         self.check_cluster_key(document, id)
+    }
+
+    /// What is wrong with a document as a bucket of measurements, in collections of such.
+    fn bucket_fault(&self, document: DocRef<'_>) -> Result<Option<String>> {
+        let Some(options) = &self.buckets else { return Ok(None) };
+        let collator = self.write_path.cluster_collator(self.collection)?;
+        let strings = collator.as_deref().map(|collator| collator as &dyn StringComparator);
+        Ok(check_bucket(&document.to_doc(), options, strings))
     }
 
     /// A clustered collection's document lies where its `_id` says.

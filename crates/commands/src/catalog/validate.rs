@@ -69,6 +69,7 @@ async fn run(invocation: &Invocation, reply: &mut DocBuilder) -> Result<()> {
         checks_conformance: arguments.full.0
             || arguments.enforce_fast_count.0
             || arguments.check_conformance.is_some_and(|checks| checks.0),
+        verifies_tables: arguments.full.0,
         enforces_count: arguments.enforce_fast_count.0,
         adjusts_count: may_change,
         metadata_only: arguments.metadata.0,

@@ -578,6 +578,10 @@ impl BackupSource for Shell {
 }
 
 impl Maintenance for Shell {
+    fn verify_table(&self, table: &Table) -> Result<VerifyReport> {
+        self.inner.verify_table(table)
+    }
+
     fn verify(&self) -> Result<VerifyReport> {
         self.inner.verify()
     }

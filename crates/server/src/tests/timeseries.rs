@@ -577,3 +577,29 @@ fn x29_a_retried_batch_of_several_sources_is_recognized() {
         }
     });
 }
+
+#[test]
+fn x29_validate_looks_into_buckets() {
+    run(async {
+        let mut node = node().await;
+        node.ok(doc! { "create": "ts", "timeseries": { "timeField": "t", "metaField": "m" } }).await;
+        let points: Vec<Doc> = (0..20)
+            .map(|place| doc! { "t": (Value::DateTime(1_700_000_040_000 + place * 1000)), "m": 1, "x": place })
+            .collect();
+        node.insert_into("ts", &points).await;
+        let validate = doc! { "validate": "ts", "full": true };
+        let report = node.ok(validate.clone()).await;
+        assert_eq!(report.get("valid"), Some(Value::Bool(true)), "{report}");
+        let buckets = node.ok(doc! { "find": "system.buckets.ts" }).await;
+        let bucket = batch(&buckets, "firstBatch")[0].clone();
+        // The same again under an id of another time.
+        let mut other = DocBuilder::new();
+        other.append("_id", pando_doc::ObjectId::from_bytes([7; 12]));
+        bucket.elements().skip(1).for_each(|element| other.append_element(element));
+        node.ok(doc! { "insert": "system.buckets.ts", "documents": [(other.finish())] }).await;
+        let report = node.ok(validate).await;
+        assert_eq!(report.get("valid"), Some(Value::Bool(false)), "{report}");
+        assert_eq!(number(&report, "nNonCompliantDocuments"), 1.0);
+        assert!(report.to_string().contains("incompatible with time-series"), "{report}");
+    });
+}

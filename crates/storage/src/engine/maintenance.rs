@@ -1,6 +1,6 @@
 //! Checking a store, and telling about it.
 
-use crate::{Result, Statistics};
+use crate::{Result, Statistics, Table};
 use std::fmt::Write;
 
 /// One damaged place.
@@ -33,6 +33,8 @@ pub struct VerifyReport {
 pub trait Maintenance {
     /// Reads every block and log record. Goes on after damage.
     fn verify(&self) -> Result<VerifyReport>;
+    /// Reads what is on disk of one table. Goes on after damage.
+    fn verify_table(&self, table: &Table) -> Result<VerifyReport>;
     /// Counters and gauges of everything.
     fn statistics(&self) -> Statistics;
     /// Tells a human what the store is made of.
