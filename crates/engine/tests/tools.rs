@@ -279,7 +279,7 @@ fn x24_one_table_is_verified_alone() {
     let damaged: Vec<&str> =
         tables.iter().filter(|table| !damage(table).is_empty()).map(|table| table.ident()).collect();
     assert!(!damaged.is_empty() && damaged.len() < TABLES.len(), "{damaged:?}");
-    for found in tables.iter().flat_map(|table| damage(table)) {
+    for found in tables.iter().flat_map(damage) {
         assert!(found.ident.is_some_and(|ident| damaged.contains(&ident.as_str())));
     }
 }
