@@ -276,20 +276,27 @@ impl Client {
                 Ok(())
             }
             Store::Plain | Store::Series => {
-                // Earlier versions of buckets are kept for reads in the past, some minutes long: they are no part of the collection's size.
-                let forget = doc! { "setParameter": 1, "minSnapshotHistoryWindowInSeconds": 0 };
-                let request = self.command("admin", &forget);
-                self.run(request)?;
-                for number in 0..3 {
-                    std::thread::sleep(FORGET_PAUSE);
-                    let request =
-                        self.command(DATABASE, &doc! { "insert": "other", "documents": [{ "_id": (number) }] });
-                    self.run(request)?;
+                if self.store == Store::Series {
+                    self.forget_history()?;
                 }
                 let request = self.command("admin", &doc! { "fsync": 1 });
                 self.run(request)
             }
         }
+    }
+
+    /// Earlier versions of buckets are kept for reads in the past, some minutes long: they are no part of the collection's size. Documents
+    /// that were only inserted have none.
+    fn forget_history(&mut self) -> Result<(), Error> {
+        let forget = doc! { "setParameter": 1, "minSnapshotHistoryWindowInSeconds": 0 };
+        let request = self.command("admin", &forget);
+        self.run(request)?;
+        for number in 0..3 {
+            std::thread::sleep(FORGET_PAUSE);
+            let request = self.command(DATABASE, &doc! { "insert": "other", "documents": [{ "_id": (number) }] });
+            self.run(request)?;
+        }
+        Ok(())
     }
 
     /// What the documents take on disk, indexes apart.
