@@ -25,7 +25,7 @@ pub enum ClientState {
 /// The locks of an operation at some moment.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LockerInfo {
-    /// What it holds, by id.
+    /// What it holds, and the global lock if it waits for that, by id.
     pub locks: Vec<(ResourceId, Mode)>,
     /// What it waits for.
     pub waiting: Option<ResourceId>,
@@ -82,6 +82,9 @@ impl Locker {
 impl State {
     fn info(&self) -> LockerInfo {
         let mut locks: Vec<_> = self.held.iter().map(|held| (held.resource, held.mode)).collect();
+        // Who waits for the global lock is shown with it: by that one sees what an fsyncLock keeps out.
+        let is_at_the_door = self.waiting == Some(ResourceId::GLOBAL);
+        locks.extend(self.ticket_mode.filter(|_| is_at_the_door).map(|mode| (ResourceId::GLOBAL, mode)));
         locks.sort_unstable();
         LockerInfo { locks, waiting: self.waiting, stats: self.stats.clone() }
     }

@@ -23,7 +23,7 @@ fn u11_fsync_lock_keeps_writers_out_until_the_last_unlock() {
         let mut writer = node.fixture.connect().await;
         let insert = doc! { "insert": "c", "documents": [{ "_id": 2 }] };
         writer.send(MsgFlags::NONE, &with_database(&insert, "d")).await;
-        let waiting = doc! { "currentOp": 1, "waitingForLock": true, "op": "insert" };
+        let waiting = doc! { "currentOp": 1, "waitingForLock": true, "op": "insert", "locks.Global": "w" };
         loop {
             let shown = node.client.admin(waiting.clone()).await;
             if shown.get("inprog").and_then(|found| found.as_array()).is_some_and(|found| !found.is_empty()) {
