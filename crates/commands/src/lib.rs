@@ -84,6 +84,7 @@ pub static FAIL_POINTS: &[&dyn pando_base::AnyFailPoint] = &[
     &handshake::WAIT_IN_HELLO,
     &transaction::HANG_BEFORE_ABORTING,
     &transaction::HANG_BEFORE_COMMITTING,
+    &transaction::PREPARE_LOGGED,
     &ttl::HANG_BETWEEN_PASSES,
     &ttl::HANG_WITH_LOCK,
 ];

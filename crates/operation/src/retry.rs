@@ -115,6 +115,7 @@ impl Attempts {
                 Ok(ControlFlow::Continue(Pause::For(pause)))
             }
             RetryDecision::AfterPrepared => {
+                operation.context.statistics().prepare_conflicts.add(1);
                 operation.recovery_unit.abandon_snapshot()?;
                 Ok(ControlFlow::Continue(Pause::UntilPreparedEnds(epoch)))
             }

@@ -26,6 +26,8 @@ pub struct Participant {
     last_write: OpTime,
     /// What a unit of work in progress has added to the chain.
     uncommitted_write: Option<OpTime>,
+    /// The newest entry of the number before.
+    previous_write: OpTime,
     executed: HashMap<i32, OpTime>,
     is_incomplete: bool,
     transaction: TransactionState,
@@ -57,6 +59,7 @@ impl Participant {
             txn_number: NO_TXN_NUMBER,
             last_write: OpTime::NULL,
             uncommitted_write: None,
+            previous_write: OpTime::NULL,
             executed: HashMap::new(),
             is_incomplete: false,
             transaction: TransactionState::None,
@@ -116,6 +119,11 @@ impl Participant {
     /// A unit of work has added this; nothing once it has ended.
     pub fn set_uncommitted_write(&mut self, op_time: Option<OpTime>) {
         self.uncommitted_write = op_time;
+    }
+
+    /// The newest entry of the number before a transaction's: its commit replaces the record that tells of it.
+    pub fn previous_write(&self) -> OpTime {
+        self.previous_write
     }
 
     /// Begins a retryable write, or goes on with the one of this number.
@@ -215,7 +223,9 @@ impl Participant {
         }
         self.check_number_can_change(txn_number)?;
         let transaction = TransactionState::InProgress;
-        *self = Participant { is_valid: true, txn_number, transaction, ..Participant::new(self.session) };
+        let previous_write = self.last_write;
+        *self =
+            Participant { is_valid: true, txn_number, transaction, previous_write, ..Participant::new(self.session) };
         Ok(())
     }
 

@@ -1,7 +1,7 @@
 //! One fail point.
 
 use super::mode::FailPointMode;
-use crate::Result;
+use crate::{OperationContext, Result};
 use bytes::Bytes;
 use parking_lot::Mutex;
 use std::ops::Deref;
@@ -150,6 +150,17 @@ impl<T: Send + Sync> FailPoint<T> {
         if self.should_fail() {
             self.until_off().await;
         }
+    }
+
+    /// Has an operation rest here while the point is on, and shows where it rests.
+    pub async fn rest(&self, context: &OperationContext) -> Result<()> {
+        if !self.is_on() {
+            return Ok(());
+        }
+        context.describe(|description| description.fail_point = self.name);
+        let rested = context.interruptible(self.pause_while_on()).await;
+        context.describe(|description| description.fail_point = "");
+        rested
     }
 
     /// Ends when the point is off: for a place that has entered it.

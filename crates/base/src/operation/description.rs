@@ -85,6 +85,8 @@ pub struct OperationDescription {
     pub cursor_id: Option<i64>,
     /// The cursor has nothing more to give.
     pub cursor_exhausted: bool,
+    /// The fail point that it rests at.
+    pub fail_point: &'static str,
     /// Where a long task stands: its words, what is done, what there is to do.
     pub progress: Option<(String, u64, u64)>,
 }

@@ -74,6 +74,11 @@ async fn run(invocation: &Invocation, reply: &mut DocBuilder) -> Result<()> {
     if arguments.auto_index_id.is_some() {
         reply.append("note", AUTO_INDEX_ID_NOTE);
     }
+    ensure!(
+        invocation.transaction().is_none() || !namespace.is_system() || namespace.is_timeseries_buckets(),
+        ErrorCode::OperationNotSupportedInTransaction,
+        "Cannot create system collection {namespace} within a transaction."
+    );
     match create(invocation, data, &namespace, options.clone()).await {
         Err(error) if error.code() == ErrorCode::NamespaceExists && invocation.transaction().is_none() => {
             match options.timeseries {

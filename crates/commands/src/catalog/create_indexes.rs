@@ -94,6 +94,11 @@ async fn run(invocation: &Invocation, reply: &mut DocBuilder) -> Result<()> {
     for specification in &specifications {
         crate::settings::check_new_index(&invocation.node.parameters, specification.view())?;
     }
+    ensure!(
+        invocation.transaction().is_none() || !namespace.is_system() || namespace.is_timeseries_buckets(),
+        ErrorCode::OperationNotSupportedInTransaction,
+        "Cannot create indexes on system collection {namespace} within a transaction."
+    );
     let is_two_phase = is_replica_set && namespace.is_replicated();
     let quorum = commit_quorum(data, arguments.commit_quorum, is_two_phase)?;
     let mut operation = invocation.operation()?;

@@ -23,6 +23,13 @@ pub(super) fn check_can_write(
     if invocation.transaction().is_some() {
         check_can_write_in_transaction(namespace)?;
     }
+    ensure!(
+        !namespace.is_session_transactions()
+            || invocation.generic.session.is_none()
+            || !invocation.node.replication.is_replica_set(),
+        ErrorCode::location(40528),
+        "Direct writes against {namespace} cannot be performed using a transaction or on a session."
+    );
     data.replication.check_can_write(namespace)?;
     check_uuid(data, namespace, uuid)
 }
@@ -56,13 +63,19 @@ pub(crate) async fn lock_for_write(
         refuse_view(data, namespace)?;
         return Ok(None);
     };
-    // What is written there waits for everybody else who writes there: not to the end of a transaction.
+    Ok(Some(collection))
+}
+
+/// What is written to a capped collection waits for everybody else who writes there: not to the end of a transaction. Removing
+/// from one has a refusal of its own.
+pub(super) fn refuse_capped_in_transaction(operation: &Operation, collection: &Collection) -> Result<()> {
     ensure!(
         !operation.in_multi_document_transaction() || !collection.is_capped(),
         ErrorCode::OperationNotSupportedInTransaction,
-        "Collection '{namespace}' is a capped collection. Writes in transactions are not allowed on capped collections."
+        "Collection '{0}' is a capped collection. Writes in transactions are not allowed on capped collections.",
+        collection.namespace
     );
-    Ok(Some(collection))
+    Ok(())
 }
 
 /// Documents come into a capped collection, and leave it, one operation at a time.
@@ -90,6 +103,7 @@ pub async fn collection_for_insert(
 ) -> Result<Arc<Collection>> {
     loop {
         if let Some(collection) = lock_for_write(data, operation, namespace).await? {
+            refuse_capped_in_transaction(operation, &collection)?;
             lock_if_capped(operation, &collection).await?;
             return Ok(collection);
         }

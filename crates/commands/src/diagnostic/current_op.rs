@@ -220,6 +220,17 @@ fn describe(node: &Node, context: &OperationContext) -> DocBuilder {
     if context.killed_with().is_some() {
         operation.append("killPending", true);
     }
-    operation.append("numYields", context.statistics().yields.get() as i32);
+    let statistics = context.statistics();
+    operation.append("numYields", statistics.yields.get() as i32);
+    for (name, count) in
+        [("prepareReadConflicts", &statistics.prepare_conflicts), ("writeConflicts", &statistics.write_conflicts)]
+    {
+        if count.get() > 0 {
+            operation.append(name, i64::try_from(count.get()).unwrap_or(i64::MAX));
+        }
+    }
+    if !description.fail_point.is_empty() {
+        operation.append("failpointMsg", description.fail_point);
+    }
     operation
 }

@@ -26,7 +26,7 @@ async fn run(invocation: &Invocation) -> Result<()> {
         .transaction()
         .ok_or_else(|| Error::new(ErrorCode::CommandFailed, "abortTransaction must be run within a transaction"))?;
     check_may_end_prepared(invocation, statement.state())?;
-    invocation.context.interruptible(HANG_BEFORE_ABORTING.pause_while_on()).await?;
+    HANG_BEFORE_ABORTING.rest(&invocation.context).await?;
     // What it has read a majority may not have yet.
     invocation.set_has_written();
     let TransactionState::Prepared(prepared) = statement.state() else {

@@ -38,7 +38,7 @@ async fn run(invocation: &Invocation) -> Result<()> {
         return Ok(());
     }
     check_may_end_prepared(invocation, statement.state())?;
-    invocation.context.interruptible(HANG_BEFORE_COMMITTING.pause_while_on()).await?;
+    HANG_BEFORE_COMMITTING.rest(&invocation.context).await?;
     let mut operation = invocation.operation()?;
     data.replication.check_can_write(Namespace::admin_command())?;
     let size = OplogWriter::transaction_size(&operation);

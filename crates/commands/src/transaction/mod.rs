@@ -19,6 +19,9 @@ pub use statement::TransactionStatement;
 /// A transaction is about to be committed.
 pub static HANG_BEFORE_COMMITTING: FailPoint = FailPoint::new("hangBeforeCommitingTxn");
 
+/// A transaction was prepared, and the command is told as done.
+pub static PREPARE_LOGGED: FailPoint = FailPoint::new("waitForPrepareTransactionCommandLogged");
+
 /// A transaction is about to be aborted.
 pub static HANG_BEFORE_ABORTING: FailPoint = FailPoint::new("hangBeforeAbortingTxn");
 

@@ -83,6 +83,7 @@ impl TransactionStatement {
     async fn start(&self, invocation: &Invocation, mut operation: Operation) -> Result<()> {
         let data = &self.data;
         let concern = read_concern(invocation)?;
+        self.await_previous_write(invocation, &concern).await?;
         // It may write later, and a lock that was shared is not made exclusive without the danger of a deadlock.
         lock_for_note(&mut operation).await?;
         data.replication.prepare_transaction_read(&mut operation, &concern, data.oplog_writer()).await?;
@@ -99,6 +100,17 @@ impl TransactionStatement {
         *self.open.lock() = Some(open);
         *self.stash.lock() = Some(stash);
         Ok(())
+    }
+
+    /// A snapshot has nothing behind a hole of the oplog. What the session has written before must be in it: the commit replaces
+    /// the session's record, and would conflict with the newer one.
+    async fn await_previous_write(&self, invocation: &Invocation, concern: &ReadConcern) -> Result<()> {
+        let previous = self.session().participant().previous_write().timestamp;
+        let Some(oplog) = self.data.services.engine.oplog() else { return Ok(()) };
+        if concern.level != Level::Snapshot || concern.at_cluster_time.is_some() || previous <= oplog.visible() {
+            return Ok(());
+        }
+        Ok(invocation.context.interruptible(oplog.wait_visible(previous.previous())).await??)
     }
 
     /// What changes the catalog does not go with a snapshot of it.

@@ -4,9 +4,10 @@
 use super::stage::{Entered, Stage};
 use pando_base::{Error, Result};
 use pando_commands::Invocation;
-use pando_commands::transaction::TransactionStatement;
+use pando_commands::transaction::{PREPARE_LOGGED, TransactionStatement};
 use pando_doc::DocBuilder;
 use pando_env::BoxedFuture;
+use pando_session::TransactionState;
 
 /// Takes transactions up and leaves them.
 pub(crate) struct Transactions;
@@ -42,6 +43,10 @@ impl Stage for Transactions {
     fn leave<'a>(&'a self, invocation: &'a Invocation, _: &'a mut DocBuilder) -> Option<BoxedFuture<'a, Result<()>>> {
         if let Some(statement) = invocation.transaction() {
             statement.park();
+            if matches!(statement.state(), TransactionState::Prepared(_)) {
+                // It only counts.
+                let _ = PREPARE_LOGGED.should_fail();
+            }
         }
         None
     }

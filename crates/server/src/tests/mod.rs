@@ -10,6 +10,7 @@ mod fail_command;
 mod fsync_lock;
 mod garbage;
 mod handshake;
+mod isolation;
 mod life;
 mod metrics_page;
 mod node;

@@ -188,7 +188,7 @@ impl SessionCatalog {
                 return Ok(checked_out);
             }
             drop(checked_out);
-            context.interruptible(BLOCKED_BEHIND_PREPARED.pause_while_on()).await?;
+            BLOCKED_BEHIND_PREPARED.rest(context).await?;
             context.interruptible(ended).await?;
         }
     }
