@@ -10,6 +10,7 @@
 
 mod action;
 mod cache;
+mod cluster_time;
 mod key_file;
 mod members;
 mod names;
@@ -22,6 +23,7 @@ mod user;
 
 pub use action::{ANY_ACTION, Action, ActionSet};
 pub use cache::UserCache;
+pub use cluster_time::{TIME_KEY_BYTES, TimeKey, TimeProof, TimeSigner};
 pub use key_file::{KeyFile, password_of_key};
 pub use members::{ClusterAuthMode, MemberNames};
 pub use names::{EXTERNAL_DATABASE, RoleName, UserName};

@@ -8,6 +8,7 @@ use pando_doc::DocBuilder;
 use pando_env::BoxedFuture;
 use pando_repl::config::HostAndPort;
 use pando_repl::{MAX_DRIFT_SECONDS, MemberState, ReplGate, ReplicationNode};
+use pando_security::TimeSigner;
 use std::sync::Arc;
 
 /// A node's part in its set.
@@ -55,12 +56,12 @@ impl ReplicationView for NodeInSet {
         if is_secondary { Ok(()) } else { self.node.check_can_read(true) }
     }
 
-    fn append_times(&self, reply: &mut DocBuilder) {
+    fn append_times(&self, reply: &mut DocBuilder, signer: Option<&TimeSigner>) {
         let cluster_time = self.node.clock().now();
         if !self.is_replicated || cluster_time.is_none() {
             return;
         }
-        append_cluster_time(reply, cluster_time);
+        append_cluster_time(reply, cluster_time, signer);
         let applied = self.node.points().applied.0.timestamp;
         if applied.is_some() {
             reply.append("operationTime", applied);

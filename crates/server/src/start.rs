@@ -81,6 +81,9 @@ impl Server {
             data.settings.load(data, i64::try_from(env.clock().wall_ms()).unwrap_or(i64::MAX)).await?;
         }
         let node = Arc::new(node(env, machine, &options, &log, &control, extra, grounds)?);
+        if let Some(data) = node.data.as_ref().filter(|_| !options.is_read_only) {
+            pando_commands::security::refresh_time_keys(&node, data).await?;
+        }
         log_start(&node, &options, &log);
         warn_if_open(&node, &options, &log);
         let served = node.data.as_ref().filter(|_| options.runs_tasks);
@@ -94,6 +97,9 @@ impl Server {
             let (data, counters) = (Arc::downgrade(data), Arc::clone(&node.counters));
             let removing = pando_commands::pre_images::keep_removing(env.clone(), data.clone(), log.clone());
             background.spawn(env, removing)?;
+            if node.security.is_enabled {
+                background.spawn(env, pando_commands::security::keep_time_keys(Arc::downgrade(&node)))?;
+            }
             background.spawn(env, pando_commands::ttl::keep_expiring(env.clone(), data, counters, log.clone()))?;
         }
         let page = MetricsPage::new(env, &node, !options.runs_tasks);

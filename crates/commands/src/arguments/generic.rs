@@ -6,6 +6,7 @@ use super::field::{Place, at_least};
 use bstr::BStr;
 use pando_base::{Error, ErrorCode, Result, Timestamp, Uuid, bail, ensure};
 use pando_doc::{Doc, DocBuilder, OwnedValue, RawElement, Value, ValueType};
+use pando_security::TimeProof;
 use pando_wire::Command;
 
 /// Names that every command takes.
@@ -106,6 +107,8 @@ pub struct GenericArguments {
     pub read_preference: Option<Doc>,
     /// The newest cluster time that the client has seen.
     pub cluster_time: Option<Timestamp>,
+    /// Who says that it was given out.
+    pub cluster_time_proof: Option<TimeProof>,
     /// How long the command may take; zero is no limit.
     pub max_time_ms: u64,
     /// What the client says about the command.
@@ -160,7 +163,10 @@ impl GenericArguments {
             b"writeConcern" => self.write_concern = document(body, element)?,
             b"$audit" => self.impersonates = names_others(value)?,
             b"$readPreference" => self.read_preference = document(body, element)?,
-            b"$clusterTime" => self.cluster_time = cluster_time(value)?,
+            b"$clusterTime" => {
+                self.cluster_time = cluster_time(value)?;
+                self.cluster_time_proof = time_proof(value);
+            }
             b"maxTimeMS" => self.max_time_ms = max_time_ms("maxTimeMS", value)?,
             b"maxTimeMSOpOnly" => {
                 let reason = "Can not specify maxTimeMSOpOnly for non internal clients";
@@ -275,6 +281,13 @@ fn cluster_time(value: Value<'_>) -> Result<Option<Timestamp>> {
     let time = document.get("clusterTime").and_then(|time| time.as_timestamp());
     ensure!(time.is_some(), ErrorCode::NoSuchKey, "Missing expected field \"clusterTime\"");
     Ok(time)
+}
+
+/// The signature of a cluster time; none if there is none, or nothing like one.
+fn time_proof(value: Value<'_>) -> Option<TimeProof> {
+    let signature = value.as_document()?.get("signature")?.as_document()?;
+    let Value::Binary { bytes, .. } = signature.get("hash")? else { return None };
+    Some(TimeProof { hash: bytes.try_into().ok()?, key_id: signature.get("keyId")?.to_i64_exact()? })
 }
 
 fn max_time_ms(name: &str, value: Value<'_>) -> Result<u64> {

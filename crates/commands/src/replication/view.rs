@@ -5,6 +5,7 @@ use crate::{CommandRow, ConnectionState, SecondaryOk};
 use pando_base::{Error, ErrorCode, Result, Timestamp};
 use pando_doc::{DocBuilder, ObjectId, Value, doc};
 use pando_env::BoxedFuture;
+use pando_security::{TIME_KEY_BYTES, TimeProof, TimeSigner};
 
 /// A state of the set as this node sees it. Counters of different processes cannot be compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,8 +41,9 @@ pub trait ReplicationView: Send + Sync {
     /// May the command run here now? `secondary_ok` is what the client allows.
     fn check_can_run(&self, row: &CommandRow, connection: &ConnectionState, secondary_ok: bool) -> Result<()>;
 
-    /// Appends `$clusterTime` and `operationTime` to a reply, whether it succeeded or failed.
-    fn append_times(&self, reply: &mut DocBuilder);
+    /// Appends `$clusterTime` and `operationTime` to a reply, whether it succeeded or failed. The time is signed for a client who
+    /// has to bring a proof.
+    fn append_times(&self, reply: &mut DocBuilder, signer: Option<&TimeSigner>);
 
     /// Hears of a cluster time that a client sent.
     fn advance_cluster_time(&self, _cluster_time: Timestamp) -> Result<()> {
@@ -88,7 +90,7 @@ impl ReplicationView for StandAlone {
         Ok(())
     }
 
-    fn append_times(&self, _: &mut DocBuilder) {}
+    fn append_times(&self, _: &mut DocBuilder, _: Option<&TimeSigner>) {}
 }
 
 /// A member of a set that nobody has initiated.
@@ -128,7 +130,7 @@ impl ReplicationView for NotInitiated {
         check_as_secondary(row, connection, secondary_ok)
     }
 
-    fn append_times(&self, _: &mut DocBuilder) {}
+    fn append_times(&self, _: &mut DocBuilder, _: Option<&TimeSigner>) {}
 }
 
 /// What a node answers that is not primary: the words depend on which the client knows.
@@ -201,19 +203,21 @@ impl ReplicationView for OneMember {
         Ok(())
     }
 
-    fn append_times(&self, reply: &mut DocBuilder) {
-        append_cluster_time(reply, self.started);
+    fn append_times(&self, reply: &mut DocBuilder, signer: Option<&TimeSigner>) {
+        append_cluster_time(reply, self.started, signer);
         reply.append("operationTime", self.started);
     }
 }
 
-/// Appends an unsigned `$clusterTime`.
-pub fn append_cluster_time(reply: &mut DocBuilder, cluster_time: Timestamp) {
+/// Appends `$clusterTime`, signed if there is somebody to sign it. Without a key there is nothing that a client could bring back.
+pub fn append_cluster_time(reply: &mut DocBuilder, cluster_time: Timestamp, signer: Option<&TimeSigner>) {
+    let unsigned = TimeProof { hash: [0; TIME_KEY_BYTES], key_id: 0 };
+    let Some(proof) = signer.map_or(Some(unsigned), |signer| signer.sign(cluster_time)) else { return };
     reply.document("$clusterTime", |time| {
         time.append("clusterTime", cluster_time);
         time.document("signature", |signature| {
-            signature.append("hash", Value::Binary { subtype: 0, bytes: &[0; 20] });
-            signature.append("keyId", 0_i64);
+            signature.append("hash", Value::Binary { subtype: 0, bytes: &proof.hash });
+            signature.append("keyId", proof.key_id);
         });
     });
 }

@@ -18,6 +18,7 @@ mod roles;
 mod sasl;
 mod state;
 mod storage;
+mod time_keys;
 mod users;
 mod writing;
 
@@ -25,6 +26,7 @@ pub use conversation::Conversation;
 pub use identity::{Identity, authorize, is_outdated, refresh};
 pub use parameters::{AUTHENTICATION_MECHANISMS, ENABLE_LOCALHOST_AUTH_BYPASS, PARAMETERS};
 pub use state::{MechanismCounters, Security, X509};
+pub use time_keys::{KEYS_ROTATION_INTERVAL_SECONDS, keep_time_keys, refresh_time_keys};
 
 pub(crate) use conversation::append_mechanisms_of;
 pub(crate) use sasl::speculate;

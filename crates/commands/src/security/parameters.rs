@@ -56,6 +56,7 @@ static AUTH_SCHEMA_VERSION: Parameter<i32> =
 
 /// The parameters of this area.
 pub static PARAMETERS: &[&dyn AnyParameter] = &[
+    &super::KEYS_ROTATION_INTERVAL_SECONDS,
     &AUTHENTICATION_MECHANISMS,
     &AUTH_FAILED_DELAY_MS,
     &AUTH_SCHEMA_VERSION,

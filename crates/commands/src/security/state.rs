@@ -6,7 +6,8 @@ use pando_base::{Counter, ErrorCode, Namespace, ParameterSet, Result, bail, ensu
 use pando_env::Random;
 use pando_security::scram::{Mechanism, ScramCredentials};
 use pando_security::{
-    Action, ActionSet, ClusterAuthMode, EXTERNAL_DATABASE, KeyFile, MemberNames, Privileges, Resource, User, UserCache,
+    Action, ActionSet, ClusterAuthMode, EXTERNAL_DATABASE, KeyFile, MemberNames, Privileges, Resource, TimeSigner,
+    User, UserCache,
 };
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -46,6 +47,8 @@ pub struct Security {
     pub(super) secret: [u8; 32],
     /// Users or roles were seen; then the exception for the first user is over.
     has_users: AtomicBool,
+    /// Signs the cluster times in replies.
+    pub times: TimeSigner,
     /// Users and roles are changed one command at a time.
     pub(super) changing: tokio::sync::Mutex<()>,
     counters: [(&'static str, MechanismCounters); 3],
@@ -72,6 +75,7 @@ impl Security {
             members: OnceLock::new(),
             secret,
             has_users: AtomicBool::new(false),
+            times: TimeSigner::default(),
             changing: tokio::sync::Mutex::new(()),
             counters: [X509, Mechanism::ScramSha1.name(), Mechanism::ScramSha256.name()]
                 .map(|name| (name, MechanismCounters::default())),

@@ -4,6 +4,7 @@ use super::EMPTY_BYTES;
 use pando_base::{Category, Error, Result};
 use pando_commands::{Invocation, Node, error_labels, reply as replies};
 use pando_doc::{DocBuilder, DocRef};
+use pando_security::{Action, Target};
 
 /// Says what the operation is, for currentOp.
 pub(super) fn describe(invocation: &Invocation) {
@@ -33,13 +34,14 @@ pub(super) fn complete(invocation: &Invocation, outcome: &Result<()>, beside: Do
             reply.append_all(beside);
         }
     }
-    node.replication.append_times(reply);
+    let moves_clock = invocation.may(Target::Cluster, Action::AdvanceClusterTime);
+    node.replication.append_times(reply, (!moves_clock).then_some(&node.security.times));
 }
 
 /// Writes the body of a request that did not get as far as a command.
 pub(super) fn fail_early(node: &Node, error: &Error, reply: &mut DocBuilder) {
     append_failure(node, error, error.labels(), None, reply);
-    node.replication.append_times(reply);
+    node.replication.append_times(reply, node.security.is_enabled.then_some(&node.security.times));
 }
 
 fn append_failure(

@@ -2,7 +2,7 @@
 //! concern) join the list in `lists`.
 
 use super::stage::{Entered, Stage};
-use pando_base::{Component, DatabaseName, Error, ErrorCode, Result, Severity, bail, ensure, log};
+use pando_base::{Component, DatabaseName, Error, ErrorCode, Result, Severity, Timestamp, bail, ensure, log};
 use pando_commands::{
     ACCEPT_API_VERSION_2, Class, CommandRow, ConnectionState, FAIL_COMMAND, FailCommand, GenericArguments, Invocation,
     NextInvocation, OpCounter, REQUIRE_API_VERSION, reply as replies, security, stable_api, write_concern_labels,
@@ -10,6 +10,7 @@ use pando_commands::{
 use pando_doc::DocBuilder;
 use pando_env::BoxedFuture;
 use pando_repl::read_concern::ReadConcern;
+use pando_security::{Action, Target};
 use pando_session::{LogicalSessionId, MAX_SESSIONS};
 use pando_wire::{Command, Protocol};
 use std::time::Duration;
@@ -380,8 +381,30 @@ fn check_replication(invocation: &Invocation) -> Result<()> {
     let allows = invocation.generic.allows_secondary()? || invocation.request.secondary_ok();
     replication.check_can_run(invocation.row, &invocation.connection, allows)?;
     match invocation.generic.cluster_time {
-        Some(time) => replication.advance_cluster_time(time),
+        // Monitors of drivers do not log in, and pass on what other connections heard: nobody listens to them.
+        Some(_) if is_stranger(invocation) => Ok(()),
+        Some(time) => {
+            check_time_proof(invocation, time)?;
+            replication.advance_cluster_time(time)
+        }
         None => Ok(()),
+    }
+}
+
+/// Has the client not said who it is, where it could?
+fn is_stranger(invocation: &Invocation) -> bool {
+    invocation.node.security.is_enabled
+        && invocation.row.is_allowed_before_authentication
+        && invocation.connection.identity().is_none()
+}
+
+/// Whoever may not move the clock brings a proof that a server has given the time out.
+fn check_time_proof(invocation: &Invocation, time: Timestamp) -> Result<()> {
+    let is_believed =
+        !invocation.node.replication.is_replica_set() || invocation.may(Target::Cluster, Action::AdvanceClusterTime);
+    match is_believed {
+        true => Ok(()),
+        false => invocation.node.security.times.verify(time, invocation.generic.cluster_time_proof.as_ref()),
     }
 }
 

@@ -21,7 +21,7 @@ fn write(kind: u64, value: i32) -> Doc {
         2 => doc! { "findAndModify": "c", "query": { "_id": 0 }, "update": { "$inc": { "n": 1 } } },
         3 => doc! {
             "findAndModify": "c", "query": { "_id": 0, "n": before },
-            "update": { "$inc": { "n": 1 }, "$set": { "last": id } }, "fields": { "n": 1 },
+            "update": { "$inc": { "n": 1 }, "$set": { "last": id } },
         },
         _ => doc! { "insert": "inserted", "documents": [{ "_id": id }] },
     }

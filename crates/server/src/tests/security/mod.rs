@@ -2,6 +2,7 @@
 
 mod access;
 mod attacks;
+mod cluster_time;
 mod login;
 mod matrix;
 mod tls;
