@@ -86,7 +86,11 @@ impl TransactionStatement {
         self.await_previous_write(invocation, &concern).await?;
         // It may write later, and a lock that was shared is not made exclusive without the danger of a deadlock.
         lock_for_note(&mut operation).await?;
-        data.replication.prepare_transaction_read(&mut operation, &concern, data.oplog_writer()).await?;
+        let ready = data.replication.prepare_transaction_read(&mut operation, &concern, data.oplog_writer()).await;
+        if let Err(error) = ready {
+            operation.locker.unlock_everything();
+            return Err(error);
+        }
         let seconds = data.services.parameters.get(&TRANSACTION_LIFETIME_LIMIT_SECONDS);
         let lifetime_ns = seconds.unsigned_abs().saturating_mul(1_000_000_000);
         let expires_ns = data.services.env.clock().monotonic_ns().saturating_add(lifetime_ns);

@@ -299,3 +299,19 @@ fn r9_committed_transactions_are_known_after_a_restart_and_others_are_gone() {
         assert_eq!(code(&TWO.commit(&mut node).await), 251);
     });
 }
+
+#[test]
+fn r9_a_transaction_that_cannot_begin_keeps_no_locks() {
+    run(async {
+        let mut node = node().await;
+        node.ok(insert(1)).await;
+        // A time that is not there yet, and one that is too long ago.
+        for (number, seconds) in [(1, u32::MAX), (2, 1)] {
+            let time = pando_base::Timestamp::new(seconds, 1);
+            let find = doc! { "find": "c", "readConcern": { "level": "snapshot", "atClusterTime": time } };
+            Transaction { number, ..ONE }.fails(&mut node, find, true).await;
+        }
+        node.ok(doc! { "drop": "c" }).await;
+        node.client.admin(doc! { "fsync": 1 }).await;
+    });
+}
