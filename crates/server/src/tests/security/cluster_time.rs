@@ -16,7 +16,9 @@ fn s13_times_are_signed_and_forged_ones_are_refused() {
     run(async {
         let (fixture, mut root) = with_root().await;
         root.ok("admin", doc! { "createUser": "reader", "pwd": "reader", "roles": ["read"] }).await;
-        let keys = root.ok("admin", doc! { "find": "system.keys", "sort": { "expiresAt": 1 } }).await;
+        root.ok("admin", doc! { "createUser": "mover", "pwd": "mover", "roles": ["__system"] }).await;
+        let mut mover = fixture.connect_as("mover").await;
+        let keys = mover.ok("admin", doc! { "find": "system.keys", "sort": { "expiresAt": 1 } }).await;
         let keys = super::super::node::batch(&keys, "firstBatch");
         assert_eq!(keys.len(), 2, "one for now and one for after that");
         let mut reader = fixture.connect_as("reader").await;
@@ -41,8 +43,6 @@ fn s13_times_are_signed_and_forged_ones_are_refused() {
         assert_eq!(number(&heard, "ok"), 1.0);
         assert!(time_of(&heard).get("clusterTime").and_then(|time| time.as_timestamp()) < Some(later));
         // Who may move the clock needs no proof, but not even they move it to the far future.
-        root.ok("admin", doc! { "createUser": "mover", "pwd": "mover", "roles": ["__system"] }).await;
-        let mut mover = fixture.connect_as("mover").await;
         assert_eq!(number(&mover.ask(ping(&doc! { "clusterTime": later })).await, "ok"), 1.0);
         let unsigned = time_of(&mover.ok("admin", doc! { "ping": 1 }).await);
         let signature = unsigned.get("signature").and_then(|signature| signature.as_document()).unwrap();
