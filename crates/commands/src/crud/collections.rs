@@ -63,19 +63,13 @@ pub(crate) async fn lock_for_write(
         refuse_view(data, namespace)?;
         return Ok(None);
     };
-    Ok(Some(collection))
-}
-
-/// What is written to a capped collection waits for everybody else who writes there: not to the end of a transaction. Removing
-/// from one has a refusal of its own.
-pub(super) fn refuse_capped_in_transaction(operation: &Operation, collection: &Collection) -> Result<()> {
+    // What is written there waits for everybody else who writes there: not to the end of a transaction.
     ensure!(
         !operation.in_multi_document_transaction() || !collection.is_capped(),
         ErrorCode::OperationNotSupportedInTransaction,
-        "Collection '{0}' is a capped collection. Writes in transactions are not allowed on capped collections.",
-        collection.namespace
+        "Collection '{namespace}' is a capped collection. Writes in transactions are not allowed on capped collections."
     );
-    Ok(())
+    Ok(Some(collection))
 }
 
 /// Documents come into a capped collection, and leave it, one operation at a time.
@@ -103,7 +97,6 @@ pub async fn collection_for_insert(
 ) -> Result<Arc<Collection>> {
     loop {
         if let Some(collection) = lock_for_write(data, operation, namespace).await? {
-            refuse_capped_in_transaction(operation, &collection)?;
             lock_if_capped(operation, &collection).await?;
             return Ok(collection);
         }

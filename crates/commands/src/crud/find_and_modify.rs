@@ -1,9 +1,7 @@
 //! `findAndModify`.
 
 use super::batch::as_int;
-use super::collections::{
-    check_can_write, collection_for_insert, lock_for_write, lock_if_capped, refuse_capped_in_transaction,
-};
+use super::collections::{check_can_write, collection_for_insert, lock_for_write, lock_if_capped};
 use super::reading::{hint, shared, shared_or_empty};
 use super::retryable::{RetryableWrite, statement, with_entry};
 use super::update::update_value;
@@ -153,11 +151,10 @@ async fn modify(data: &Data, operation: &mut Operation, request: &FindAndModifyR
     let is_upsert = matches!(request.change, FindAndModifyChange::Update { upsert: true, .. });
     if is_upsert {
         collection_for_insert(data, operation, &request.namespace).await?;
-    } else if let Some(collection) = lock_for_write(data, operation, &request.namespace).await? {
-        match request.change {
-            FindAndModifyChange::Remove => lock_if_capped(operation, &collection).await?,
-            _ => refuse_capped_in_transaction(operation, &collection)?,
-        }
+    } else if let Some(collection) = lock_for_write(data, operation, &request.namespace).await?
+        && matches!(request.change, FindAndModifyChange::Remove)
+    {
+        lock_if_capped(operation, &collection).await?;
     }
     let modified = data.query.find_and_modify(operation, request).await?;
     Ok(Told {

@@ -1,7 +1,7 @@
 //! `update`.
 
 use super::batch::{BatchResult, check_count};
-use super::collections::{check_can_write, collection_for_insert, lock_for_write, refuse_capped_in_transaction};
+use super::collections::{check_can_write, collection_for_insert, lock_for_write};
 use super::reading::{hint, shared, shared_or_empty};
 use super::retryable::{RetryableWrite, statement, with_entry};
 use super::stored_functions;
@@ -197,9 +197,7 @@ async fn one(
         collection_for_insert(data, operation, &request.namespace).await?;
     } else {
         // Without a collection the statement still has to make sense, which the engine says.
-        if let Some(collection) = lock_for_write(data, operation, &request.namespace).await? {
-            refuse_capped_in_transaction(operation, &collection)?;
-        }
+        lock_for_write(data, operation, &request.namespace).await?;
     }
     data.query.update(operation, &request).await
 }

@@ -150,10 +150,8 @@ fn check_lists(history: &History, writers: &Writers, graph: &mut Graph) -> Resul
             }
             for step in &transaction.steps {
                 match step {
-                    Step::Append(own, value) if own == key => {
-                        if transaction.is_committed() && !seen.contains(value) {
-                            return Err(Anomaly::LostWrite { key: *key, value: *value });
-                        }
+                    Step::Append(own, value) if own == key && transaction.is_committed() && !seen.contains(value) => {
+                        return Err(Anomaly::LostWrite { key: *key, value: *value });
                     }
                     Step::ReadList(own, found) if own == key && is_in_effect(transaction, &seen) => {
                         if order.get(..found.len()) != Some(found.as_slice()) {
