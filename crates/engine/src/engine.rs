@@ -183,6 +183,11 @@ impl TimestampControl for DurableEngine {
         self.core.keeper.set_initial_data(timestamp);
     }
 
+    fn newest_stored(&self) -> Timestamp {
+        let tables = self.core.registry.all().into_iter();
+        tables.map(|table| table.slot.load().max_durable()).max().unwrap_or(Timestamp::NONE)
+    }
+
     fn reserve_slot(&self, timestamp: Timestamp) -> Result<Slot> {
         self.core.keeper.reserve(timestamp)?;
         Ok(Slot::new(timestamp, self.core.slots.clone()))

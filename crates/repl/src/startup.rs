@@ -207,6 +207,8 @@ impl ReplicationParts {
             self.node.clock().advance(last);
             return Ok(());
         }
+        // Data that is older than its oplog: that of a member that was repaired.
+        self.node.clock().advance(self.services.engine.newest_stored());
         self.node.slots().set_term(pando_oplog::OpTime::NULL.term);
         let message = doc! { "msg": "initiating set" };
         operation.in_unit_of_work(|operation| self.writer.append_noop(operation, message.view()))?;

@@ -417,6 +417,10 @@ impl TimestampControl for Shell {
         self.inner.set_initial_data(timestamp);
     }
 
+    fn newest_stored(&self) -> Timestamp {
+        self.inner.newest_stored()
+    }
+
     fn reserve_slot(&self, timestamp: Timestamp) -> Result<Slot> {
         self.inner.reserve_slot(timestamp)
     }

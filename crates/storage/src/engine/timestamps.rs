@@ -31,6 +31,11 @@ pub trait TimestampControl {
     fn set_stable(&self, timestamp: Timestamp) -> Result<()>;
     /// Says where history begins; `NONE` asks for full checkpoints.
     fn set_initial_data(&self, timestamp: Timestamp);
+    /// No version in the base is younger. A new oplog begins after it: what the base has would count as not stable otherwise, and
+    /// be gone after the next start.
+    fn newest_stored(&self) -> Timestamp {
+        Timestamp::NONE
+    }
     /// Reserves a place in the oplog: all_durable stays below it until the slot is dropped or its transaction ends.
     fn reserve_slot(&self, timestamp: Timestamp) -> Result<Slot>;
 }
