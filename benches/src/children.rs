@@ -74,18 +74,6 @@ fn settle_machine() {
     for switch in ["/proc/sys/vm/drop_caches", "/proc/sys/vm/compact_memory"] {
         _ = std::fs::write(switch, "1");
     }
-    touch_memory();
-}
-
-/// The host of a virtual machine takes free memory back, and the first touch of a page then costs ten times as much as the
-/// next one: the first system would pay for all that follow. So every child starts on memory that was touched just now.
-fn touch_memory() {
-    const TOUCHED_BYTES: usize = 3 << 30;
-    let mut touched: Vec<u8> = Vec::new();
-    if touched.try_reserve_exact(TOUCHED_BYTES).is_ok() {
-        touched.resize(TOUCHED_BYTES, 1);
-    }
-    std::hint::black_box(&touched);
 }
 
 fn show_progress(figure: &Figure) {

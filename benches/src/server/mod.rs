@@ -37,9 +37,9 @@ pub use watch::{WatchOptions, run as run_watch};
 
 use crate::Error;
 use crate::children::remove_folder;
+use crate::measure::quiet_disk;
 use crate::report::Figures;
 use data::orders_of;
-use dialects::{Dialect, mongo::Mongo, postgres::Postgres};
 use hosts::Host;
 use options::System;
 use phase::Service;
@@ -77,8 +77,7 @@ pub fn run(options: &ServerOptions) -> Result<(), Error> {
 fn name(options: &ServerOptions, system: System) -> &'static str {
     match system {
         System::Pando if options.target.is_some() => "target",
-        System::Pando => "pando",
-        System::Postgres => "postgres",
+        _ => system.name(),
     }
 }
 
@@ -100,12 +99,9 @@ fn run_system(
     }
     eprintln!("{}", name(options, system));
     // What an earlier server left to be written back would be charged to this one's time.
-    // SAFETY: no arguments, no memory.
-    unsafe { libc::sync() };
+    quiet_disk();
     let orders = orders_of(options.documents());
-    let mongo = || -> Box<dyn Dialect> { Box::new(Mongo::new(orders)) };
-    let postgres = || -> Box<dyn Dialect> { Box::new(Postgres::new(orders)) };
-    let dialect: &dyn Fn() -> Box<dyn Dialect> = if system == System::Postgres { &postgres } else { &mongo };
+    let dialect = || system.dialect(orders);
     let directory = options.directory.join(name(options, system));
     let mut host = start(options, system, &directory)?;
     let (address, process) = match (&host, options.target) {
@@ -113,7 +109,7 @@ fn run_system(
         (None, Some(target)) => (target, options.target_process),
         (None, None) => return Err("neither a server nor a target".into()),
     };
-    let service = Service { address, processes: process.map(Processes::of), dialect };
+    let service = Service { address, processes: process.map(Processes::of), dialect: &dialect };
     let mut run = Run { name: name(options, system), service, options, figures, failures };
     match &mut host {
         Some(host) => run_host(host, &mut run),

@@ -1,7 +1,12 @@
-//! The command line of `./bench server`.
+//! The command line of `./bench server`, and what other benchmarks of servers share of it.
 
+use super::dialects::{Dialect, mongo::Mongo, postgres::Postgres};
+use super::hosts::{self, Host};
 use super::phase::Times;
 use super::workloads::Workload;
+use crate::Error;
+use crate::children::remove_folder;
+use crate::measure::quiet_disk;
 use clap::Args;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -14,6 +19,74 @@ pub enum System {
     Pando,
     /// With JSONB.
     Postgres,
+}
+
+impl System {
+    /// In figures and names of folders.
+    pub fn name(self) -> &'static str {
+        match self {
+            System::Pando => "pando",
+            System::Postgres => "postgres",
+        }
+    }
+
+    /// How a client speaks to it, told how many orders there are.
+    pub fn dialect(self, orders: u64) -> Box<dyn Dialect> {
+        match self {
+            System::Pando => Box::new(Mongo::new(orders)),
+            System::Postgres => Box::new(Postgres::new(orders)),
+        }
+    }
+}
+
+/// Which servers are started, and where: for benchmarks that start them with nothing special.
+#[derive(Args)]
+pub struct HostOptions {
+    /// Only these, with commas between them.
+    #[arg(long, value_delimiter = ',', default_values = ["postgres", "pando"])]
+    pub systems: Vec<System>,
+    /// Pando's binary; the one beside this program unless told.
+    #[arg(long)]
+    pub binary: Option<PathBuf>,
+    /// Where data is kept, one folder each, removed afterwards.
+    #[arg(long, default_value = "target/bench/stores")]
+    pub directory: PathBuf,
+}
+
+impl HostOptions {
+    /// True if the system was asked for and can be started; says so if it cannot.
+    pub fn has(&self, system: System) -> bool {
+        let is_asked = self.systems.contains(&system);
+        let is_there = system != System::Postgres || hosts::postgres::programs().is_some();
+        if is_asked && !is_there {
+            println!("PostgreSQL is not installed and is left out");
+        }
+        is_asked && is_there
+    }
+
+    /// Has `work` done with a server of its own, whose folder has this name and is removed afterwards.
+    pub fn with_host(
+        &self,
+        system: System,
+        folder: &str,
+        work: impl FnOnce(&mut Host) -> Result<(), Error>,
+    ) -> Result<(), Error> {
+        // What an earlier server left to be written back would be charged to this one's time.
+        quiet_disk();
+        let directory = self.directory.join(folder);
+        let mut host = match system {
+            System::Postgres => hosts::postgres::start(&directory)?,
+            System::Pando => {
+                let binary = self.binary.clone().map_or_else(hosts::pando::default_binary, Ok)?;
+                hosts::pando::start(&binary, &directory)?
+            }
+        };
+        work(&mut host)?;
+        host.check_alive()?;
+        host.stop()?;
+        remove_folder(&directory);
+        Ok(())
+    }
 }
 
 /// `./bench server`.

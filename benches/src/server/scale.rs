@@ -7,6 +7,7 @@
 use super::dialects::mongo::Mongo;
 use super::hosts::{self, Host};
 use super::link::Link;
+use super::options::System;
 use super::processes::Processes;
 use crate::Error;
 use crate::children::remove_folder;
@@ -19,8 +20,6 @@ use std::time::Duration;
 
 const JSON_PATH: &str = "target/bench/scale.json";
 const DATABASE: &str = "scale";
-const START_PATIENCE: Duration = Duration::from_secs(20);
-const LOOK_EVERY: Duration = Duration::from_millis(1);
 const REST: Duration = Duration::from_secs(1);
 /// How many collections at the beginning and at the end are looked at closely.
 const SAMPLE: u64 = 200;
@@ -50,7 +49,11 @@ pub fn run(options: &ScaleOptions) -> Result<(), Error> {
     let directory = options.directory.join("scale");
     let binary = options.binary.clone().map_or_else(hosts::pando::default_binary, Ok)?;
     let mut host = hosts::pando::start(&binary, &directory)?;
-    let mut scale = Scale { link: first_link(&mut host)?, speaker: Mongo::new(0), figures: Figures::default() };
+    let mut scale = Scale {
+        link: host.first_link(|| System::Pando.dialect(0))?,
+        speaker: Mongo::new(0),
+        figures: Figures::default(),
+    };
     scale.record("start", host.started.elapsed().as_secs_f64(), "s");
     std::thread::sleep(REST);
     let processes = Processes::of(host.process());
@@ -187,17 +190,6 @@ fn name(number: u64) -> String {
 fn median(mut values: Vec<f64>) -> f64 {
     values.sort_by(f64::total_cmp);
     values.get(values.len() / 2).copied().unwrap_or(f64::NAN)
-}
-
-fn first_link(host: &mut Host) -> Result<Link, Error> {
-    loop {
-        host.check_alive()?;
-        match Link::open(host.address, Box::new(Mongo::new(0))) {
-            Ok(link) => return Ok(link),
-            Err(error) if host.started.elapsed() > START_PATIENCE => return Err(error),
-            Err(_) => std::thread::sleep(LOOK_EVERY),
-        }
-    }
 }
 
 /// As many files as the machine lets us have; the server inherits that.

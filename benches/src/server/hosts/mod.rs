@@ -5,6 +5,8 @@
 pub mod pando;
 pub mod postgres;
 
+use super::dialects::Dialect;
+use super::link::Link;
 use crate::Error;
 use std::ffi::c_int;
 use std::fs::File;
@@ -14,6 +16,9 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
+/// How long a server may take until it listens.
+const START_PATIENCE: Duration = Duration::from_secs(20);
+const START_LOOK_EVERY: Duration = Duration::from_millis(2);
 /// How long a server may take to end before it is killed.
 const STOP_PATIENCE: Duration = Duration::from_secs(60);
 const LOOK_EVERY: Duration = Duration::from_millis(10);
@@ -58,6 +63,18 @@ impl Host {
         match self.child.try_wait()? {
             None => Ok(()),
             Some(status) => Err(format!("the server ended with {status}\n{}", self.last_words()).into()),
+        }
+    }
+
+    /// A connection, as soon as it listens.
+    pub fn first_link(&mut self, dialect: impl Fn() -> Box<dyn Dialect>) -> Result<Link, Error> {
+        loop {
+            self.check_alive()?;
+            match Link::open(self.address, dialect()) {
+                Ok(link) => return Ok(link),
+                Err(error) if self.started.elapsed() > START_PATIENCE => return Err(error),
+                Err(_) => std::thread::sleep(START_LOOK_EVERY),
+            }
         }
     }
 

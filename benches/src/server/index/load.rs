@@ -7,7 +7,7 @@ use super::data::{NAME, write_fields};
 use crate::Error;
 use crate::measure::Latencies;
 use crate::server::data::Json;
-use crate::server::dialects::{Dialect, mongo::Mongo, postgres, postgres::Postgres};
+use crate::server::dialects::{mongo::Mongo, postgres};
 use crate::server::link::Link;
 use crate::server::options::System;
 use crate::workload::Random;
@@ -47,12 +47,8 @@ impl Load {
         let stop = Arc::new(AtomicBool::new(false));
         let mut threads = Vec::new();
         for connection in 0..CONNECTIONS {
-            let dialect: Box<dyn Dialect> = match system {
-                System::Pando => Box::new(Mongo::new(0)),
-                System::Postgres => Box::new(Postgres::new(0)),
-            };
             let mut worker = Worker {
-                link: Link::open(address, dialect)?,
+                link: Link::open(address, system.dialect(0))?,
                 speaker: Mongo::new(0),
                 system,
                 things,

@@ -8,29 +8,26 @@ mod data;
 mod load;
 
 use super::data::Json;
-use super::dialects::{Chore, Dialect, mongo::Mongo, postgres, postgres::Postgres};
-use super::hosts::{self, Host};
+use super::dialects::{Chore, mongo::Mongo, postgres};
+use super::hosts::Host;
 use super::link::Link;
-use super::options::System;
+use super::options::{HostOptions, System};
 use super::processes::Processes;
 use crate::Error;
-use crate::children::remove_folder;
 use crate::measure::timed;
 use crate::report::{Figures, readable};
 use clap::Args;
 use data::{INDEXES, NAME, write_fields};
 use load::Load;
 use std::fmt::Write;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 const JSON_PATH: &str = "target/bench/index.json";
 const BATCH_THINGS: u64 = 1000;
-const START_PATIENCE: Duration = Duration::from_secs(20);
 const BUILD_PATIENCE: Duration = Duration::from_secs(3600);
-const LOOK_EVERY: Duration = Duration::from_millis(2);
 /// How often memory is looked at during a build.
 const MEMORY_EVERY: Duration = Duration::from_millis(250);
 /// `maxIndexBuildMemoryUsageMegabytes`.
@@ -55,15 +52,9 @@ pub struct IndexOptions {
     /// How long the load runs without a build.
     #[arg(long, default_value_t = 10.0)]
     pub seconds: f64,
-    /// Only these, with commas between them.
-    #[arg(long, value_delimiter = ',', default_values = ["postgres", "pando"])]
-    pub systems: Vec<System>,
-    /// Pando's binary; the one beside this program unless told.
-    #[arg(long)]
-    pub binary: Option<PathBuf>,
-    /// Where data is kept, one folder each, removed afterwards.
-    #[arg(long, default_value = "target/bench/stores")]
-    pub directory: PathBuf,
+    /// The servers.
+    #[command(flatten)]
+    pub hosts: HostOptions,
 }
 
 impl IndexOptions {
@@ -72,23 +63,13 @@ impl IndexOptions {
     }
 }
 
-fn name(system: System) -> &'static str {
-    match system {
-        System::Pando => "pando",
-        System::Postgres => "postgres",
-    }
-}
-
 /// Runs it, prints the table and writes the JSON.
 pub fn run(options: &IndexOptions) -> Result<(), Error> {
     let mut figures = Figures::default();
     println!("3 indexes on {} documents, {} operations/s beside", options.documents(), options.load);
-    for &system in &options.systems {
-        if system == System::Postgres && hosts::postgres::programs().is_none() {
-            println!("PostgreSQL is not installed and is left out");
-            continue;
-        }
-        run_system(options, system, &mut figures)?;
+    for &system in options.hosts.systems.iter().filter(|system| options.hosts.has(**system)) {
+        let folder = format!("index-{}", system.name());
+        options.hosts.with_host(system, &folder, |host| run_system(options, system, host, &mut figures))?;
     }
     print_table(&figures);
     figures.write_json(Path::new(JSON_PATH))?;
@@ -96,22 +77,12 @@ pub fn run(options: &IndexOptions) -> Result<(), Error> {
     Ok(())
 }
 
-fn run_system(options: &IndexOptions, system: System, figures: &mut Figures) -> Result<(), Error> {
-    // What an earlier server left to be written back would be charged to this one's time.
-    // SAFETY: no arguments, no memory.
-    unsafe { libc::sync() };
-    let directory = options.directory.join(format!("index-{}", name(system)));
-    let mut host = match system {
-        System::Postgres => hosts::postgres::start(&directory)?,
-        System::Pando => {
-            let binary = options.binary.clone().map_or_else(hosts::pando::default_binary, Ok)?;
-            hosts::pando::start(&binary, &directory)?
-        }
-    };
+fn run_system(options: &IndexOptions, system: System, host: &mut Host, figures: &mut Figures) -> Result<(), Error> {
     let things = options.documents();
-    let mut builder = Builder { link: first_link(&mut host, system)?, speaker: Mongo::new(0), system, things };
+    let link = host.first_link(|| system.dialect(0))?;
+    let mut builder = Builder { link, speaker: Mongo::new(0), system, things };
     builder.link.set_patience(BUILD_PATIENCE)?;
-    eprintln!("{}, {things} documents", name(system));
+    eprintln!("{}, {things} documents", system.name());
     builder.fill()?;
     let next = Arc::new(AtomicU64::new(things));
     let processes = Processes::of(host.process());
@@ -130,31 +101,13 @@ fn run_system(options: &IndexOptions, system: System, figures: &mut Figures) -> 
         beside.p99_us,
         alone.p99_us
     );
-    let mut add = |metric: &str, value: f64, unit: &str| figures.add(name(system), metric, value, unit);
+    let mut add = |metric: &str, value: f64, unit: &str| figures.add(system.name(), metric, value, unit);
     add("build", duration.as_secs_f64(), "s");
     add("p99_alone", alone.p99_us, "us");
     add("p99_beside", beside.p99_us, "us");
     add("load", reached, "operations/s");
     add("memory_more", most_bytes.saturating_sub(before_bytes) as f64, "bytes");
-    host.check_alive()?;
-    host.stop()?;
-    remove_folder(&directory);
     Ok(())
-}
-
-fn first_link(host: &mut Host, system: System) -> Result<Link, Error> {
-    loop {
-        host.check_alive()?;
-        let dialect: Box<dyn Dialect> = match system {
-            System::Pando => Box::new(Mongo::new(0)),
-            System::Postgres => Box::new(Postgres::new(0)),
-        };
-        match Link::open(host.address, dialect) {
-            Ok(link) => return Ok(link),
-            Err(error) if host.started.elapsed() > START_PATIENCE => return Err(error),
-            Err(_) => std::thread::sleep(LOOK_EVERY),
-        }
-    }
 }
 
 /// Looks at a server's memory until it is told to stop.

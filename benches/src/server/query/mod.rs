@@ -8,12 +8,10 @@ mod data;
 mod questions;
 
 use super::data::Json;
-use super::dialects::{Chore, Dialect, mongo::Mongo, postgres, postgres::Postgres};
-use super::hosts::{self, Host};
+use super::dialects::{Chore, mongo::Mongo, postgres};
 use super::link::Link;
-use super::options::System;
+use super::options::{HostOptions, System};
 use crate::Error;
-use crate::children::remove_folder;
 use crate::measure::{median, timed};
 use crate::report::{Figures, readable};
 use clap::Args;
@@ -21,14 +19,11 @@ use data::Collection;
 use pando_doc::{Doc, doc};
 use questions::{QUESTIONS, Question};
 use std::fmt::Write;
-use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::path::Path;
 
 const JSON_PATH: &str = "target/bench/query.json";
 const DATABASE: &str = "bench";
 const BATCH_DOCUMENTS: u64 = 1000;
-const START_PATIENCE: Duration = Duration::from_secs(20);
-const LOOK_EVERY: Duration = Duration::from_millis(2);
 /// How many times as many documents `--large` asks about.
 const GROWTH: u64 = 10;
 /// What the cost may grow by then.
@@ -51,15 +46,9 @@ pub struct QueryOptions {
     /// Also ten times the documents on Pando, for the growth of the cost.
     #[arg(long)]
     pub large: bool,
-    /// Only these, with commas between them.
-    #[arg(long, value_delimiter = ',', default_values = ["postgres", "pando"])]
-    pub systems: Vec<System>,
-    /// Pando's binary; the one beside this program unless told.
-    #[arg(long)]
-    pub binary: Option<PathBuf>,
-    /// Where data is kept, one folder each, removed afterwards.
-    #[arg(long, default_value = "target/bench/stores")]
-    pub directory: PathBuf,
+    /// The servers.
+    #[command(flatten)]
+    pub hosts: HostOptions,
 }
 
 impl QueryOptions {
@@ -71,11 +60,7 @@ impl QueryOptions {
 /// Runs it, prints the table and writes the JSON.
 pub fn run(options: &QueryOptions) -> Result<(), Error> {
     let mut figures = Figures::default();
-    for &system in &options.systems {
-        if system == System::Postgres && hosts::postgres::programs().is_none() {
-            println!("PostgreSQL is not installed and is left out");
-            continue;
-        }
+    for &system in options.hosts.systems.iter().filter(|system| options.hosts.has(**system)) {
         run_system(options, system, options.documents(), "", &mut figures)?;
     }
     if options.large {
@@ -87,13 +72,6 @@ pub fn run(options: &QueryOptions) -> Result<(), Error> {
     Ok(())
 }
 
-fn name(system: System) -> &'static str {
-    match system {
-        System::Pando => "pando",
-        System::Postgres => "postgres",
-    }
-}
-
 fn run_system(
     options: &QueryOptions,
     system: System,
@@ -101,50 +79,29 @@ fn run_system(
     suffix: &str,
     figures: &mut Figures,
 ) -> Result<(), Error> {
-    let directory = options.directory.join(format!("query-{}", name(system)));
-    let mut host = match system {
-        System::Postgres => hosts::postgres::start(&directory)?,
-        System::Pando => {
-            let binary = options.binary.clone().map_or_else(hosts::pando::default_binary, Ok)?;
-            hosts::pando::start(&binary, &directory)?
-        }
-    };
-    let mut asker = Asker { link: first_link(&mut host, system)?, speaker: Mongo::new(0), system, sales };
-    eprintln!("{}, {sales} documents", name(system));
+    let folder = format!("query-{}", system.name());
+    options.hosts.with_host(system, &folder, |host| {
+        let link = host.first_link(|| system.dialect(0))?;
+        ask_all(options, Asker { link, speaker: Mongo::new(0), system, sales }, suffix, figures)
+    })
+}
+
+fn ask_all(options: &QueryOptions, mut asker: Asker, suffix: &str, figures: &mut Figures) -> Result<(), Error> {
+    let (system, sales) = (asker.system, asker.sales);
+    eprintln!("{}, {sales} documents", system.name());
     asker.fill()?;
     for question in QUESTIONS {
         let (seconds, rows) = asker.ask(question, options.repeats.max(1))?;
         eprintln!("  {:14} {:>9.1} ms, {rows} rows", question.name, seconds * 1e3);
-        figures.add(name(system), &format!("{}{suffix}", question.name), seconds, "s");
+        figures.add(system.name(), &format!("{}{suffix}", question.name), seconds, "s");
         let rows_name = format!("{}_rows{suffix}", question.name);
-        let expected = options.systems.iter().find_map(|system| figures.of(name(*system), &rows_name));
+        let expected = options.hosts.systems.iter().find_map(|system| figures.of(system.name(), &rows_name));
         if expected.is_some_and(|expected| expected != rows as f64) {
             return Err(format!("{}: the systems give {expected:?} and {rows} rows", question.name).into());
         }
-        figures.add(name(system), &rows_name, rows as f64, "rows");
+        figures.add(system.name(), &rows_name, rows as f64, "rows");
     }
-    host.check_alive()?;
-    host.stop()?;
-    remove_folder(&directory);
     Ok(())
-}
-
-fn dialect(system: System) -> Box<dyn Dialect> {
-    match system {
-        System::Pando => Box::new(Mongo::new(0)),
-        System::Postgres => Box::new(Postgres::new(0)),
-    }
-}
-
-fn first_link(host: &mut Host, system: System) -> Result<Link, Error> {
-    loop {
-        host.check_alive()?;
-        match Link::open(host.address, dialect(system)) {
-            Ok(link) => return Ok(link),
-            Err(error) if host.started.elapsed() > START_PATIENCE => return Err(error),
-            Err(_) => std::thread::sleep(LOOK_EVERY),
-        }
-    }
 }
 
 /// A connection to a server under test.

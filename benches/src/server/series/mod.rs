@@ -7,26 +7,23 @@
 
 mod data;
 
-use super::dialects::{Chore, Dialect, mongo::Mongo, postgres, postgres::Postgres};
-use super::hosts::{self, Host};
+use super::dialects::{Chore, mongo::Mongo, postgres};
+use super::hosts::Host;
 use super::link::Link;
-use super::options::System;
+use super::options::{HostOptions, System};
 use super::processes::{Processes, Usage};
 use crate::Error;
-use crate::children::remove_folder;
 use crate::measure::{median, per_second, timed};
 use crate::report::{Figures, readable};
 use clap::Args;
 use data::{Points, batches, insert_statement};
 use pando_doc::{Doc, doc};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 const JSON_PATH: &str = "target/bench/series.json";
 const DATABASE: &str = "bench";
 const BATCH_POINTS: u64 = 1000;
-const START_PATIENCE: Duration = Duration::from_secs(20);
-const LOOK_EVERY: Duration = Duration::from_millis(2);
 /// History ends by the second, with the next write.
 const FORGET_PAUSE: Duration = Duration::from_millis(1100);
 /// What is asked of the inserts beside PostgreSQL's.
@@ -51,15 +48,9 @@ pub struct SeriesOptions {
     /// How often each question is asked.
     #[arg(long, default_value_t = 3)]
     pub repeats: usize,
-    /// Only these, with commas between them.
-    #[arg(long, value_delimiter = ',', default_values = ["postgres", "pando"])]
-    pub systems: Vec<System>,
-    /// Pando's binary; the one beside this program unless told.
-    #[arg(long)]
-    pub binary: Option<PathBuf>,
-    /// Where data is kept, one folder each, removed afterwards.
-    #[arg(long, default_value = "target/bench/stores")]
-    pub directory: PathBuf,
+    /// The servers.
+    #[command(flatten)]
+    pub hosts: HostOptions,
 }
 
 impl SeriesOptions {
@@ -133,12 +124,9 @@ const QUESTIONS: &[Question] = &[
 pub fn run(options: &SeriesOptions) -> Result<(), Error> {
     let mut figures = Figures::default();
     println!("{} points of {} sensors, one second apart", options.points(), options.sensors);
-    for store in STORES.into_iter().filter(|store| options.systems.contains(&store.system())) {
-        if store == Store::Postgres && hosts::postgres::programs().is_none() {
-            println!("PostgreSQL is not installed and is left out");
-            continue;
-        }
-        run_store(options, store, &mut figures)?;
+    for store in STORES.into_iter().filter(|store| options.hosts.has(store.system())) {
+        let folder = format!("series-{}", store.name());
+        options.hosts.with_host(store.system(), &folder, |host| run_store(options, store, host, &mut figures))?;
     }
     print_table(&figures);
     figures.write_json(Path::new(JSON_PATH))?;
@@ -146,19 +134,8 @@ pub fn run(options: &SeriesOptions) -> Result<(), Error> {
     Ok(())
 }
 
-fn run_store(options: &SeriesOptions, store: Store, figures: &mut Figures) -> Result<(), Error> {
-    // What an earlier server left to be written back would be charged to this one's time.
-    // SAFETY: no arguments, no memory.
-    unsafe { libc::sync() };
-    let directory = options.directory.join(format!("series-{}", store.name()));
-    let mut host = match store.system() {
-        System::Postgres => hosts::postgres::start(&directory)?,
-        System::Pando => {
-            let binary = options.binary.clone().map_or_else(hosts::pando::default_binary, Ok)?;
-            hosts::pando::start(&binary, &directory)?
-        }
-    };
-    let mut client = Client { link: first_link(&mut host, store)?, speaker: Mongo::new(0), store };
+fn run_store(options: &SeriesOptions, store: Store, host: &mut Host, figures: &mut Figures) -> Result<(), Error> {
+    let mut client = Client { link: host.first_link(|| store.system().dialect(0))?, speaker: Mongo::new(0), store };
     let processes = Processes::of(host.process());
     client.create()?;
     let before = processes.usage()?;
@@ -182,25 +159,7 @@ fn run_store(options: &SeriesOptions, store: Store, figures: &mut Figures) -> Re
         add(question.name, seconds, "s");
         add(&format!("{}_rows", question.name), rows as f64, "rows");
     }
-    host.check_alive()?;
-    host.stop()?;
-    remove_folder(&directory);
     Ok(())
-}
-
-fn first_link(host: &mut Host, store: Store) -> Result<Link, Error> {
-    loop {
-        host.check_alive()?;
-        let dialect: Box<dyn Dialect> = match store.system() {
-            System::Pando => Box::new(Mongo::new(0)),
-            System::Postgres => Box::new(Postgres::new(0)),
-        };
-        match Link::open(host.address, dialect) {
-            Ok(link) => return Ok(link),
-            Err(error) if host.started.elapsed() > START_PATIENCE => return Err(error),
-            Err(_) => std::thread::sleep(LOOK_EVERY),
-        }
-    }
 }
 
 /// A connection to a server under test.
