@@ -7,8 +7,8 @@ use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
-/// A chore may be the build of an index or a checkpoint.
-const PATIENCE: Duration = Duration::from_secs(120);
+/// A chore may be the build of an index or a checkpoint of ten million documents.
+const PATIENCE: Duration = Duration::from_secs(30 * 60);
 const CONNECT_PATIENCE: Duration = Duration::from_secs(5);
 const READ_BYTES: usize = 64 * 1024;
 
