@@ -3,8 +3,15 @@ from bson.codec_options import CodecOptions
 from bson.raw_bson import RawBSONDocument
 
 RAW = CodecOptions(document_class=RawBSONDocument)
+# Where the documents of a time-series collection are.
+BUCKETS = "system.buckets."
 # Not restored: each server has its own.
 LEFT_OUT = ("local", "config")
+
+
+def stored_in(name, found):
+    """The collection that has the documents of a collection."""
+    return BUCKETS + name if found["type"] == "timeseries" else name
 
 
 class Dump:
@@ -25,9 +32,10 @@ class Dump:
         meanwhile()
         self.read_users()
         for (database, name), found in self.collections.items():
-            if found["type"] == "collection":
-                client[database].command("count", name)
-                found["documents"] = self.find(database, name, hint={"$natural": 1})
+            if found["type"] != "view":
+                source = stored_in(name, found)
+                client[database].command("count", source)
+                found["documents"] = self.find(database, source, hint={"$natural": 1})
         if with_oplog:
             self.read_oplog(begin)
 
@@ -48,12 +56,15 @@ class Dump:
         assert listed["id"] == 0
         for collection in listed["firstBatch"]:
             name = collection["name"]
-            # What stands in system.views comes back with each view; users and roles have their own way.
-            if name == "system.views" or (database == "admin" and name.startswith("system.")):
+            # What stands in system.views comes back with each view, buckets with their time series; users and roles have
+            # their own way.
+            own = name == "system.views" or name.startswith(BUCKETS)
+            if own or (database == "admin" and name.startswith("system.")):
                 continue
             found = {"options": collection["options"], "type": collection["type"], "indexes": [], "documents": []}
             if collection["type"] == "collection":
                 found["uuid"] = collection["info"]["uuid"]
+            if collection["type"] != "view":
                 indexes = self.client[database].command("listIndexes", name, cursor={})["cursor"]
                 found["indexes"] = indexes["firstBatch"]
             self.collections[(database, name)] = found

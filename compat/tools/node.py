@@ -45,7 +45,7 @@ def catalog(client, database):
     for collection in client[database].list_collections():
         collection.get("info", {}).pop("uuid", None)
         indexes = []
-        if collection["type"] == "collection":
+        if collection["type"] != "view":
             indexes = sorted((index for index in client[database][collection["name"]].list_indexes()), key=str)
         described[collection["name"]] = (collection, [dict(index) for index in indexes])
     return described

@@ -1,6 +1,8 @@
 """What mongorestore sends to a server: the same commands with the same options, in the same order."""
 import bson
 
+from dump import stored_in
+
 MAJORITY = {"w": "majority"}
 BATCH_COUNT = 1000
 # Entries of the oplog that say nothing to another server.
@@ -44,7 +46,7 @@ class Restore:
         self.indexes[(database, name)] = {
             each: index for each, index in by_name.items() if not index.get("clustered")
         }
-        self.insert(database, name, found["documents"])
+        self.insert(database, stored_in(name, found), found["documents"])
 
     def insert(self, database, name, documents):
         for first in range(0, len(documents), BATCH_COUNT):

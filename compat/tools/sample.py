@@ -1,7 +1,4 @@
-"""A database with a bit of everything: types of values, options of collections, kinds of indexes, users and roles.
-
-Not in it: time-series collections, which are not there yet.
-"""
+"""A database with a bit of everything: types of values, options of collections, kinds of indexes, users and roles."""
 import datetime
 import uuid
 
@@ -62,11 +59,27 @@ def fill(client):
     shop.create_collection("clustered", clusteredIndex={"key": {"_id": 1}, "unique": True, "name": "by _id"})
     shop.clustered.insert_many([{"_id": number} for number in range(30)])
     shop.create_collection("images", changeStreamPreAndPostImages={"enabled": True})
+    make_series(shop)
     shop.create_collection("threes", viewOn="items", pipeline=[{"$match": {"a": 3}}, {"$project": {"b": 1}}])
     shop.create_collection("few", viewOn="threes", pipeline=[{"$sort": {"_id": 1}}, {"$limit": 3}])
     shop.command("createRole", "buyer", privileges=[privilege("items", "find", "insert")], roles=["read"])
     shop.command("createUser", "joe", pwd="password of joe", roles=["buyer"], customData={"since": 2020})
     client.admin.command("createUser", "keeper", pwd="password of keeper", roles=["root"])
+
+
+def make_series(shop):
+    """A time-series collection with buckets of several sources, and an index of its own."""
+    options = {"timeField": "at", "metaField": "sensor", "granularity": "minutes"}
+    shop.create_collection("weather", timeseries=options, expireAfterSeconds=10**9)
+    shop.weather.create_index([("sensor.place", 1), ("at", -1)])
+    begin = datetime.datetime(2024, 2, 29)
+    shop.weather.insert_many(
+        {
+            "at": begin + datetime.timedelta(minutes=number), "_id": number, "celsius": number / 8,
+            "sensor": {"place": number % 5, "kind": "thermometer"},
+        }
+        for number in range(500)
+    )
 
 
 def item(number):

@@ -33,7 +33,7 @@ class Replay(WithNodes):
         wanted, found = catalog(self.source, sample.NAME), catalog(self.target, sample.NAME)
         for name, described in wanted.items():
             self.assertEqual(described, found[name], name)
-        for name in ("threes", "few"):
+        for name in ("threes", "few", "weather"):
             here, there = (list(client[sample.NAME][name].find()) for client in (self.source, self.target))
             self.assertEqual(here, there)
         for _, there in self.dump.collections.items():
