@@ -8,22 +8,25 @@ use super::{ComparisonOperator, Node, Predicate};
 use pando_base::{Error, ErrorCode, Result};
 use pando_doc::{FieldPath, OwnedValue};
 
-pub(super) fn of(root: &Node) -> Result<Vec<(FieldPath, OwnedValue)>> {
+type Equalities = Vec<(FieldPath, OwnedValue)>;
+
+/// Those on the paths that count.
+pub(super) fn of(root: &Node, counts: &dyn Fn(&FieldPath) -> bool) -> Result<Equalities> {
     let mut found = Vec::new();
-    collect(root, &mut found)?;
+    collect(root, counts, &mut found)?;
     Ok(found)
 }
 
-fn collect(node: &Node, found: &mut Vec<(FieldPath, OwnedValue)>) -> Result<()> {
+fn collect(node: &Node, counts: &dyn Fn(&FieldPath) -> bool, found: &mut Equalities) -> Result<()> {
     match node {
-        Node::And(children) => children.iter().try_for_each(|child| collect(child, found)),
+        Node::And(children) => children.iter().try_for_each(|child| collect(child, counts, found)),
         Node::Or(children) => match children.as_slice() {
-            [only] => collect(only, found),
+            [only] => collect(only, counts, found),
             _ => Ok(()),
         },
         Node::Leaf(leaf) => match equality(&leaf.predicate) {
-            Some(value) => add(&leaf.path, value, found),
-            None => Ok(()),
+            Some(value) if counts(&leaf.path) => add(&leaf.path, value, found),
+            _ => Ok(()),
         },
         _ => Ok(()),
     }
@@ -42,7 +45,7 @@ fn equality(predicate: &Predicate) -> Option<&OwnedValue> {
     }
 }
 
-fn add(path: &FieldPath, value: &OwnedValue, found: &mut Vec<(FieldPath, OwnedValue)>) -> Result<()> {
+fn add(path: &FieldPath, value: &OwnedValue, found: &mut Equalities) -> Result<()> {
     for (other, _) in found.iter() {
         if other == path {
             let reason = format!("cannot infer query fields to set, path '{path}' is matched twice");

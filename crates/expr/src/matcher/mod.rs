@@ -141,7 +141,12 @@ impl MatchExpression {
 
     /// What every matching document has at which path, as an upsert starts from: the equalities that must hold.
     pub fn equalities(&self) -> Result<Vec<(pando_doc::FieldPath, pando_doc::OwnedValue)>> {
-        equalities::of(&self.root)
+        equalities::of(&self.root, &|_| true)
+    }
+
+    /// Those of them that are about a field of the document, or about something inside it; what is said of others does not matter.
+    pub fn equalities_within(&self, field: &str) -> Result<Vec<(pando_doc::FieldPath, pando_doc::OwnedValue)>> {
+        equalities::of(&self.root, &|path| path.part(0) == field)
     }
 }
 

@@ -17,20 +17,24 @@ impl Update {
         context: &UpdateContext<'_>,
         new_id: impl FnOnce() -> ObjectId,
     ) -> Result<Doc> {
-        let mut equalities = filter.equalities()?;
-        if matches!(self.form, Form::Replacement(_)) {
-            // A replacement says everything but the `_id`, which has to be said as a whole.
-            equalities.retain(|(path, _)| path.part(0) == "_id");
-            if let Some((path, _)) = equalities.iter().find(|(path, _)| path.part_count() > 1) {
-                let reason = format!("field at '_id' must be exactly specified, field at sub-path '{path}'found");
-                return Err(Error::new(ErrorCode::NotExactValueField, reason));
-            }
-        }
-        let start = start_of(equalities)?;
+        let start = start_of(match self.form {
+            Form::Replacement(_) => exact_id(filter)?,
+            _ => filter.equalities()?,
+        })?;
         let context = UpdateContext { is_insert: true, ..*context };
         let updated = self.apply(start.view(), &context)?.doc;
         Ok(with_new_id(updated, new_id))
     }
+}
+
+/// A replacement says everything but the `_id`, which the filter has to say as a whole, if it does.
+fn exact_id(filter: &MatchExpression) -> Result<Vec<(FieldPath, OwnedValue)>> {
+    let equalities = filter.equalities_within("_id")?;
+    if let Some((path, _)) = equalities.iter().find(|(path, _)| path.part_count() > 1) {
+        let reason = format!("field at '_id' must be exactly specified, field at sub-path '{path}'found");
+        return Err(Error::new(ErrorCode::NotExactValueField, reason));
+    }
+    Ok(equalities)
 }
 
 fn with_new_id(doc: Doc, new_id: impl FnOnce() -> ObjectId) -> Doc {
