@@ -5,7 +5,7 @@ use crate::executor::{YieldCause, YieldClock, YieldPolicy};
 use crate::pipeline::source::{Fed, Look, feed_pulled, pass_on_to_source};
 use crate::pipeline::{DocumentSource, Modified, Needs, PipelineContext, Pulled, SharedStage, StageSpec};
 use pando_base::{Error, Result};
-use pando_doc::{Doc, DocBuilder, DocRef, FieldPath, Value, doc, get_path};
+use pando_doc::{Doc, DocBuilder, DocRef, FieldPath, RawElement, Value, doc, get_path};
 use pando_expr::metadata::is_metadata;
 use pando_operation::Operation;
 use std::sync::Arc;
@@ -29,15 +29,21 @@ pub struct Unwinding {
 impl Unwinding {
     /// What is needed of a document, if that is less than all of it.
     fn slim(&self, document: DocRef<'_>) -> Option<Doc> {
-        let kept = self.kept.as_ref()?;
+        self.kept.as_ref()?;
         let mut out = DocBuilder::new();
-        for element in document.raw_elements() {
-            let is_kept = kept.binary_search_by(|name| (**name).cmp(&**element.name)).is_ok();
-            if is_kept || is_metadata(element.name) {
-                out.append_raw(element);
-            }
-        }
+        document.raw_elements().filter(|element| self.keeps(element.name)).for_each(|element| out.append_raw(element));
         Some(out.finish())
+    }
+
+    /// True if somebody looks at the field of this name, as far as is known.
+    fn keeps(&self, name: &[u8]) -> bool {
+        let Some(kept) = &self.kept else { return true };
+        is_metadata(name) || kept.binary_search_by(|kept| (**kept).cmp(name)).is_ok()
+    }
+
+    /// Where the array is, if that is a field of the document itself and nothing else changes.
+    fn only_field(&self) -> Option<&[u8]> {
+        (self.path.part_count() == 1 && self.index_name.is_none()).then(|| &**self.path.part(0))
     }
 }
 
@@ -103,12 +109,14 @@ fn parse_index_name(value: Value<'_>) -> Result<FieldPath> {
 /// Documents come out one by one: all those of a long array at once, each with the rest of its document, could be of any size.
 struct UnwindSource {
     source: Box<dyn DocumentSource>,
-    spec: Unwinding,
+    spec: Arc<Unwinding>,
     open: Option<OpenArray>,
     /// A document alone can keep a worker busy.
     clock: YieldClock,
     /// What a document is written into that is only looked at.
     buffer: Vec<u8>,
+    /// What comes behind the values in each document of an array.
+    tail: Vec<u8>,
 }
 
 /// An array on its way out.
@@ -130,22 +138,28 @@ impl OpenArray {
 
     /// The next value and its place.
     fn next(&mut self) -> Option<(Value<'_>, i64)> {
-        let element = self.array.view().element_at(self.offset)?;
         let index = self.index;
+        Some((self.next_raw()?.value()?, index))
+    }
+
+    /// The next value as it is encoded.
+    fn next_raw(&mut self) -> Option<RawElement<'_>> {
+        let element = self.array.view().element_at(self.offset)?;
         self.offset += element.bytes.len();
         self.index += 1;
-        Some((element.value()?, index))
+        Some(element)
     }
 }
 
 impl UnwindSource {
-    /// Opens the array of a document; or gives the one document that it becomes.
-    fn take_in(&mut self, document: Doc) -> Option<Doc> {
+    /// Opens the array of a document; or gives the one document that it becomes. The document of an array is made `slim` if it is going
+    /// to be copied for each value.
+    fn take_in(&mut self, document: Doc, slim: bool) -> Option<Doc> {
         let found = get_path(document.view(), &self.spec.path);
         match found {
             Some(Value::Array(array)) if !array.is_empty() => {
                 let array = Doc::trusted(document.share(array.bytes()));
-                let kept = self.spec.slim(document.view()).unwrap_or(document);
+                let kept = slim.then(|| self.spec.slim(document.view())).flatten().unwrap_or(document);
                 self.open = Some(OpenArray::new(kept, array));
                 None
             }
@@ -171,7 +185,13 @@ impl UnwindSource {
     /// Has a look at what is left of the open array; false if others are to run first.
     fn feed_open(&mut self, operation: &Operation, look: &mut Look<'_>) -> Result<bool> {
         let Some(mut open) = self.open.take() else { return Ok(true) };
-        let (spec, document) = (self.spec.clone(), open.document.clone());
+        let spec = Arc::clone(&self.spec);
+        if let Some(name) = spec.only_field() {
+            let has_ended = self.feed_field(&spec, name, &mut open, operation, look)?;
+            self.open = (!has_ended).then_some(open);
+            return Ok(has_ended);
+        }
+        let document = open.document.clone();
         let parts = names(&spec.path);
         while let Some((value, _)) = open.next() {
             let mut buffer = std::mem::take(&mut self.buffer);
@@ -186,6 +206,54 @@ impl UnwindSource {
             }
         }
         Ok(true)
+    }
+}
+
+impl UnwindSource {
+    /// The same where the array is a field of the document itself: what stands before and behind it is written once for all values.
+    fn feed_field(
+        &mut self,
+        spec: &Unwinding,
+        name: &[u8],
+        open: &mut OpenArray,
+        operation: &Operation,
+        look: &mut Look<'_>,
+    ) -> Result<bool> {
+        let mut elements = open.document.view().raw_elements();
+        let mut buffer = std::mem::take(&mut self.buffer);
+        buffer.clear();
+        buffer.extend_from_slice(&[0; size_of::<i32>()]);
+        for element in elements.by_ref().take_while(|element| **element.name != *name) {
+            if spec.keeps(element.name) {
+                buffer.extend_from_slice(element.bytes);
+            }
+        }
+        self.tail.clear();
+        for element in elements.filter(|element| spec.keeps(element.name)) {
+            self.tail.extend_from_slice(element.bytes);
+        }
+        self.tail.push(0);
+        let head_bytes = buffer.len();
+        let mut has_ended = true;
+        while let Some(value) = open.next_raw() {
+            buffer.truncate(head_bytes);
+            buffer.push(value.value_type as u8);
+            buffer.extend_from_slice(name);
+            buffer.push(0);
+            buffer.extend_from_slice(value.value_bytes);
+            buffer.extend_from_slice(&self.tail);
+            let length = buffer.len() as i32;
+            if let Some(front) = buffer.first_chunk_mut() {
+                *front = length.to_le_bytes();
+            }
+            look(DocRef::trusted(&buffer))?;
+            if self.has_run_long(operation)? {
+                has_ended = false;
+                break;
+            }
+        }
+        self.buffer = buffer;
+        Ok(has_ended)
     }
 }
 
@@ -213,7 +281,7 @@ impl DocumentSource for UnwindSource {
             }
             match self.source.next(context)? {
                 Pulled::Document(document) => {
-                    if let Some(document) = self.take_in(document) {
+                    if let Some(document) = self.take_in(document, true) {
                         return Ok(Pulled::Document(document));
                     }
                 }
@@ -229,7 +297,8 @@ impl DocumentSource for UnwindSource {
         if self.open.is_none() {
             match self.source.next(context)? {
                 Pulled::Document(document) => {
-                    if let Some(document) = self.take_in(document) {
+                    let slim = self.spec.only_field().is_none();
+                    if let Some(document) = self.take_in(document, slim) {
                         look(document.view())?;
                     }
                 }
@@ -249,7 +318,8 @@ impl StageSpec for Unwinding {
 
     fn start(&self, source: Box<dyn DocumentSource>) -> Result<Box<dyn DocumentSource>> {
         let clock = YieldClock::new(YieldPolicy { iterations: u32::MAX, period_ns: RUN_NS });
-        Ok(Box::new(UnwindSource { source, spec: self.clone(), open: None, clock, buffer: Vec::new() }))
+        let (spec, buffer, tail) = (Arc::new(self.clone()), Vec::new(), Vec::new());
+        Ok(Box::new(UnwindSource { source, spec, open: None, clock, buffer, tail }))
     }
 
     fn unwinding(&self) -> Option<Unwinding> {
