@@ -53,7 +53,7 @@ impl RunIterator {
         RunIterator::with_admission(run, true)
     }
 
-    /// An iterator that leaves nothing behind in the cache: for merges.
+    /// An iterator that leaves nothing behind in the cache: for merges and for scans that nobody waits for.
     pub(crate) fn passing(run: Arc<Run>) -> RunIterator {
         RunIterator::with_admission(run, false)
     }
@@ -144,7 +144,10 @@ impl RunIterator {
         self.partition = part.core.partition(root, Side::Data, self.partition_position)?;
         let Some(partition) = &self.partition else { return self.step_part(Direction::Forward) };
         self.block_position = partition.lower_bound(key);
-        self.block = part.core.block(Side::Data, partition, self.block_position)?;
+        self.block = match self.admit {
+            true => part.core.block(Side::Data, partition, self.block_position)?,
+            false => part.core.block_in_passing(Side::Data, partition, self.block_position, false)?,
+        };
         let Some(block) = &self.block else { return self.step_partition(Direction::Forward) };
         let (position, exact) = block.search(key);
         self.position = position + usize::from(exact && after);

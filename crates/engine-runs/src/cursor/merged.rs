@@ -59,6 +59,8 @@ pub struct RunCursor {
     source: Source,
     loaded: OnceLock<Bytes>,
     scratch: Vec<u8>,
+    /// What it reads does not stay in the cache.
+    passes_by: bool,
 }
 
 impl RunCursor {
@@ -76,6 +78,7 @@ impl RunCursor {
             source: Source::Iterator(0),
             loaded: OnceLock::new(),
             scratch: Vec::new(),
+            passes_by: false,
         };
         cursor.rebase(table);
         cursor
@@ -83,7 +86,8 @@ impl RunCursor {
 
     /// Moves to another base of the same table; a seek must follow.
     pub fn rebase(&mut self, table: Arc<TableRuns>) {
-        self.iterators = table.runs().iter().map(|run| RunIterator::new(run.clone())).collect();
+        let iterator = if self.passes_by { RunIterator::passing } else { RunIterator::new };
+        self.iterators = table.runs().iter().map(|run| iterator(run.clone())).collect();
         // Tombstones of the oldest run delete nothing.
         let newer = table.runs().len().saturating_sub(1);
         self.has_tombstones = table.runs()[..newer].iter().any(|run| run.has_tombstones());
@@ -92,6 +96,12 @@ impl RunCursor {
         self.place = Place::Unset;
         self.source = Source::Iterator(0);
         self.loaded.take();
+    }
+
+    /// From now on nothing that has to be read stays in the cache; a seek must follow.
+    pub fn pass_by(&mut self) {
+        self.passes_by = true;
+        self.rebase(Arc::clone(&self.table));
     }
 
     /// Changes who reads; a seek must follow.

@@ -112,6 +112,33 @@ fn x20_random_histories_read_like_the_oracle() {
     }
 }
 
+#[test]
+fn x20_a_cursor_that_passes_by_leaves_no_blocks_in_the_cache() {
+    let random = SimulatedRandom::new(6);
+    let oracle = make(&random, &Shape { keys: 200, runs: 2, operations_per_run: 400, ..shape(6) });
+    let bench = Bench::new(Simulation::new(6).env(), 1 << 20);
+    let table = Arc::new(bench.write(&oracle, &small_options()));
+    let walk = |passes_by: bool| {
+        let mut cursor = table.cursor(ReadPoint::LATEST);
+        if passes_by {
+            cursor.pass_by();
+        }
+        let (mut keys, mut is_on) = (Vec::new(), cursor.seek(b"").unwrap());
+        while is_on {
+            keys.push(cursor.key().to_vec());
+            is_on = cursor.next().unwrap();
+        }
+        keys
+    };
+    // Partitions of indexes do stay.
+    let keys = walk(true);
+    let used_bytes = bench.cache.used_bytes();
+    assert_eq!(keys.len(), oracle.visible(&ReadPoint::LATEST).len());
+    assert_eq!((walk(true), bench.cache.used_bytes()), (keys.clone(), used_bytes));
+    assert_eq!(walk(false), keys);
+    assert!(bench.cache.used_bytes() > used_bytes, "a walk that stays fills the cache");
+}
+
 /// Reads a table through a stream and writes what comes out as one run.
 fn rewrite(bench: &Bench, table: &TableRuns, retention: Option<RetentionPoint>, is_bottom: bool) -> TableRuns {
     let options = StreamOptions { retention, is_bottom, ..StreamOptions::default() };

@@ -64,6 +64,8 @@ pub struct EngineCursor {
     /// The batch is one key that was looked up: it reaches nowhere, the next step starts anew.
     single: bool,
     last_key: Vec<u8>,
+    /// What it reads does not stay in the cache.
+    passes_by: bool,
 }
 
 impl EngineCursor {
@@ -82,6 +84,7 @@ impl EngineCursor {
             base_ready: false,
             single: false,
             last_key: Vec::new(),
+            passes_by: false,
         }
     }
 
@@ -193,6 +196,13 @@ impl Cursor for EngineCursor {
                 self.last()?;
                 self.next()
             }
+        }
+    }
+
+    fn pass_by(&mut self) {
+        self.passes_by = true;
+        if let Some(base) = &mut self.base {
+            base.pass_by();
         }
     }
 

@@ -109,7 +109,12 @@ impl EngineCursor {
             self.base_generation = generation;
             match &mut self.base {
                 Some(base) => base.rebase(runs),
-                None => self.base = Some(runs.cursor(*view.point())),
+                None => {
+                    let base = self.base.insert(runs.cursor(*view.point()));
+                    if self.passes_by {
+                        base.pass_by();
+                    }
+                }
             }
         }
         self.seek_base(bound)

@@ -53,6 +53,10 @@ pub trait Cursor: Send {
         }
     }
 
+    /// From now on, what has to be read for this cursor does not stay in memory: for scans of whole tables, which would otherwise
+    /// push out what others use. A hint.
+    fn pass_by(&mut self) {}
+
     /// Lets go of the snapshot, keeping the place: what a yield does.
     fn detach(&mut self);
     /// Goes on under another transaction. The next move is relative to the key last stood on, which may be gone.

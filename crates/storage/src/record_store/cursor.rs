@@ -51,11 +51,12 @@ pub(crate) struct FollowingCursor {
     cursor: Option<Box<dyn Cursor>>,
     /// The snapshot it is attached to.
     snapshot: Option<SnapshotId>,
+    passes_by: bool,
 }
 
 impl FollowingCursor {
     pub(crate) fn new(table: Table) -> FollowingCursor {
-        FollowingCursor { table, cursor: None, snapshot: None }
+        FollowingCursor { table, cursor: None, snapshot: None, passes_by: false }
     }
 
     /// The cursor, attached to the recovery unit's snapshot.
@@ -67,7 +68,13 @@ impl FollowingCursor {
         }
         match &mut self.cursor {
             Some(cursor) => Ok(&mut **cursor),
-            slot @ None => Ok(&mut **slot.insert(transaction.cursor(&self.table)?)),
+            slot @ None => {
+                let cursor = slot.insert(transaction.cursor(&self.table)?);
+                if self.passes_by {
+                    cursor.pass_by();
+                }
+                Ok(&mut **cursor)
+            }
         }
     }
 
@@ -109,6 +116,15 @@ impl RecordCursor {
 
     pub(crate) fn over_oplog(engine: &Arc<dyn Engine>, direction: Direction) -> RecordCursor {
         RecordCursor { walk: Walk::Oplog(OplogWalk::new(engine, direction)), direction }
+    }
+
+    /// The same cursor, which has not moved yet, but what has to be read for it does not stay in memory: for scans of whole collections
+    /// that nobody waits for.
+    pub fn passing_by(mut self) -> RecordCursor {
+        if let Walk::Table(walk) = &mut self.walk {
+            walk.cursor.passes_by = true;
+        }
+        self
     }
 
     /// To the next record in the cursor's direction; at first to the first.
