@@ -6,7 +6,7 @@ use std::io;
 use std::time::Duration;
 
 /// A thread that can be waited for.
-pub trait ThreadHandle: Send {
+pub trait ThreadHandle: Send + Sync {
     /// Blocks until the thread has ended. An error means that it panicked.
     fn join(self: Box<Self>) -> io::Result<()>;
 }
@@ -19,6 +19,9 @@ pub trait Tasks: Send + Sync {
     fn spawn(&self, task: BoxedFuture<'static, ()>) -> io::Result<()>;
     /// Runs a call that may block without starving the asynchronous worker it runs on.
     fn blocking(&self, call: &mut dyn FnMut());
+    /// Runs a call that takes long and is in no hurry, where it takes processor time only from what is in no hurry either, as far
+    /// as the system can tell them apart. The caller waits as in `blocking`.
+    fn aside(&self, call: &mut (dyn FnMut() + Send));
     /// How many threads can run at once; 1 in simulation, so that nothing depends on scheduling.
     fn parallelism(&self) -> usize;
     /// Asks the system to keep what this process has allocated in large pages, where it does so on request. Random reads of

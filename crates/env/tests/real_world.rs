@@ -52,6 +52,30 @@ fn blocking_calls_run_anywhere() {
 }
 
 #[test]
+fn calls_aside_run_anywhere_and_their_panics_arrive() {
+    let env = Env::real();
+    let own = std::thread::current().id();
+    let mut seen = Vec::new();
+    env.tasks().aside(&mut || seen.push(std::thread::current().id()));
+    let multi = tokio::runtime::Builder::new_multi_thread().worker_threads(1).build().unwrap();
+    multi.block_on(async { env.tasks().aside(&mut || seen.push(std::thread::current().id())) });
+    assert!(seen.len() == 2 && !seen.contains(&own), "{seen:?}");
+    let panicking = || env.tasks().aside(&mut || std::panic::resume_unwind(Box::new(7)));
+    let panicked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(panicking));
+    assert_eq!(panicked.unwrap_err().downcast_ref(), Some(&7));
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn calls_aside_stand_back_and_what_comes_after_does_not() {
+    let niceness = || rustix::process::getpriority_process(Some(rustix::thread::gettid())).unwrap();
+    let env = Env::real();
+    let (before, mut aside) = (niceness(), 0);
+    env.tasks().aside(&mut || aside = niceness());
+    assert_eq!((aside, niceness()), (before.max(10), before));
+}
+
+#[test]
 fn sockets_carry_bytes_and_tasks_run() {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {

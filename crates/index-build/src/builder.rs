@@ -92,6 +92,8 @@ pub(crate) struct Building {
     pub(crate) sorter: Option<Sorter<TypeBits>>,
     pub(crate) arrays: LearntArrays,
     pub(crate) keys_loaded: u64,
+    /// The entry that goes to the sorter next.
+    pub(crate) entry: Vec<u8>,
 }
 
 /// The work of one build.
@@ -136,6 +138,7 @@ impl Builder {
                 arrays: LearntArrays::new(index.descriptor.tracked_field_count()),
                 index: Arc::clone(index),
                 keys_loaded: 0,
+                entry: Vec::new(),
             });
         }
         Ok(builder)
@@ -171,6 +174,7 @@ impl Builder {
             directory: directory.cloned(),
             purpose: PURPOSE,
             free_bytes_min,
+            helper: None,
         }
     }
 

@@ -28,7 +28,7 @@ use tokio::sync::Notify;
 const MEGABYTE: u64 = 1024 * 1024;
 
 /// Documents that a scan reads between two yields.
-pub(crate) const SCAN_LIMITS: BatchLimits = BatchLimits { count_max: 500, bytes_max: 1024 * 1024 };
+pub(crate) const SCAN_LIMITS: BatchLimits = BatchLimits { count_max: 2000, bytes_max: 2 * 1024 * 1024 };
 /// Keys that are loaded between two yields.
 pub(crate) const LOAD_KEYS: usize = 5000;
 
@@ -364,12 +364,10 @@ impl IndexBuilds {
     pub(crate) fn sorting(&self, index_count: usize) -> SorterOptions {
         let megabytes = self.parts.services.parameters.get(&MAX_MEMORY_MEGABYTES);
         let memory_bytes_max = u64::try_from(megabytes).unwrap_or(0).saturating_mul(MEGABYTE);
-        Builder::sorting(
-            memory_bytes_max,
-            index_count,
-            self.parts.spill_directory.as_ref(),
-            self.disk_space_min_bytes(),
-        )
+        let directory = self.parts.spill_directory.as_ref();
+        let sorting = Builder::sorting(memory_bytes_max, index_count, directory, self.disk_space_min_bytes());
+        // The scan goes on while another thread sorts and writes what it has found.
+        SorterOptions { helper: Some(self.parts.services.env.clone()), ..sorting }
     }
 
     /// Locks a collection.

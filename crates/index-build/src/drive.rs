@@ -21,6 +21,15 @@ const PASSES_MAX: usize = 100;
 /// How long a build waits for votes before it drains again.
 const QUORUM_WAIT: Duration = Duration::from_secs(1);
 
+/// Who waits for a step of a build.
+#[derive(Clone, Copy)]
+enum Haste {
+    /// Nobody but who asked for the index: operations come first.
+    Aside,
+    /// Writers that the build's lock keeps out.
+    Awaited,
+}
+
 impl IndexBuilds {
     /// The task of a build.
     pub(crate) async fn run(self: Arc<Self>, build: Arc<ActiveBuild>, mut builder: Builder, mut operation: Operation) {
@@ -129,22 +138,28 @@ impl IndexBuilds {
     ) -> Result<T> {
         operation.context.check()?;
         self.lock(operation, &build.namespace, Mode::IX).await?;
-        let outcome = self.with_collection(build, operation, work);
+        let outcome = self.with_collection(build, operation, Haste::Aside, work);
         operation.locker.unlock_everything();
         operation.context.statistics().yields.add(1);
         yield_now().await;
         outcome
     }
 
-    fn with_collection<T>(
+    fn with_collection<T: Send>(
         &self,
         build: &ActiveBuild,
         operation: &mut Operation,
+        haste: Haste,
         work: &mut (dyn FnMut(&mut Operation, &Arc<Collection>) -> Result<T> + Send),
     ) -> Result<T> {
         let collection = self.collection(build)?;
         let mut outcome = Err(Error::internal("a step of an index build was not run"));
-        self.parts.services.env.tasks().blocking(&mut || outcome = work(operation, &collection));
+        let tasks = self.parts.services.env.tasks();
+        let mut call = || outcome = work(operation, &collection);
+        match haste {
+            Haste::Aside => tasks.aside(&mut call),
+            Haste::Awaited => tasks.blocking(&mut call),
+        }
         outcome
     }
 
@@ -315,11 +330,11 @@ impl IndexBuilds {
             operation.context.check()?;
             let work =
                 &mut |operation: &mut Operation, found: &Arc<Collection>| builder.drain_batch(operation, found, limits);
-            if self.with_collection(build, operation, work)?.is_none() {
+            if self.with_collection(build, operation, Haste::Awaited, work)?.is_none() {
                 break;
             }
         }
-        self.with_collection(build, operation, &mut |operation, found| {
+        self.with_collection(build, operation, Haste::Awaited, &mut |operation, found| {
             builder.retry_skipped(operation, found)?;
             builder.check_duplicates(operation)?;
             builder.require_drained(operation)?;

@@ -21,6 +21,11 @@ const SETTLE_KEYS: usize = 10_000;
 pub(crate) struct Loading {
     place: usize,
     sorted: Sorted<TypeBits>,
+    loaded: Loaded,
+}
+
+/// What was loaded of an index so far.
+struct Loaded {
     loader: SortedDataLoader,
     previous: Option<Vec<u8>>,
     count: u64,
@@ -39,14 +44,19 @@ impl Builder {
                 has_more = false;
                 break;
             };
-            self.load_key(&mut loading, &entry, &type_bits, &mut duplicates)?;
+            self.load_key(
+                loading.place,
+                &mut loading.loaded,
+                Key { bytes: entry, type_bits: &type_bits },
+                &mut duplicates,
+            )?;
         }
         self.note_duplicates(operation, loading.place, &duplicates)?;
         if has_more {
             *self.loading.get_mut() = Some(loading);
             return Ok(false);
         }
-        let Loading { place, loader, count, .. } = loading;
+        let Loading { place, loaded: Loaded { loader, count, .. }, .. } = loading;
         loader.finish()?;
         if let Some(building) = self.indexes.get_mut(place) {
             building.sorter = None;
@@ -58,7 +68,7 @@ impl Builder {
     /// The index whose turn it is, and how many of its keys are loaded.
     pub(crate) fn loading_index(&mut self) -> Option<(Arc<Index>, u64)> {
         let (place, count) = match self.loading.get_mut() {
-            Some(loading) => (loading.place, loading.count),
+            Some(loading) => (loading.place, loading.loaded.count),
             None => (self.indexes.iter().position(|building| building.sorter.is_some())?, 0),
         };
         self.indexes.get(place).map(|building| (Arc::clone(&building.index), count))
@@ -73,23 +83,23 @@ impl Builder {
         let Some((place, building)) = next else { return Ok(None) };
         let Some(sorter) = &mut building.sorter else { return Ok(None) };
         let (sorted, loader) = (sorter.finish()?, building.index.data.bulk_load(true)?);
-        Ok(Some(Loading { place, sorted, loader, previous: None, count: 0 }))
+        Ok(Some(Loading { place, sorted, loaded: Loaded { loader, previous: None, count: 0 } }))
     }
 
     fn load_key(
         &self,
-        loading: &mut Loading,
-        entry: &[u8],
-        type_bits: &[u8],
+        place: usize,
+        loaded: &mut Loaded,
+        Key { bytes: entry, type_bits }: Key<'_>,
         duplicates: &mut Vec<(Vec<u8>, Vec<u8>)>,
     ) -> Result<()> {
         let damaged = || Error::internal("a sorter gave back what is no index entry");
         let (bytes, record_id) = suffix::split(self.kind, entry).ok_or_else(damaged)?;
-        let building = self.indexes.get(loading.place).ok_or_else(damaged)?;
-        let inserted = loading.loader.add(bytes, &record_id, type_bits)?;
+        let building = self.indexes.get(place).ok_or_else(damaged)?;
+        let inserted = loaded.loader.add(bytes, &record_id, type_bits)?;
         let descriptor = &building.index.descriptor;
         let is_unique = descriptor.unique || descriptor.is_id_index();
-        if is_unique && loading.previous.as_deref() == Some(bytes) && inserted != Insertion::Present {
+        if is_unique && loaded.previous.as_deref() == Some(bytes) && inserted != Insertion::Present {
             if building.interceptor.is_none() {
                 let (key, ordering) = (Key { bytes, type_bits }, building.access.generator().ordering());
                 return Err(duplicate_key_error(&self.namespace, descriptor, key, ordering));
@@ -97,11 +107,11 @@ impl Builder {
             duplicates.push((bytes.to_vec(), type_bits.to_vec()));
         }
         if is_unique {
-            let previous = loading.previous.get_or_insert_default();
+            let previous = loaded.previous.get_or_insert_default();
             previous.clear();
             previous.extend_from_slice(bytes);
         }
-        loading.count += 1;
+        loaded.count += 1;
         Ok(())
     }
 

@@ -143,6 +143,7 @@ impl ResumeInfo {
                 arrays: state.arrays.clone(),
                 index,
                 keys_loaded: 0,
+                entry: Vec::new(),
             });
         }
         Ok(builder)

@@ -20,7 +20,7 @@ impl Builder {
     ) -> Result<Option<u64>> {
         self.phase = Phase::CollectionScan;
         let (mut count, mut size_bytes, mut skipped) = (0, 0, Vec::new());
-        let mut cursor = collection.records.cursor(Direction::Forward);
+        let mut cursor = collection.records.cursor(Direction::Forward).passing_by();
         let unit = &mut operation.recovery_unit;
         let mut record = match &self.position {
             Some(position) => cursor.seek(unit, position)?,
@@ -102,10 +102,10 @@ impl Building {
         self.arrays.take_in(Arrays { is_multikey: keys.is_multikey(), paths: keys.multikey_paths() });
         let Some(sorter) = &mut self.sorter else { return Ok(true) };
         for key in keys.iter() {
-            let mut entry = Vec::with_capacity(key.bytes.len() + suffix::LONG_LENGTH);
-            entry.extend_from_slice(key.bytes);
-            suffix::append(record_id, &mut |bytes| entry.extend_from_slice(bytes));
-            sorter.add(entry.into_boxed_slice(), TypeBits(Box::from(key.type_bits)))?;
+            self.entry.clear();
+            self.entry.extend_from_slice(key.bytes);
+            suffix::append(record_id, &mut |bytes| self.entry.extend_from_slice(bytes));
+            sorter.add(&self.entry, TypeBits(Box::from(key.type_bits)))?;
         }
         Ok(true)
     }

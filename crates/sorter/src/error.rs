@@ -61,6 +61,12 @@ pub enum SorterError {
         /// At which byte the block begins.
         offset: u64,
     },
+    /// The thread that was to write a range has failed.
+    #[error("Error writing beside a sorter: {source}")]
+    Thread {
+        /// Why.
+        source: io::Error,
+    },
     /// A file that was to be opened again is shorter than its ranges.
     #[error("Unexpected empty file: {}", path.display())]
     TooShort {
@@ -82,6 +88,7 @@ impl SorterError {
             SorterError::Write { .. } => ErrorCode::location(5642403),
             SorterError::Read { .. } => ErrorCode::location(16817),
             SorterError::Damaged { .. } => ErrorCode::location(31182),
+            SorterError::Thread { .. } => ErrorCode::InternalError,
             SorterError::TooShort { .. } => ErrorCode::location(16815),
         }
     }

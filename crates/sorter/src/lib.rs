@@ -18,9 +18,11 @@
 //! This crate must not know documents, indexes, collections or commands.
 
 mod block;
+mod collected;
 mod directory;
 mod error;
 mod file;
+mod least;
 mod list;
 mod merge;
 mod range;
@@ -28,6 +30,7 @@ mod ranges;
 mod sorter;
 mod spilled;
 mod statistics;
+mod writing;
 
 pub use directory::SpillDirectory;
 pub use error::{Result, SorterError};

@@ -1,8 +1,11 @@
 //! Ranges: sorted entries on disk, written once and read from front to back.
 
 use crate::block::{self, BLOCK_BYTES, Compressor, put_length, take_bytes};
+use crate::collected::Collected;
 use crate::file::SpillFile;
 use crate::{Result, Spilled};
+use std::borrow::Borrow;
+use std::ops::Range;
 use std::sync::Arc;
 use xxhash_rust::xxh3::Xxh3;
 
@@ -17,6 +20,34 @@ pub struct RangeDescription {
     pub checksum: u64,
     /// How many entries it has.
     pub entries: u64,
+}
+
+/// Where a range is to be written.
+pub(crate) struct Place {
+    pub(crate) file: Arc<SpillFile>,
+    pub(crate) start_offset: u64,
+}
+
+/// A range that was written, and how much memory its entries took.
+pub(crate) struct Written {
+    pub(crate) range: RangeDescription,
+    pub(crate) memory_bytes: u64,
+}
+
+impl Place {
+    /// Writes a range here. The keys must be in order.
+    pub(crate) fn write<V: Spilled>(
+        &self,
+        sorted: impl IntoIterator<Item = (impl AsRef<[u8]>, impl Borrow<V>)>,
+    ) -> Result<Written> {
+        let mut writer = RangeWriter::new(&self.file, self.start_offset);
+        let mut memory_bytes = 0;
+        for (key, value) in sorted {
+            memory_bytes += Collected::data_bytes(key.as_ref(), value.borrow());
+            writer.push(key.as_ref(), value.borrow())?;
+        }
+        Ok(Written { range: writer.finish()?, memory_bytes })
+    }
 }
 
 /// Writes a range.
@@ -79,9 +110,9 @@ pub(crate) struct RangeReader {
     stored: Vec<u8>,
     /// How much of the block was taken.
     taken: usize,
-    key: Vec<u8>,
-    /// Where the value of the present entry lies in the block.
-    value: std::ops::Range<usize>,
+    /// Where key and value of the present entry lie in the block.
+    key: Range<usize>,
+    value: Range<usize>,
     entries_read: u64,
 }
 
@@ -96,7 +127,7 @@ impl RangeReader {
             raw: Vec::new(),
             stored: Vec::new(),
             taken: 0,
-            key: Vec::new(),
+            key: 0..0,
             value: 0..0,
             entries_read: 0,
         }
@@ -111,15 +142,20 @@ impl RangeReader {
             }
             self.load()?;
         }
-        let mut rest = self.raw.get(self.taken..).unwrap_or_default();
-        let entry = take_bytes(&mut rest).and_then(|key| Some((key, take_bytes(&mut rest)?)));
-        let Some((key, value)) = entry else { return Err(self.file.damaged(self.block_offset)) };
-        self.key.clear();
-        self.key.extend_from_slice(key);
-        self.taken = self.raw.len() - rest.len();
-        self.value = self.taken - value.len()..self.taken;
+        let Some((key, value)) = self.take().and_then(|key| Some((key, self.take()?))) else {
+            return Err(self.file.damaged(self.block_offset));
+        };
+        (self.key, self.value) = (key, value);
         self.entries_read += 1;
         Ok(true)
+    }
+
+    /// Where the next bytes with a length in front lie in the block.
+    fn take(&mut self) -> Option<Range<usize>> {
+        let mut rest = self.raw.get(self.taken..).unwrap_or_default();
+        let length = take_bytes(&mut rest)?.len();
+        self.taken = self.raw.len() - rest.len();
+        Some(self.taken - length..self.taken)
     }
 
     fn load(&mut self) -> Result<()> {
@@ -140,7 +176,7 @@ impl RangeReader {
 
     /// The key of the present entry.
     pub(crate) fn key(&self) -> &[u8] {
-        &self.key
+        self.raw.get(self.key.clone()).unwrap_or_default()
     }
 
     /// The value of the present entry.

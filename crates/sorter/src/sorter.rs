@@ -1,12 +1,13 @@
 //! The sorter: memory first, then ranges.
 //!
-//! With a limit only that many entries are kept: a heap whose top is the worst of them. Once a whole range of that length was
-//! written, what is not less than its last key is not wanted any more.
+//! With a limit only that many entries are kept. With a helper, a full memory is sorted and written by another thread while the sorter
+//! takes more; each of the two has half of the memory.
 
+use crate::collected::{Collected, MEMORY_BYTES_MAX, Outgoing};
+use crate::least::Least;
 use crate::range::RangeDescription;
 use crate::{Merged, Result, SorterError, SpillDirectory, SpillStatistics, Spilled, SpilledRanges};
-use std::cmp::Ordering;
-use std::collections::BinaryHeap;
+use pando_env::Env;
 use std::sync::Arc;
 
 /// What a sorter may do.
@@ -22,6 +23,8 @@ pub struct SorterOptions {
     pub purpose: &'static str,
     /// Before it writes, there has to be so much space.
     pub free_bytes_min: u64,
+    /// Where threads come from that write beside it; none if it is to do all by itself. With a limit it does.
+    pub helper: Option<Env>,
 }
 
 /// What is needed to go on with a sorter later.
@@ -33,66 +36,40 @@ pub struct Persisted {
     pub ranges: Vec<RangeDescription>,
 }
 
-struct Entry<V> {
-    key: Box<[u8]>,
-    number: u64,
-    value: V,
+/// What is in memory.
+enum Incoming<V> {
+    Every(Collected<V>),
+    Least(Least<V>),
 }
-
-impl<V: Spilled> Entry<V> {
-    fn memory_bytes(&self) -> u64 {
-        (self.key.len() + self.value.memory_bytes()) as u64
-    }
-}
-
-impl<V> Ord for Entry<V> {
-    fn cmp(&self, other: &Entry<V>) -> Ordering {
-        self.key.cmp(&other.key).then(self.number.cmp(&other.number))
-    }
-}
-
-impl<V> PartialOrd for Entry<V> {
-    fn partial_cmp(&self, other: &Entry<V>) -> Option<Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl<V> PartialEq for Entry<V> {
-    fn eq(&self, other: &Entry<V>) -> bool {
-        self.cmp(other).is_eq()
-    }
-}
-
-impl<V> Eq for Entry<V> {}
 
 /// Takes entries in any order.
-pub struct Sorter<V> {
+pub struct Sorter<V: Spilled> {
     options: SorterOptions,
-    /// What is in memory: a heap only with a limit.
-    incoming: Vec<Entry<V>>,
-    heap: BinaryHeap<Entry<V>>,
-    memory_bytes: u64,
+    incoming: Incoming<V>,
+    /// Of what is in memory; what another thread is writing has as much.
+    memory_bytes_max: u64,
     ranges: Option<SpilledRanges<V>>,
-    /// With a limit: only keys below this can still be wanted.
-    cutoff: Option<Box<[u8]>>,
     entries: u64,
     data_bytes: u64,
 }
 
 impl<V: Spilled> Sorter<V> {
     /// A sorter that has nothing yet.
-    pub fn new(options: SorterOptions) -> Sorter<V> {
+    pub fn new(mut options: SorterOptions) -> Sorter<V> {
         let ranges = options
             .directory
             .as_ref()
             .map(|directory| SpilledRanges::new(Arc::clone(directory), options.purpose, options.free_bytes_min));
+        options.helper = options.helper.filter(|env| options.limit.is_none() && env.tasks().parallelism() > 1);
+        let share = if options.helper.is_some() && ranges.is_some() { 2 } else { 1 };
         Sorter {
+            incoming: match options.limit {
+                Some(limit) => Incoming::Least(Least::new(limit)),
+                None => Incoming::Every(Collected::new()),
+            },
+            memory_bytes_max: (options.memory_bytes_max / share).min(MEMORY_BYTES_MAX),
             options,
-            incoming: Vec::new(),
-            heap: BinaryHeap::new(),
-            memory_bytes: 0,
             ranges,
-            cutoff: None,
             entries: 0,
             data_bytes: 0,
         }
@@ -109,88 +86,73 @@ impl<V: Spilled> Sorter<V> {
     }
 
     /// Adds an entry.
-    pub fn add(&mut self, key: Box<[u8]>, value: V) -> Result<()> {
-        let entry = Entry { key, number: self.entries, value };
-        let memory_bytes = entry.memory_bytes();
+    pub fn add(&mut self, key: &[u8], value: V) -> Result<()> {
         self.entries += 1;
-        self.data_bytes += memory_bytes;
-        match self.options.limit {
-            None => self.incoming.push(entry),
-            Some(limit) => {
-                if !self.is_wanted(&entry, limit) {
-                    return Ok(());
-                }
-                if self.heap.len() as u64 >= limit
-                    && let Some(worst) = self.heap.pop()
-                {
-                    self.memory_bytes -= worst.memory_bytes();
-                }
-                self.heap.push(entry);
-            }
+        self.data_bytes += Collected::data_bytes(key, &value);
+        match &mut self.incoming {
+            Incoming::Every(collected) => collected.push(key, value),
+            Incoming::Least(least) => least.push(key, value),
         }
-        self.memory_bytes += memory_bytes;
-        if self.memory_bytes > self.options.memory_bytes_max { self.spill() } else { Ok(()) }
+        if self.memory_bytes() > self.memory_bytes_max { self.spill() } else { Ok(()) }
     }
 
-    fn is_wanted(&self, entry: &Entry<V>, limit: u64) -> bool {
-        let is_full = self.heap.len() as u64 >= limit;
-        let is_cut_off = self.cutoff.as_ref().is_some_and(|cutoff| entry.key >= *cutoff);
-        let is_worse = is_full && self.heap.peek().is_none_or(|worst| entry >= worst);
-        !(is_cut_off || is_worse)
+    fn memory_bytes(&self) -> u64 {
+        match &self.incoming {
+            Incoming::Every(collected) => collected.memory_bytes(),
+            Incoming::Least(least) => least.memory_bytes(),
+        }
     }
 
     fn memory_exceeded(&self) -> SorterError {
         SorterError::MemoryExceeded { memory_bytes_max: self.options.memory_bytes_max }
     }
 
-    /// What is in memory, in order.
-    fn take_sorted(&mut self) -> Vec<Entry<V>> {
-        self.memory_bytes = 0;
-        if self.options.limit.is_some() {
-            return std::mem::take(&mut self.heap).into_sorted_vec();
-        }
-        let mut sorted = std::mem::take(&mut self.incoming);
-        sorted.sort_unstable();
-        sorted
-    }
-
     /// Writes what is in memory.
     fn spill(&mut self) -> Result<()> {
-        if self.ranges.is_none() {
-            return Err(self.memory_exceeded());
-        }
-        let sorted = self.take_sorted();
-        if let (Some(limit), Some(last)) = (self.options.limit, sorted.last())
-            && sorted.len() as u64 >= limit
-            && self.cutoff.as_ref().is_none_or(|cutoff| last.key < *cutoff)
-        {
-            self.cutoff = Some(last.key.clone());
-        }
-        match &mut self.ranges {
-            Some(ranges) => ranges.write(sorted.into_iter().map(|entry| (entry.key, entry.value))),
-            None => Ok(()),
+        let Some(ranges) = &mut self.ranges else { return Err(self.memory_exceeded()) };
+        match &mut self.incoming {
+            Incoming::Every(collected) => {
+                let full = std::mem::replace(collected, Collected::new());
+                *collected = match &self.options.helper {
+                    Some(env) => ranges.write_meanwhile(full, env)?,
+                    None => ranges.write_collected(full)?,
+                };
+                Ok(())
+            }
+            Incoming::Least(least) => ranges.write(least.take_sorted().iter()),
         }
     }
 
     /// Everything in order.
     pub fn finish(&mut self) -> Result<Sorted<V>> {
-        let memory_bytes_max = self.options.memory_bytes_max;
-        let limit = self.options.limit;
         if self.ranges.as_ref().is_none_or(SpilledRanges::is_empty) {
-            return Ok(Sorted(Source::Memory(self.take_sorted().into_iter())));
+            let sorted = match &mut self.incoming {
+                Incoming::Every(collected) => {
+                    let mut collected = std::mem::replace(collected, Collected::new());
+                    collected.sort();
+                    collected
+                }
+                Incoming::Least(least) => least.take_sorted(),
+            };
+            return Ok(Sorted(Source::Memory(sorted.into_outgoing())));
         }
-        if self.memory_bytes > 0 {
+        if self.memory_bytes() > 0 {
             self.spill()?;
         }
         match &mut self.ranges {
-            Some(ranges) => Ok(Sorted(Source::Disk(ranges.merge(memory_bytes_max, limit)?))),
+            Some(ranges) => {
+                // Both halves are free once everything is written.
+                self.incoming = Incoming::Every(Collected::new());
+                let merged = ranges.merge(self.options.memory_bytes_max, self.options.limit)?;
+                Ok(Sorted(Source::Disk(merged)))
+            }
             None => Ok(Sorted(Source::Disk(Merged::empty()))),
         }
     }
 
     /// Writes everything and keeps it on disk, durably, so that `resume` can go on with it, in another process too.
     pub fn persist(mut self) -> Result<Persisted> {
-        if !(self.incoming.is_empty() && self.heap.is_empty()) {
+        if self.memory_bytes() > 0 {
             self.spill()?;
         }
         let kept = match self.ranges {
@@ -209,11 +171,11 @@ impl<V: Spilled> Sorter<V> {
 }
 
 /// Gives entries in order.
-pub struct Sorted<V>(Source<V>);
+pub struct Sorted<V: Spilled>(Source<V>);
 
-enum Source<V> {
+enum Source<V: Spilled> {
     /// They fit into memory.
-    Memory(std::vec::IntoIter<Entry<V>>),
+    Memory(Outgoing<V>),
     /// They are read from ranges.
     Disk(Merged<V>),
 }
@@ -225,9 +187,9 @@ impl<V: Spilled> Sorted<V> {
     }
 
     /// The next entry.
-    pub fn next_entry(&mut self) -> Result<Option<(Box<[u8]>, V)>> {
+    pub fn next_entry(&mut self) -> Result<Option<(&[u8], V)>> {
         match &mut self.0 {
-            Source::Memory(entries) => Ok(entries.next().map(|entry| (entry.key, entry.value))),
+            Source::Memory(outgoing) => Ok(outgoing.next_entry()),
             Source::Disk(merged) => merged.next_entry(),
         }
     }

@@ -1,7 +1,7 @@
 //! What can go to disk and come back.
 
-/// A value that a sorter can write and read.
-pub trait Spilled: Sized {
+/// A value that a sorter can write and read, on another thread if need be.
+pub trait Spilled: Sized + Send + 'static {
     /// About how much memory it takes.
     fn memory_bytes(&self) -> usize;
 

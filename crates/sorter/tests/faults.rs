@@ -1,6 +1,7 @@
 //! Full disks, failing calls, rot, leftovers, and sorters that are taken up again.
 #![allow(clippy::unwrap_used, reason = "a failed call fails the test that made it")]
 
+use pando_env::Env;
 use pando_env::simulated::{Fault, FaultKind, Loss, SimulatedDisk};
 use pando_sorter::{Persisted, Sorter, SorterError, SorterOptions, SpillDirectory};
 use std::path::Path;
@@ -8,7 +9,12 @@ use std::sync::Arc;
 
 fn options(disk: &SimulatedDisk, free_bytes_min: u64) -> SorterOptions {
     let directory = Some(Arc::new(SpillDirectory::new(disk.handle(), "/data/_tmp")));
-    SorterOptions { memory_bytes_max: 10_000, limit: None, directory, purpose: "test", free_bytes_min }
+    SorterOptions { memory_bytes_max: 10_000, limit: None, directory, purpose: "test", free_bytes_min, helper: None }
+}
+
+/// The same with another thread that writes.
+fn helped(disk: &SimulatedDisk) -> SorterOptions {
+    SorterOptions { helper: Some(Env::real()), ..options(disk, 0) }
 }
 
 /// Adds so many entries from a number on, which do not compress well.
@@ -17,7 +23,7 @@ fn fill(sorter: &mut Sorter<Box<[u8]>>, from: u64, count: u64) -> Result<(), Sor
         let scattered = number.wrapping_mul(0x9E37_79B9_7F4A_7C15);
         let value: Vec<u8> =
             (0..8_u64).flat_map(|place| scattered.rotate_left(place as u32 * 7).to_le_bytes()).collect();
-        sorter.add(Box::from(scattered.to_be_bytes()), value.into())?;
+        sorter.add(&scattered.to_be_bytes(), value.into())?;
     }
     Ok(())
 }
@@ -26,7 +32,7 @@ fn read_all(sorter: &mut Sorter<Box<[u8]>>) -> Result<usize, SorterError> {
     let mut sorted = sorter.finish()?;
     let (mut count, mut last) = (0, Vec::new());
     while let Some((key, _)) = sorted.next_entry()? {
-        assert!(last <= key.to_vec(), "in order");
+        assert!(*last <= *key, "in order");
         last = key.to_vec();
         count += 1;
     }
@@ -45,6 +51,11 @@ fn x14_a_full_disk_is_an_error_and_leaves_nothing() {
     assert_eq!(code(fill(&mut sorter, 0, 10_000).unwrap_err()), 14031);
     drop(sorter);
     assert!(disk.files().is_empty());
+    let mut sorter = Sorter::new(helped(&disk));
+    let failed = fill(&mut sorter, 0, 10_000).and_then(|()| read_all(&mut sorter).map(|_| ()));
+    assert_eq!(code(failed.unwrap_err()), 14031);
+    drop(sorter);
+    assert!(disk.files().is_empty());
     // With the reserve nothing is even begun.
     let mut sorter = Sorter::new(options(&disk, 1 << 20));
     let error = fill(&mut sorter, 0, 10_000).unwrap_err();
@@ -58,11 +69,13 @@ fn x14_failing_calls_are_errors() {
     for (kind, wanted) in
         [(FaultKind::WriteFails, 5_642_403), (FaultKind::ReadFails, 16817), (FaultKind::Outage, 16818)]
     {
-        let disk = SimulatedDisk::new(3);
-        disk.inject(Fault::new(kind).from_call(if kind == FaultKind::Outage { 1 } else { 3 }));
-        let mut sorter = Sorter::new(options(&disk, 0));
-        let failed = fill(&mut sorter, 0, 3_000).and_then(|()| read_all(&mut sorter).map(|_| ()));
-        assert_eq!(code(failed.unwrap_err()), wanted, "{kind:?}");
+        for options in [|disk: &SimulatedDisk| options(disk, 0), helped] {
+            let disk = SimulatedDisk::new(3);
+            disk.inject(Fault::new(kind).from_call(if kind == FaultKind::Outage { 1 } else { 3 }));
+            let mut sorter = Sorter::new(options(&disk));
+            let failed = fill(&mut sorter, 0, 3_000).and_then(|()| read_all(&mut sorter).map(|_| ()));
+            assert_eq!(code(failed.unwrap_err()), wanted, "{kind:?}");
+        }
     }
     // Short reads are no failure.
     let disk = SimulatedDisk::new(3);
@@ -98,7 +111,7 @@ fn x14_a_flipped_byte_is_found_wherever_it_is() {
 #[test]
 fn x14_what_was_kept_can_be_opened_again_after_a_crash() {
     let disk = SimulatedDisk::new(5);
-    let mut sorter = Sorter::new(options(&disk, 0));
+    let mut sorter = Sorter::new(helped(&disk));
     fill(&mut sorter, 0, 1_000).unwrap();
     let kept = sorter.persist().unwrap();
     disk.crash(Loss::Everything);

@@ -4,7 +4,7 @@ use super::large_pages;
 use crate::{BoxedFuture, Tasks, ThreadHandle};
 use std::io;
 use std::sync::OnceLock;
-use std::thread::{Builder, JoinHandle};
+use std::thread::{Builder, JoinHandle, ScopedJoinHandle};
 use tokio::runtime::{Handle, RuntimeFlavor};
 
 /// Threads of this process, and tasks of the tokio runtime that the caller runs in.
@@ -31,6 +31,27 @@ impl Tasks for RealTasks {
         }
     }
 
+    fn aside(&self, call: &mut (dyn FnMut() + Send)) {
+        self.blocking(&mut || {
+            // A thread can give up its rank, but not take it back: the call gets one of its own.
+            let is_done = std::thread::scope(|scope| {
+                let thread = Builder::new().name("pando-aside".to_owned()).spawn_scoped(scope, || {
+                    stand_back();
+                    call();
+                });
+                match thread.map(ScopedJoinHandle::join) {
+                    Ok(Ok(())) => true,
+                    Ok(Err(panic)) => std::panic::resume_unwind(panic),
+                    Err(_) => false,
+                }
+            });
+            if !is_done {
+                // The system has no thread for it: better here than not at all.
+                call();
+            }
+        });
+    }
+
     fn parallelism(&self) -> usize {
         // The answer costs a dozen system calls, which open the files of control groups, and is asked for at every sync.
         static PARALLELISM: OnceLock<usize> = OnceLock::new();
@@ -39,6 +60,17 @@ impl Tasks for RealTasks {
 
     fn prefer_large_pages(&self) {
         large_pages::prefer();
+    }
+}
+
+/// Lowers the rank of this thread, and of those that it starts, where the system ranks threads one by one.
+fn stand_back() {
+    #[cfg(target_os = "linux")]
+    {
+        /// Every thread in a hurry gets nine times its share.
+        const NICENESS: i32 = 10;
+        // Without it the call only takes more of the processor than it should.
+        _ = rustix::process::setpriority_process(Some(rustix::thread::gettid()), NICENESS);
     }
 }
 

@@ -25,6 +25,10 @@ impl Tasks for SimulatedTasks {
         call();
     }
 
+    fn aside(&self, call: &mut (dyn FnMut() + Send)) {
+        call();
+    }
+
     fn parallelism(&self) -> usize {
         1
     }
@@ -40,6 +44,7 @@ mod tests {
         assert_eq!(refused.err().map(|error| error.kind()), Some(io::ErrorKind::Unsupported));
         let mut called = 0;
         SimulatedTasks.blocking(&mut || called += 1);
-        assert_eq!((called, SimulatedTasks.parallelism()), (1, 1));
+        SimulatedTasks.aside(&mut || called += 1);
+        assert_eq!((called, SimulatedTasks.parallelism()), (2, 1));
     }
 }

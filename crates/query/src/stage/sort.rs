@@ -117,7 +117,7 @@ impl SortStage {
             let (layout, key_length, bytes) = key.into_parts();
             (self.number_of(layout), key_length as u32, bytes)
         });
-        Ok(self.sorter.add(sort_key, SortedMember { record_id, document, snapshot, key, metadata })?)
+        Ok(self.sorter.add(&sort_key, SortedMember { record_id, document, snapshot, key, metadata })?)
     }
 
     fn number_of(&mut self, layout: Arc<KeyLayout>) -> u32 {
@@ -147,8 +147,8 @@ impl SortStage {
 impl Stage for SortStage {
     fn work(&mut self, operation: &mut Operation) -> Result<Step> {
         if let Some(outgoing) = &mut self.outgoing {
-            let next = outgoing.next_entry()?;
-            return Ok(next.map_or(Step::Finished, |(_, sorted)| Step::Advanced(self.member_of(sorted))));
+            let next = outgoing.next_entry()?.map(|(_, sorted)| sorted);
+            return Ok(next.map_or(Step::Finished, |sorted| Step::Advanced(self.member_of(sorted))));
         }
         match self.child.work(operation)? {
             Step::Advanced(member) => self.take_in(member)?,

@@ -145,7 +145,7 @@ impl BucketAutoSource {
             Some(collator) => bytes.append_collated(key.view(), &**collator)?,
             None => bytes.append(key.view())?,
         }
-        Ok(self.sorter.add(Box::from(bytes.bytes()), KeyedDocument { key, document })?)
+        Ok(self.sorter.add(bytes.bytes(), KeyedDocument { key, document })?)
     }
 
     fn is_equal(&self, left: &OwnedValue, right: &OwnedValue) -> bool {

@@ -290,7 +290,7 @@ impl Gathered {
             return Ok(Outgoing::Memory(std::mem::take(&mut self.groups).into_iter()));
         };
         let mut merged = ranges.merge(self.group.resources.group_memory_bytes_max, None)?;
-        let first = merged.next_entry()?;
+        let first = merged.next_entry()?.map(owned);
         self.group.resources.counters.grouped(operation, &self.statistics());
         Ok(Outgoing::Disk(merged, first))
     }
@@ -298,6 +298,11 @@ impl Gathered {
     fn statistics(&self) -> SpillStatistics {
         self.ranges.as_ref().map(SpilledRanges::statistics).unwrap_or_default()
     }
+}
+
+/// The first part of a group that is still to be merged is kept beyond the next look at the ranges.
+fn owned((key, part): (&[u8], SpilledDocument)) -> (Box<[u8]>, SpilledDocument) {
+    (Box::from(key), part)
 }
 
 impl GroupSource {
@@ -310,8 +315,8 @@ impl GroupSource {
         merge_part(&mut accumulators, &part.0)?;
         *first = loop {
             match merged.next_entry()? {
-                Some((next, more)) if next == key => merge_part(&mut accumulators, &more.0)?,
-                other => break other,
+                Some((next, more)) if *next == *key => merge_part(&mut accumulators, &more.0)?,
+                other => break other.map(owned),
             }
         };
         self.gathered.group.result((id.to_owned(), accumulators)).map(Some)

@@ -58,7 +58,7 @@ struct SortSource {
 impl SortSource {
     fn take_in(&mut self, document: Doc) -> Result<()> {
         let key = self.generator.of_document(document.view())?;
-        Ok(self.sorter.add(key, SpilledDocument(document))?)
+        Ok(self.sorter.add(&key, SpilledDocument(document))?)
     }
 
     fn turn_around(&mut self, operation: &Operation) -> Result<()> {
