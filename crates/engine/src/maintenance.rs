@@ -21,7 +21,7 @@ impl Core {
             return Ok(false);
         }
         let mut worked = self.forget_dropped_tables()?;
-        if self.has_oplog() {
+        if self.has_oplog() && self.is_past_recovery() {
             let dropped = self.log.truncate_oplog_old().map_err(|error| self.noted(of_log(error)))?;
             worked |= dropped.segments > 0;
         }
@@ -29,6 +29,13 @@ impl Core {
         worked |= step != MergeStep::Idle;
         let reclaimed = self.runs.reclaim().map_err(|error| self.noted(of_runs(error)))?;
         Ok(worked || reclaimed.files > 0)
+    }
+
+    /// Until stable has moved somebody may still be bringing the data up to the oplog's end, and may need entries older than the
+    /// checkpoint: those of transactions that were prepared before it.
+    fn is_past_recovery(&self) -> bool {
+        let timestamps = self.keeper.all();
+        timestamps.recovery.is_none() || timestamps.stable > timestamps.recovery
     }
 
     /// Dropped tables leave the manifest, and their space is given back. The log must know of the drop first, or a crash

@@ -22,6 +22,7 @@ mod member_state;
 mod node;
 mod oplog_writer;
 mod prepared;
+mod prepared_entries;
 mod progress;
 pub mod read_concern;
 pub mod recovery;

@@ -12,8 +12,9 @@ use pando_catalog::Collection;
 use pando_doc::DocRef;
 use pando_locks::{GlobalLockOptions, Mode, ResourceId, Wait};
 use pando_operation::{Operation, UnitOfWork};
+use pando_oplog::OplogEntry;
 use pando_session::{DurableState, SessionRecord, TransactionAccount};
-use pando_storage::{Direction, Urgency};
+use pando_storage::{Direction, OplogPin, Urgency};
 use std::sync::Arc;
 
 impl ReplicationParts {
@@ -37,6 +38,7 @@ impl ReplicationParts {
                 Err(error) => return Err(error.context(format!("making {} anew", record.session))),
             }
         }
+        self.node.stable().prepared_entries().started();
         Ok(rebuilt)
     }
 
@@ -65,16 +67,21 @@ impl ReplicationParts {
         let outcome = self.write_again(&mut operation, record).await;
         // What is dropped is rolled back.
         let stash = operation.stash();
-        outcome?;
+        let kept = outcome?;
         let (id, client) = (operation.context.id(), Arc::clone(operation.context.client()));
         let now_ns = self.services.env.clock().monotonic_ns();
         let account = TransactionAccount::begin(record.txn_number, id, client, now_ns, record.last_write_ms);
+        self.node.stable().prepared_entries().prepared(record.last_write.timestamp, kept);
         self.writer.enter_prepared(record, account, stash);
         Ok(())
     }
 
-    async fn write_again(&self, operation: &mut Operation, record: &SessionRecord) -> Result<()> {
+    /// Locks and writes what it had; its entries are kept.
+    async fn write_again(&self, operation: &mut Operation, record: &SessionRecord) -> Result<Arc<dyn OplogPin>> {
         let chain = self.applier.transaction_chain(record.last_write)?;
+        let first = chain.first().map(|entry| OplogEntry::parse(entry.view())).transpose()?;
+        let first = first.map_or(record.last_write, |entry| entry.op_time);
+        let kept = self.node.stable().prepared_entries().keep(first.timestamp)?;
         operation.locker.hold_global(Mode::IX, GlobalLockOptions::default(), &Wait::FOREVER).await?;
         for uuid in Applier::collections_of(&chain)? {
             let collection = self.catalog.latest().collection_by_uuid(&uuid).cloned();
@@ -85,7 +92,7 @@ impl ReplicationParts {
         operation.extensions.insert(size);
         UnitOfWork::resume(operation).prepare(record.last_write.timestamp)?;
         operation.locker.unlock_replication_state_for_prepare();
-        Ok(())
+        Ok(kept)
     }
 }
 

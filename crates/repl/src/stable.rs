@@ -1,6 +1,7 @@
 //! Moving the engine's timestamps: stable follows what a majority has and what has no holes; oldest follows stable at a
 //! distance, so that reads in the past have their history.
 
+use crate::prepared_entries::PreparedEntries;
 use pando_base::{Parameter, Result, Timestamp};
 use pando_storage::Engine;
 use std::sync::Arc;
@@ -17,6 +18,7 @@ pub static HISTORY_WINDOW_SECONDS: Parameter<i64> = Parameter::new(
 /// Keeps the engine's timestamps.
 pub struct StableKeeper {
     engine: Arc<dyn Engine>,
+    prepared_entries: Arc<PreparedEntries>,
     /// What majority reads see; nothing before the first.
     majority_snapshot: AtomicU64,
 }
@@ -24,7 +26,13 @@ pub struct StableKeeper {
 impl StableKeeper {
     /// For this engine.
     pub fn new(engine: Arc<dyn Engine>) -> StableKeeper {
-        StableKeeper { engine, majority_snapshot: AtomicU64::new(0) }
+        let prepared_entries = Arc::new(PreparedEntries::new(Arc::clone(&engine)));
+        StableKeeper { engine, prepared_entries, majority_snapshot: AtomicU64::new(0) }
+    }
+
+    /// The entries that the old end of the oplog has to keep.
+    pub(crate) fn prepared_entries(&self) -> &Arc<PreparedEntries> {
+        &self.prepared_entries
     }
 
     /// The newest time that majority reads see.
@@ -45,6 +53,7 @@ impl StableKeeper {
         if oldest.seconds() > self.engine.timestamps().oldest.seconds() {
             self.engine.set_oldest(oldest, false)?;
         }
+        self.prepared_entries.let_go();
         Ok(())
     }
 

@@ -67,6 +67,7 @@ impl ReplicationParts {
             self.give_up_unfinished_builds(&mut operation)?;
             return Ok(RecoveryOutcome::default());
         }
+        self.node.stable().prepared_entries().keep_all()?;
         let stored = self.local.first(&mut operation, Namespace::system_replset())?;
         let Some(stored) = stored else {
             if let Mode::SelfInitiated { set_name } = &mode {

@@ -85,7 +85,8 @@ impl ReplicationNode {
     /// The observer that writes this node's oplog.
     pub fn oplog_writer(&self, sessions: SessionCatalog, table: Arc<dyn SessionTable>) -> Arc<OplogWriter> {
         let (slots, progress) = (Arc::clone(&self.slots), Arc::clone(&self.progress));
-        Arc::new(OplogWriter::new(&self.env, slots, progress, sessions, table))
+        let prepared_entries = Arc::clone(self.stable.prepared_entries());
+        Arc::new(OplogWriter::new(&self.env, slots, progress, sessions, table, prepared_entries))
     }
 
     /// The cluster's time.

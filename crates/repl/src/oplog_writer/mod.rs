@@ -21,6 +21,7 @@ mod gathered_images;
 mod sessions;
 mod transaction;
 
+use crate::prepared_entries::PreparedEntries;
 use crate::progress::Progress;
 use crate::slots::{OplogSlots, ReservedSlots};
 use batch::Batch;
@@ -44,18 +45,20 @@ pub struct OplogWriter {
     progress: Arc<Progress>,
     sessions: SessionCatalog,
     table: Arc<dyn SessionTable>,
+    prepared_entries: Arc<PreparedEntries>,
 }
 
 impl OplogWriter {
     /// A writer that takes its places from `slots` and tells `progress` what has committed.
-    pub fn new(
+    pub(crate) fn new(
         env: &Env,
         slots: Arc<OplogSlots>,
         progress: Arc<Progress>,
         sessions: SessionCatalog,
         table: Arc<dyn SessionTable>,
+        prepared_entries: Arc<PreparedEntries>,
     ) -> OplogWriter {
-        OplogWriter { env: env.clone(), slots, progress, sessions, table }
+        OplogWriter { env: env.clone(), slots, progress, sessions, table, prepared_entries }
     }
 
     /// Puts a prepared transaction that was made anew into its session.

@@ -107,6 +107,7 @@ impl OplogWriter {
         let mut beside = beside(operation)?;
         let mut unit = beside.unit_of_work();
         let slots = self.reserve(&mut unit, chain.parts.len())?;
+        let kept = self.prepared_entries.keep(slots.first().timestamp)?;
         AFTER_RESERVING_PREPARE.pause_while_on().await;
         self.time_unit(&mut unit, slots.last())?;
         let wall_ms = self.wall_ms();
@@ -115,6 +116,7 @@ impl OplogWriter {
         self.tell_progress(&mut unit, last, wall_ms)?;
         UnitOfWork::resume(operation).prepare(last.timestamp)?;
         unit.commit()?;
+        self.prepared_entries.prepared(last.timestamp, kept);
         operation.last_commit = beside.last_commit;
         Ok(last)
     }
@@ -166,6 +168,7 @@ impl OplogWriter {
         self.tell_progress(&mut unit, slot, wall_ms)?;
         end(operation, slot)?;
         unit.commit()?;
+        self.prepared_entries.ended(prepared.timestamp, slot.timestamp);
         operation.last_commit = beside.last_commit;
         Ok(slot)
     }

@@ -190,6 +190,59 @@ fn r10_what_is_prepared_outlives_a_crash() {
     });
 }
 
+/// Writes much, takes a checkpoint and lets the oplog lose its old end; its oldest entry then.
+async fn overflow(node: &mut Node) -> Timestamp {
+    let engine = Arc::clone(&node.fixture.server.node().data.as_ref().unwrap().services.engine);
+    let oplog = engine.oplog().unwrap();
+    oplog.set_size_max(4096).unwrap();
+    // A node that is started again in a simulation would choose the same ids again.
+    let insert = || {
+        let document = doc! { "_id": (oplog.last().unwrap()), "text": ("x".repeat(400)) };
+        doc! { "insert": "c", "documents": [document], "writeConcern": { "w": "majority" } }
+    };
+    for _ in 0..40 {
+        assert_eq!(number(&node.ok_on("filler", insert()).await, "n"), 1.0);
+    }
+    engine.checkpoint(pando_storage::CheckpointKind::Automatic).unwrap();
+    // What the checkpoint has is let go with the next write that a majority has.
+    assert_eq!(number(&node.ok_on("filler", insert()).await, "n"), 1.0);
+    oplog.truncate_old().unwrap();
+    oplog.first().unwrap()
+}
+
+#[test]
+fn r10_the_oplog_keeps_what_is_prepared_until_a_checkpoint_has_its_end() {
+    run(async {
+        let disk = ModelDisk::new();
+        let set_of_one = || ReplicationMode::OneMember("rs0".into());
+        let mut node = node_on(&disk, set_of_one()).await;
+        node.ok(insert(1)).await;
+        let limit = doc! { "setParameter": 1, "maxNumberOfTransactionOperationsInSingleOplogEntry": 1 };
+        node.ok_on("admin", limit).await;
+        let started = overflow(&mut node).await;
+        ONE.start(&mut node, insert(2)).await;
+        ONE.go_on(&mut node, insert(3)).await;
+        let prepared = ONE.prepare(&mut node).await;
+        let first = overflow(&mut node).await;
+        assert!(started < first && first < prepared, "the first entry of the transaction is the oldest that is needed");
+        drop(node);
+        disk.crash();
+        let mut node = node_on(&disk, set_of_one()).await;
+        assert_eq!(overflow(&mut node).await, first, "after a crash as well");
+        assert_eq!(number(&ONE.commit_at(&mut node, prepared).await, "ok"), 1.0);
+        // The checkpoint stands before the commit: who starts from it needs what was prepared.
+        let engine = Arc::clone(&node.fixture.server.node().data.as_ref().unwrap().services.engine);
+        node.ok_on("filler", doc! { "insert": "c", "documents": [{}] }).await;
+        engine.oplog().unwrap().truncate_old().unwrap();
+        assert_eq!(engine.oplog().unwrap().first(), Some(first));
+        drop((node, engine));
+        disk.crash();
+        let mut node = node_on(&disk, set_of_one()).await;
+        assert_eq!(ids(&mut node).await, [1, 2, 3]);
+        assert!(overflow(&mut node).await > prepared, "a checkpoint has it all");
+    });
+}
+
 #[test]
 fn r10_large_transactions_are_prepared_in_several_entries() {
     run(async {
