@@ -1,6 +1,7 @@
 //! `$changeStream`: what happens to a collection, a database or all of them, as it happens.
 //!
-//! The stage becomes several: a [source](source) that reads the oplog and gives events; the [documents before and after](images)
+//! The stage becomes several: a [source](source) that reads the oplog and gives events, unless the [filters](prefilter) of the client
+//! leave them out; the [documents before and after](images)
 //! a change, where they are wanted; a filter for those who know the classic events only; and, at the very end behind the stages
 //! of the client, a [check](ensure) that the event with which a client came back is there. Between them lies what the client may
 //! put there: stages that give one document for one, or none, and `$changeStreamSplitLargeEvent`.
@@ -12,6 +13,7 @@ mod ensure;
 mod event;
 mod images;
 mod options;
+mod prefilter;
 mod scope;
 mod source;
 pub(in crate::pipeline) mod split;
@@ -28,6 +30,7 @@ use crate::pipeline::{DocumentSource, PipelineParser, SharedStage, StageSpec};
 use pando_base::{Error, ErrorCode, Result, ensure};
 use pando_doc::{ArrayBuilder, Doc, Value, doc};
 use pando_expr::MatchExpression;
+use prefilter::Prefilter;
 use source::EventSource;
 use std::sync::Arc;
 
@@ -106,6 +109,7 @@ pub(in crate::pipeline) fn completed(mut stages: Vec<SharedStage>) -> Result<Vec
         let reason = format!("{} is not permitted in a $changeStream pipeline", stage.name());
         return Err(Error::new(ErrorCode::IllegalOperation, reason));
     }
+    state.prefer(Prefilter::of(&stages));
     let is_last = stages.last().is_some_and(|last| last.name() == split::NAME);
     ensure!(
         split_count == 0 || (split_count == 1 && is_last),

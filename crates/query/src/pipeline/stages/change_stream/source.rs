@@ -1,7 +1,8 @@
 //! The source of a stream: reads the oplog forward and gives events.
 //!
 //! It opens the oplog when it is first pulled from, and makes sure that nothing behind the beginning is gone already. Entries
-//! that do not concern the stream are passed over after a look at two fields. Events up to the one that a client came back with
+//! that do not concern the stream are passed over after a look at two fields, and those that the client's filters leave out after
+//! a look at what they are. Events up to the one that a client came back with
 //! are swallowed.
 
 use super::event::{Event, EventFacts, Moment, event_of, invalidation};
@@ -65,7 +66,7 @@ impl EventSource {
                 match unwinding.next(context.operation)? {
                     Some((document, moment)) => {
                         let operation = OplogOperation::parse(document.view())?;
-                        if self.options.scope.covers(&operation) {
+                        if self.options.scope.covers(&operation) && self.is_wanted(&operation, &moment) {
                             return self.event(&operation, &moment);
                         }
                     }
@@ -88,9 +89,15 @@ impl EventSource {
             if self.unwinding.is_none() && self.options.scope.covers(&entry.operation) {
                 let moment =
                     Moment { cluster_time: entry.op_time.timestamp, wall_ms: entry.wall_ms, ..Moment::default() };
-                return self.event(&entry.operation, &moment);
+                if self.is_wanted(&entry.operation, &moment) {
+                    return self.event(&entry.operation, &moment);
+                }
             }
         }
+    }
+
+    fn is_wanted(&self, operation: &OplogOperation<'_>, moment: &Moment) -> bool {
+        self.state.prefilter().is_none_or(|prefilter| prefilter.may_pass(&self.options, operation, moment))
     }
 
     fn event(&self, operation: &OplogOperation<'_>, moment: &Moment) -> Result<Found> {

@@ -6,18 +6,20 @@
 //! The lock is held for a few instructions, by one operation at a time.
 
 use super::event::EventFacts;
+use super::prefilter::Prefilter;
 use super::token::ResumeToken;
 use pando_base::{Error, ErrorCode, Result, Timestamp, ensure};
 use pando_doc::{Doc, DocBuilder, Value, compare};
 use parking_lot::Mutex;
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 /// Shared by the stages and by whoever pulls from them.
 pub struct StreamState {
     inner: Mutex<Inner>,
     token_version: i32,
     beginning: Doc,
+    prefilter: OnceLock<Prefilter>,
 }
 
 struct Inner {
@@ -52,7 +54,18 @@ impl StreamState {
             has_found_beginning: false,
             ended_by: None,
         };
-        Ok(Arc::new(StreamState { inner: Mutex::new(inner), token_version, beginning: token }))
+        let prefilter = OnceLock::new();
+        Ok(Arc::new(StreamState { inner: Mutex::new(inner), token_version, beginning: token, prefilter }))
+    }
+
+    /// Events that these filters leave out need not be made. What was said first counts.
+    pub(super) fn prefer(&self, prefilter: Prefilter) {
+        self.prefilter.get_or_init(|| prefilter);
+    }
+
+    /// The filters behind the stream, as far as they can be tried early.
+    pub(super) fn prefilter(&self) -> Option<&Prefilter> {
+        self.prefilter.get()
     }
 
     /// The token that it begins with.
