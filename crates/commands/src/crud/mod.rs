@@ -12,6 +12,7 @@ mod count;
 mod delete;
 mod distinct;
 mod explain;
+mod file_md5;
 mod find;
 mod find_and_modify;
 mod get_more;
@@ -44,6 +45,7 @@ pub static ROWS: &[CommandRow] = &[
     delete::ROW,
     distinct::ROW,
     explain::ROW,
+    file_md5::ROW,
     find::ROW,
     find_and_modify::ROW,
     get_more::ROW,

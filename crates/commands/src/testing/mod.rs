@@ -3,6 +3,7 @@
 mod api_versions;
 mod clear_log;
 mod configure_fail_point;
+mod sleep;
 mod wait_for_fail_point;
 
 use crate::CommandRow;
@@ -16,5 +17,6 @@ pub static ROWS: &[CommandRow] = &[
     api_versions::REMOVAL,
     clear_log::ROW,
     configure_fail_point::ROW,
+    sleep::ROW,
     wait_for_fail_point::ROW,
 ];

@@ -2,6 +2,7 @@
 
 use super::crud::numbered;
 use super::node::{Node, node};
+use super::transactions::ONE;
 use super::*;
 use pando_doc::{DocRef, Value};
 use pando_locks::{GlobalLockOptions, Locker, Mode, ResourceId, Wait};
@@ -22,8 +23,12 @@ impl Node {
 
     /// A request on the database "d" over a connection of its own, whose answer may wait.
     pub(super) async fn begin(&self, body: &Doc) -> Answer {
+        self.begin_on("d", body).await
+    }
+
+    pub(super) async fn begin_on(&self, database: &str, body: &Doc) -> Answer {
         let mut client = self.fixture.connect().await;
-        client.send(MsgFlags::NONE, &super::node::with_database(body, "d")).await;
+        client.send(MsgFlags::NONE, &super::node::with_database(body, database)).await;
         settle().await;
         Box::pin(async move { client.read().await.unwrap().body().to_doc() })
     }
@@ -172,4 +177,29 @@ fn x9_who_holds_and_who_waits_is_shown_by_lock_info_current_op_and_the_queues() 
 fn documents(array: Option<Value<'_>>) -> Vec<Doc> {
     let array = array.and_then(|array| array.as_array()).unwrap_or_else(|| panic!("no array"));
     array.values().map(|value| value.as_document().unwrap().to_doc()).collect()
+}
+
+#[test]
+fn whoever_sleeps_has_its_lock_first() {
+    run(async {
+        let mut node = node().await;
+        node.insert(vec![doc! { "_id": 1 }]).await;
+        ONE.start(&mut node, doc! { "insert": "c", "documents": [{ "_id": 2 }] }).await;
+        let sleep = |target: &str, lock: &str| doc! { "sleep": 1, "lock": lock, "lockTarget": target, "millis": 5 };
+        for (target, lock) in [("d", "iw"), ("e", "w"), ("d.other", "w"), ("d.c", "ir")] {
+            node.ok_on("admin", sleep(target, lock)).await;
+        }
+        let mut waiting = Vec::new();
+        for (target, lock) in [("d", "w"), ("d.c", "r"), ("", "w")] {
+            waiting.push(node.begin_on("admin", &sleep(target, lock)).await);
+        }
+        for sleeper in &mut waiting {
+            assert!(is_waiting(sleeper).await);
+        }
+        assert_eq!(number(&ONE.commit(&mut node).await, "ok"), 1.0);
+        for sleeper in waiting {
+            assert_eq!(number(&sleeper.await, "ok"), 1.0);
+        }
+        assert_eq!(node.code_on("admin", doc! { "sleep": 1, "lock": "x" }).await, 51123);
+    });
 }

@@ -519,3 +519,44 @@ fn u7_a_pipeline_of_no_stages_refuses_the_whole_update() {
         assert_eq!(number(&write_error(&reply, 0), "code"), 72.0, "a stage, but not one of updates");
     });
 }
+
+#[test]
+fn files_in_chunks_have_their_md5() {
+    run(async {
+        let mut node = node().await;
+        let chunk =
+            |n: i32, data: &[u8]| doc! { "files_id": 1, "n": n, "data": (Value::Binary { subtype: 0, bytes: data }) };
+        node.insert_into("fs.chunks", &[chunk(0, b"abc"), chunk(1, b"def")]).await;
+        assert_eq!(node.code(doc! { "filemd5": 1, "root": "fs" }).await, 291, "it reads no collection from end to end");
+        let index = doc! { "key": { "files_id": 1, "n": 1 }, "name": "files_id_1_n_1" };
+        node.ok(doc! { "createIndexes": "fs.chunks", "indexes": [index] }).await;
+        let whole = node.ok(doc! { "filemd5": 1, "root": "fs" }).await;
+        assert_eq!(
+            (number(&whole, "numChunks"), text(&whole, "md5").as_str()),
+            (2.0, "e80b5017098950fc58aad83c8c14978e")
+        );
+        let none = node.ok(doc! { "filemd5": 7, "root": "fs" }).await;
+        assert_eq!(
+            (number(&none, "numChunks"), text(&none, "md5").as_str()),
+            (0.0, "d41d8cd98f00b204e9800998ecf8427e")
+        );
+        // In two parts: the second begins where the first has ended.
+        node.insert_into(
+            "fs.chunks",
+            &[doc! { "files_id": 2, "n": 0, "data": (Value::Binary { subtype: 0, bytes: b"abc" }) }],
+        )
+        .await;
+        let first = node.ok(doc! { "filemd5": 2, "root": "fs", "partialOk": true }).await;
+        node.insert_into(
+            "fs.chunks",
+            &[doc! { "files_id": 2, "n": 1, "data": (Value::Binary { subtype: 0, bytes: b"def" }) }],
+        )
+        .await;
+        let state = first.get("md5state").unwrap();
+        let rest = doc! { "filemd5": 2, "root": "fs", "partialOk": true, "md5state": state, "startAt": 1 };
+        assert_eq!(text(&node.ok(rest).await, "md5"), text(&whole, "md5"));
+        node.insert_into("fs.chunks", &[doc! { "files_id": 3, "n": 1 }, doc! { "files_id": 4, "n": 0 }]).await;
+        assert_eq!(node.code(doc! { "filemd5": 3, "root": "fs" }).await, 10040);
+        assert_eq!(node.code(doc! { "filemd5": 4, "root": "fs" }).await, 50848);
+    });
+}

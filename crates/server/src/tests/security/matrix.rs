@@ -19,6 +19,7 @@ fn cases(name: &str) -> Option<(Doc, Needed)> {
     Some(match name {
         "find" | "count" => (doc! { (name): "c" }, &[(ON_C, &[Find])]),
         "distinct" => (doc! { "distinct": "c", "key": "x" }, &[(ON_C, &[Find])]),
+        "filemd5" => (doc! { "filemd5": 1, "root": "c" }, &[(Target::Collection("d", "c.chunks"), &[Find])]),
         "explain" => (doc! { "explain": { "find": "c" } }, &[(ON_C, &[Find])]),
         "aggregate" => {
             let stages = [doc! { "$lookup": { "from": "x", "pipeline": [], "as": "y" } }, doc! { "$out": "o" }];
