@@ -300,6 +300,15 @@ impl Block {
         Bytes::from_owner(ValueInBlock { range: entry.value_start()..entry.end(), block: self })
     }
 
+    /// The same for whoever takes values of one block after the other: they share one owner, which is kept in `whole`.
+    #[inline]
+    pub(crate) fn share_value(&self, entry: &Entry, whole: &mut Option<Bytes>) -> Bytes {
+        if whole.as_ref().is_none_or(|whole| whole.as_ptr() != self.bytes().as_ptr()) {
+            *whole = Some(Bytes::from_owner(ValueInBlock { range: 0..self.bytes().len(), block: self.clone() }));
+        }
+        whole.as_ref().map_or_else(Bytes::new, |whole| whole.slice(entry.value_start()..entry.end()))
+    }
+
     /// Where an out-of-line value lies.
     pub(crate) fn reference(&self, entry: &Entry) -> Option<ValueReference> {
         ValueReference::decode(self.value(entry))

@@ -12,6 +12,7 @@ use crate::block::entries::{Block, Entry};
 use crate::section::Part;
 use crate::{ReadPoint, Result, Stamp, TableRuns};
 use bytes::Bytes;
+use std::cell::Cell;
 use std::cmp::Ordering;
 use std::sync::{Arc, OnceLock};
 
@@ -61,6 +62,8 @@ pub struct RunCursor {
     scratch: Vec<u8>,
     /// What it reads does not stay in the cache.
     passes_by: bool,
+    /// The block that a value was last taken from: the values of a block share one owner.
+    whole: Cell<Option<Bytes>>,
 }
 
 impl RunCursor {
@@ -79,6 +82,7 @@ impl RunCursor {
             loaded: OnceLock::new(),
             scratch: Vec::new(),
             passes_by: false,
+            whole: Cell::new(None),
         };
         cursor.rebase(table);
         cursor
@@ -211,7 +215,13 @@ impl RunCursor {
     #[inline]
     pub fn value(&self) -> Result<Bytes> {
         let Some((part, block, entry)) = self.version() else { return Ok(Bytes::new()) };
-        part.core.value(block.clone(), entry)
+        if entry.is_out_of_line() {
+            return part.core.value(block.clone(), entry);
+        }
+        let mut whole = self.whole.take();
+        let value = block.share_value(entry, &mut whole);
+        self.whole.set(whole);
+        Ok(value)
     }
 
     /// The value as a slice.

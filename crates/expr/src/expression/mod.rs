@@ -146,8 +146,14 @@ impl Expression {
     }
 
     /// The value for a document.
+    #[inline]
     pub fn evaluate_document<'a>(&'a self, doc: DocRef<'a>) -> Result<Operand<'a>> {
-        self.evaluate(&mut Scope::new(doc, self))
+        match &self.root {
+            // Most expressions are these two, which need no scope.
+            Node::Constant(Some(value)) => Ok(Operand::Borrowed(value.view())),
+            Node::Path { variable: Variable::Root, path: Some(path) } => Ok(path::in_document(doc, path, 0)),
+            _ => self.evaluate(&mut Scope::new(doc, self)),
+        }
     }
 
     /// The expression as `explain` shows it.

@@ -25,13 +25,14 @@ pub use yielding::{NO_TABLE_SCAN, PARAMETERS, YieldCause, YieldPolicy};
 pub(crate) use yielding::{TRIAL_WORKS_MAX, cause_of};
 
 use crate::stage::{
-    CollectionScanStage, Examined, Member, MultiPlanStage, StageNode, Step, plan_killed, record_id_value,
+    CollectionScanStage, Examined, Look, Member, MultiPlanStage, Shown, StageNode, Step, plan_killed, record_id_value,
 };
 use crate::{CanonicalQuery, QueryCounters};
 use pando_base::{Namespace, OperationContext, RecordId, Result, Uuid};
 use pando_catalog::Collection;
-use pando_doc::{Doc, DocBuilder};
+use pando_doc::{Doc, DocBuilder, DocRef};
 use pando_operation::Operation;
+use std::cell::Cell;
 use std::sync::Arc;
 pub(crate) use yielding::YieldClock;
 
@@ -56,6 +57,22 @@ pub enum Next {
     /// Others are to run first.
     Yield(YieldCause),
 }
+
+/// What came of a look at results.
+#[derive(Debug)]
+pub enum Seen {
+    /// Some were looked at, or none; there may be more.
+    Some,
+    /// Nothing more, for now at least.
+    Exhausted,
+    /// Others are to run first.
+    Yield(YieldCause),
+}
+
+/// Pieces of work between two answers to whoever looks at results.
+const SHOWN_AT_ONCE: usize = 64;
+/// No more than that, and one document, is looked at between two answers: somebody may have to keep it after all.
+const SHOWN_BYTES_AT_ONCE: usize = 256 * 1024;
 
 /// Something that gives documents batch by batch, and can be left and taken up again: what a client's cursor stands on.
 pub trait BatchSource: Send {
@@ -302,6 +319,36 @@ impl Executor {
                 None => {}
             }
         }
+    }
+
+    /// Has some of the results looked at, in pieces of work as `next` does them.
+    pub fn show(&mut self, operation: &mut Operation, look: &mut Look<'_>) -> Result<Seen> {
+        debug_assert!(!self.is_saved, "a saved executor is restored before it goes on");
+        if std::mem::take(&mut self.is_due) {
+            return Ok(Seen::Yield(YieldCause::Time));
+        }
+        let shown_bytes = Cell::new(0);
+        let mut look = |document: DocRef<'_>| {
+            shown_bytes.set(shown_bytes.get() + document.size_bytes());
+            look(document)
+        };
+        for _ in 0..SHOWN_AT_ONCE {
+            match self.root.show(operation, &mut look) {
+                Ok(Shown::Document | Shown::NeedTime) => {}
+                Ok(Shown::Finished) => return Ok(Seen::Exhausted),
+                Err(error) => match yielding::cause_of(operation, &error) {
+                    Some(cause) => return Ok(Seen::Yield(cause)),
+                    None => return Err(error),
+                },
+            }
+            if self.clock.is_time(operation)? {
+                return Ok(Seen::Yield(YieldCause::Time));
+            }
+            if shown_bytes.get() > SHOWN_BYTES_AT_ONCE {
+                break;
+            }
+        }
+        Ok(Seen::Some)
     }
 
     /// Appends results until the batch is full.

@@ -1,14 +1,17 @@
 //! What pipelines pull documents from.
 
 use crate::QueryEngine;
+use crate::executor::Seen;
 use crate::executor::{Collections, Executor, Next, YieldCause};
 use crate::stage::{Member, SortKeyGenerator};
 use pando_base::Result;
-use pando_doc::{Doc, DocRef};
+use pando_doc::Doc;
 use pando_expr::metadata::Meta;
 use pando_operation::Operation;
 use pando_timeseries::Rows;
 use std::collections::VecDeque;
+
+pub use crate::stage::Look;
 
 /// Implements what a source passes on to the one before it.
 macro_rules! pass_on_to_source {
@@ -56,9 +59,6 @@ pub enum Fed {
     /// Others are to run first; nothing was lost.
     Yield(YieldCause),
 }
-
-/// Whoever looks at documents without keeping them.
-pub type Look<'l> = dyn FnMut(DocRef<'_>) -> Result<()> + 'l;
 
 /// A look at what was pulled.
 pub(super) fn feed_pulled(pulled: Pulled, look: &mut Look<'_>) -> Result<Fed> {
@@ -226,6 +226,20 @@ impl DocumentSource for ExecutorSource {
                 Pulled::Exhausted
             }
             Next::Yield(cause) => Pulled::Yield(cause),
+        })
+    }
+
+    fn feed(&mut self, context: &mut PipelineContext<'_>, look: &mut Look<'_>) -> Result<Fed> {
+        if self.0.query().is_some_and(|query| !query.metadata.is_empty()) {
+            return feed_pulled(self.next(context)?, look);
+        }
+        Ok(match self.0.show(context.operation, look)? {
+            Seen::Some => Fed::Some,
+            Seen::Exhausted => {
+                self.0.report(context.operation);
+                Fed::Exhausted
+            }
+            Seen::Yield(cause) => Fed::Yield(cause),
         })
     }
 

@@ -4,7 +4,7 @@
 //! cursor stays at the last record and goes on when there is another. If that record was deleted meanwhile, which in a capped
 //! collection means that the scan was too slow, it ends with an error.
 
-use super::{Examined, Member, Stage, Step};
+use super::{Examined, Look, Member, Shown, Stage, Step};
 use crate::planner::CollectionScanPlan;
 use crate::request::direction_number;
 use pando_base::{Error, ErrorCode, RecordId, Result};
@@ -13,6 +13,16 @@ use pando_doc::{Doc, DocBuilder, DocRef};
 use pando_operation::Operation;
 use pando_storage::{Direction, RecordCursor};
 use std::sync::Arc;
+
+/// What a step came to.
+enum Advance {
+    /// A record that matches.
+    Found(RecordId),
+    /// Another one.
+    Other,
+    /// There is none.
+    End,
+}
 
 /// Scans the records.
 pub struct CollectionScanStage {
@@ -70,6 +80,28 @@ impl CollectionScanStage {
         Ok(Some((record.id, matches)))
     }
 
+    /// To the next record that is within the bounds, and a look at it.
+    fn go_on(&mut self, operation: &mut Operation) -> Result<Advance> {
+        if self.is_finished {
+            return Ok(Advance::End);
+        }
+        let Some((id, matches)) = self.advance(operation)? else {
+            self.meet_end();
+            return Ok(Advance::End);
+        };
+        // One behind the end was looked at, too.
+        self.documents_examined += 1;
+        if self.is_beyond(&id) {
+            self.is_finished = true;
+            return Ok(Advance::End);
+        }
+        self.needs_place = false;
+        if self.minds_its_place() || self.plan.keeps_place {
+            self.last = Some(id.clone());
+        }
+        Ok(if matches { Advance::Found(id) } else { Advance::Other })
+    }
+
     /// True if it will not find anything more, whatever comes.
     pub fn is_finished(&self) -> bool {
         self.is_finished
@@ -125,29 +157,27 @@ fn resume_point_lost(id: &RecordId) -> Error {
 
 impl Stage for CollectionScanStage {
     fn work(&mut self, operation: &mut Operation) -> Result<Step> {
-        if self.is_finished {
-            return Ok(Step::Finished);
-        }
-        let Some((id, matches)) = self.advance(operation)? else {
-            self.meet_end();
-            return Ok(Step::Finished);
+        let id = match self.go_on(operation)? {
+            Advance::Found(id) => id,
+            Advance::Other => return Ok(Step::NeedTime),
+            Advance::End => return Ok(Step::Finished),
         };
-        // One behind the end was looked at, too.
-        self.documents_examined += 1;
-        if self.is_beyond(&id) {
-            self.is_finished = true;
-            return Ok(Step::Finished);
-        }
-        self.needs_place = false;
-        if self.minds_its_place() || self.plan.keeps_place {
-            self.last = Some(id.clone());
-        }
-        if !matches {
-            return Ok(Step::NeedTime);
-        }
         let document = self.cursor.value_bytes().map(Doc::trusted);
         let snapshot = operation.recovery_unit.snapshot_id();
         Ok(Step::Advanced(Member { record_id: Some(id), document, snapshot, ..Member::default() }))
+    }
+
+    fn show(&mut self, operation: &mut Operation, look: &mut Look<'_>) -> Result<Shown> {
+        match self.go_on(operation)? {
+            Advance::Found(_) => {}
+            Advance::Other => return Ok(Shown::NeedTime),
+            Advance::End => return Ok(Shown::Finished),
+        }
+        match self.cursor.value() {
+            Some(value) => look(DocRef::trusted(value))?,
+            None => look(self.cursor.value_bytes().map(Doc::trusted).unwrap_or_default().view())?,
+        }
+        Ok(Shown::Document)
     }
 
     fn name(&self) -> &'static str {

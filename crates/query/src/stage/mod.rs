@@ -51,7 +51,7 @@ pub use update::{ReturnedImage, UpdateParameters, UpdateStage};
 
 use pando_base::{Error, ErrorCode, Result};
 use pando_catalog::Collection;
-use pando_doc::DocBuilder;
+use pando_doc::{DocBuilder, DocRef};
 use pando_operation::Operation;
 use std::any::Any;
 use std::sync::Arc;
@@ -67,6 +67,29 @@ pub enum Step {
     Finished,
 }
 
+/// Whoever looks at documents without keeping them.
+pub type Look<'l> = dyn FnMut(DocRef<'_>) -> Result<()> + 'l;
+
+/// What came of a piece of work whose results are only looked at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Shown {
+    /// A document was looked at.
+    Document,
+    /// Nothing yet.
+    NeedTime,
+    /// There is nothing more, for now at least.
+    Finished,
+}
+
+/// A look at a result.
+fn show_result(step: Step, look: &mut Look<'_>) -> Result<Shown> {
+    match step {
+        Step::Advanced(member) => look(member.document.unwrap_or_default().view()).map(|()| Shown::Document),
+        Step::NeedTime => Ok(Shown::NeedTime),
+        Step::Finished => Ok(Shown::Finished),
+    }
+}
+
 /// What was looked at.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Examined {
@@ -80,6 +103,11 @@ pub struct Examined {
 pub trait Stage: Send + Any {
     /// Does a piece of work.
     fn work(&mut self, operation: &mut Operation) -> Result<Step>;
+
+    /// The same for somebody who only looks at documents: a result need not be made for that.
+    fn show(&mut self, operation: &mut Operation, look: &mut Look<'_>) -> Result<Shown> {
+        show_result(self.work(operation)?, look)
+    }
 
     /// MongoDB's name of the stage.
     fn name(&self) -> &'static str;
@@ -177,6 +205,20 @@ impl StageNode {
             Err(_) => self.counts.need_yield += 1,
         }
         step
+    }
+
+    /// Does a piece of work for somebody who only looks at documents.
+    #[inline]
+    pub fn show(&mut self, operation: &mut Operation, look: &mut Look<'_>) -> Result<Shown> {
+        self.counts.works += 1;
+        let shown = self.stage.show(operation, look);
+        match &shown {
+            Ok(Shown::Document) => self.counts.advanced += 1,
+            Ok(Shown::NeedTime) => self.counts.need_time += 1,
+            Ok(Shown::Finished) => self.counts.is_finished = true,
+            Err(_) => self.counts.need_yield += 1,
+        }
+        shown
     }
 
     /// Lets go of the snapshot.

@@ -2,7 +2,7 @@
 //!
 //! `PROJECTION_COVERED` makes the fields from the key that a result was found by; the document is never read.
 
-use super::{IndexKey, Member, SortKeyGenerator, Stage, StageNode, Step, one_child};
+use super::{IndexKey, Look, Member, Shown, SortKeyGenerator, Stage, StageNode, Step, one_child, show_result};
 use crate::planner::{ProjectionKind, SharedFilter};
 use pando_base::{Error, Result};
 use pando_doc::{Doc, DocBuilder, DocRef, FieldPath, Value};
@@ -127,6 +127,13 @@ impl Stage for ProjectionStage {
         let document = project(&self.projection, carrying.view(), &self.filter)?;
         let document = without_metadata(document.view()).unwrap_or(document);
         Ok(Step::Advanced(Member { document: Some(document), ..member }))
+    }
+
+    fn show(&mut self, operation: &mut Operation, look: &mut Look<'_>) -> Result<Shown> {
+        if self.is_advice && self.kind != ProjectionKind::Covered {
+            return self.child.show(operation, look);
+        }
+        show_result(self.work(operation)?, look)
     }
 
     fn name(&self) -> &'static str {

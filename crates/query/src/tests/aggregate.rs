@@ -321,3 +321,38 @@ fn u6_an_unwound_array_takes_no_more_memory_than_its_document() {
     let expected: Vec<Doc> = (0..10).map(|value| doc! { "_id": value, "count": 20_000 }).collect();
     assert_eq!(run(&fixture, groups).unwrap(), expected);
 }
+
+#[test]
+fn u6_unwound_documents_are_grouped_in_their_order_whatever_their_arrays() {
+    let fixture = Fixture::new(&[]);
+    let mut long = pando_doc::ArrayBuilder::new();
+    (0..5000).for_each(|value| long.push(value));
+    let long = long.finish();
+    let mut documents = Vec::new();
+    for round in 0..100 {
+        let id = round * 10;
+        documents.push(doc! { "_id": id, "before": "b", "t": ["x", ["y"], { "z": 1 }], "behind": round });
+        documents.push(doc! { "_id": (id + 1), "t": "no array", "behind": round });
+        documents.push(doc! { "_id": (id + 2), "behind": round });
+        documents.push(doc! { "_id": (id + 3), "t": null, "behind": round });
+        documents.push(doc! { "_id": (id + 4), "before": "b", "t": [], "behind": round });
+        if round % 30 == 7 {
+            documents.push(doc! { "_id": (id + 5), "t": (&long), "behind": round });
+        }
+    }
+    fixture.insert(&documents);
+    let wanted = doc! { "_id": 0, "i": "$_id", "t": "$t", "b": "$behind" };
+    for keeps_empty in [false, true] {
+        let unwind = doc! { "$unwind": { "path": "$t", "preserveNullAndEmptyArrays": keeps_empty } };
+        let pulled = run(&fixture, vec![unwind.clone(), doc! { "$project": (&wanted) }]).unwrap();
+        let all = doc! { "$push": { "i": "$_id", "t": "$t", "b": "$behind" } };
+        let grouped = run(&fixture, vec![unwind, doc! { "$group": { "_id": null, "all": all } }]).unwrap();
+        let looked_at: Vec<Doc> = match grouped.first().and_then(|group| group.get("all")) {
+            Some(Value::Array(all)) => all.values().filter_map(|value| value.as_document().map(Doc::from)).collect(),
+            _ => Vec::new(),
+        };
+        let per_round = if keeps_empty { 7 } else { 4 };
+        assert_eq!(pulled.len(), 100 * per_round + 4 * 5000);
+        assert!(looked_at == pulled, "keeps empty {keeps_empty}");
+    }
+}

@@ -94,6 +94,10 @@ impl FollowingCursor {
     pub(crate) fn value_bytes(&self) -> Option<Bytes> {
         self.cursor.as_ref().and_then(|cursor| cursor.value_bytes())
     }
+
+    pub(crate) fn value(&self) -> Option<&[u8]> {
+        self.cursor.as_ref().and_then(|cursor| cursor.entry()).map(|entry| entry.value)
+    }
 }
 
 /// Walks the records in one direction.
@@ -169,6 +173,14 @@ impl RecordCursor {
             Walk::Oplog(walk) => walk.random(unit, random),
         }?;
         Ok(measured(unit, found, false))
+    }
+
+    /// The value stood on, for a look at it; none where it has to be taken.
+    pub fn value(&self) -> Option<&[u8]> {
+        match &self.walk {
+            Walk::Table(walk) => walk.cursor.value(),
+            Walk::Oplog(_) => None,
+        }
     }
 
     /// The value stood on, without a copy.

@@ -127,6 +127,7 @@ type OneGroup = (OwnedValue, Vec<Accumulator>);
 
 struct GroupSource {
     source: Box<dyn DocumentSource>,
+    group: Arc<Group>,
     gathered: Gathered,
     output_bytes: u64,
     outgoing: Option<Outgoing>,
@@ -134,7 +135,6 @@ struct GroupSource {
 
 /// The groups so far.
 struct Gathered {
-    group: Arc<Group>,
     /// How it takes many measurements at once.
     rows: Option<Arc<RowPlan>>,
     /// By the bytes of the id, which are the same for equal values.
@@ -159,23 +159,21 @@ enum Outgoing {
 }
 
 impl Gathered {
-    fn take_in(&mut self, view: DocRef<'_>) -> Result<()> {
-        let group = Arc::clone(&self.group);
+    fn take_in(&mut self, group: &Group, view: DocRef<'_>) -> Result<()> {
         let id = group.id.evaluate_document(view)?;
-        self.accumulate(&group, id.or_null(), |field, _, accumulator| {
+        self.accumulate(group, id.or_null(), |field, _, accumulator| {
             accumulator.add(field.input.evaluate_document(view)?)
         })
     }
 
     /// Takes the measurements of a bucket, run by run.
-    fn take_in_rows(&mut self, rows: &Rows, plan: &RowPlan) -> Result<()> {
-        let group = Arc::clone(&self.group);
+    fn take_in_rows(&mut self, group: &Group, rows: &Rows, plan: &RowPlan) -> Result<()> {
         let mut start = 0;
         while start < rows.len() {
             let head = rows.head(start);
             let id = group.id.evaluate_document(head.view())?;
             let end = plan.end(rows, start, &id, &group.id)?;
-            self.accumulate(&group, id.or_null(), |field, place, accumulator| {
+            self.accumulate(group, id.or_null(), |field, place, accumulator| {
                 match plan.inputs.get(place) {
                     Some(Input::Field(name)) => {
                         let values = rows.values(name);
@@ -279,7 +277,7 @@ impl Gathered {
     }
 
     /// All documents are in: what goes out.
-    fn turn_around(&mut self, operation: &Operation) -> Result<Outgoing> {
+    fn turn_around(&mut self, group: &Group, operation: &Operation) -> Result<Outgoing> {
         self.note_field_bytes();
         let has_spilled = self.ranges.as_ref().is_some_and(|ranges| !ranges.is_empty());
         if has_spilled && !self.groups.is_empty() {
@@ -289,9 +287,9 @@ impl Gathered {
             self.places = HashMap::default();
             return Ok(Outgoing::Memory(std::mem::take(&mut self.groups).into_iter()));
         };
-        let mut merged = ranges.merge(self.group.resources.group_memory_bytes_max, None)?;
+        let mut merged = ranges.merge(group.resources.group_memory_bytes_max, None)?;
         let first = merged.next_entry()?.map(owned);
-        self.group.resources.counters.grouped(operation, &self.statistics());
+        group.resources.counters.grouped(operation, &self.statistics());
         Ok(Outgoing::Disk(merged, first))
     }
 
@@ -311,7 +309,7 @@ impl GroupSource {
         let Some(Outgoing::Disk(merged, first)) = &mut self.outgoing else { return Ok(None) };
         let Some((key, part)) = first.take() else { return Ok(None) };
         let id = part.0.get("_id").unwrap_or(Value::Null);
-        let mut accumulators = self.gathered.group.accumulators(id)?;
+        let mut accumulators = self.group.accumulators(id)?;
         merge_part(&mut accumulators, &part.0)?;
         *first = loop {
             match merged.next_entry()? {
@@ -319,14 +317,12 @@ impl GroupSource {
                 other => break other.map(owned),
             }
         };
-        self.gathered.group.result((id.to_owned(), accumulators)).map(Some)
+        self.group.result((id.to_owned(), accumulators)).map(Some)
     }
 
     fn next_group(&mut self) -> Result<Option<Doc>> {
         let next = match &mut self.outgoing {
-            Some(Outgoing::Memory(groups)) => {
-                groups.next().map(|group| self.gathered.group.result(group)).transpose()?
-            }
+            Some(Outgoing::Memory(groups)) => groups.next().map(|group| self.group.result(group)).transpose()?,
             _ => self.next_merged()?,
         };
         self.output_bytes += next.as_ref().map_or(0, |document| document.size_bytes() as u64);
@@ -374,17 +370,19 @@ impl DocumentSource for GroupSource {
             if self.outgoing.is_some() {
                 return Ok(self.next_group()?.map_or(Pulled::Exhausted, Pulled::Document));
             }
-            let gathered = &mut self.gathered;
+            let (group, gathered) = (&self.group, &mut self.gathered);
             let fed = match gathered.rows.clone() {
-                None => self.source.feed(context, &mut |document| gathered.take_in(document))?,
+                None => self.source.feed(context, &mut |document| gathered.take_in(group, document))?,
                 Some(plan) => match self.source.next_rows(context)? {
-                    PulledRows::Rows(rows) => gathered.take_in_rows(&rows, &plan).map(|()| Fed::Some)?,
-                    PulledRows::Other(pulled) => feed_pulled(pulled, &mut |document| gathered.take_in(document))?,
+                    PulledRows::Rows(rows) => gathered.take_in_rows(group, &rows, &plan).map(|()| Fed::Some)?,
+                    PulledRows::Other(pulled) => {
+                        feed_pulled(pulled, &mut |document| gathered.take_in(group, document))?
+                    }
                 },
             };
             match fed {
                 Fed::Some => {}
-                Fed::Exhausted => self.outgoing = Some(gathered.turn_around(context.operation)?),
+                Fed::Exhausted => self.outgoing = Some(gathered.turn_around(group, context.operation)?),
                 Fed::Yield(cause) => return Ok(Pulled::Yield(cause)),
             }
         }
@@ -395,7 +393,7 @@ impl DocumentSource for GroupSource {
         let used_disk = statistics.spills > 0;
         let mut details = DocBuilder::new();
         details.document("maxAccumulatorMemoryUsageBytes", |fields| {
-            for (field, bytes) in self.gathered.group.fields.iter().zip(&self.gathered.field_bytes_max) {
+            for (field, bytes) in self.group.fields.iter().zip(&self.gathered.field_bytes_max) {
                 fields.append(&field.name, *bytes as i64);
             }
         });
@@ -436,7 +434,6 @@ impl StageSpec for GroupSpec {
 
     fn start(&self, source: Box<dyn DocumentSource>) -> Result<Box<dyn DocumentSource>> {
         let gathered = Gathered {
-            group: Arc::clone(&self.0),
             rows: self.1.clone(),
             places: HashMap::default(),
             last: None,
@@ -446,7 +443,7 @@ impl StageSpec for GroupSpec {
             field_bytes_max: vec![0; self.0.fields.len()],
             ranges: self.0.resources.ranges(),
         };
-        Ok(Box::new(GroupSource { source, gathered, output_bytes: 0, outgoing: None }))
+        Ok(Box::new(GroupSource { source, group: Arc::clone(&self.0), gathered, output_bytes: 0, outgoing: None }))
     }
 
     fn to_doc(&self) -> Doc {

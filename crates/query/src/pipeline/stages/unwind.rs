@@ -5,11 +5,14 @@ use crate::executor::{YieldCause, YieldClock, YieldPolicy};
 use crate::pipeline::source::{Fed, Look, feed_pulled, pass_on_to_source};
 use crate::pipeline::{DocumentSource, Modified, Needs, PipelineContext, Pulled, SharedStage, StageSpec};
 use pando_base::{Error, Result};
-use pando_doc::{Doc, DocBuilder, DocRef, FieldPath, RawElement, Value, doc, get_path};
+use pando_doc::{Doc, DocBuilder, DocRef, FieldPath, RawElement, Value, ValueType, doc, get_path};
 use pando_expr::metadata::is_metadata;
 use pando_operation::Operation;
+use std::collections::VecDeque;
 use std::sync::Arc;
 
+/// The values of arrays up to this length are looked at without a look at the time.
+const SHORT_BYTES: usize = 16 * 1024;
 /// How long the values of arrays may come out before others run.
 const RUN_NS: u64 = 10_000_000;
 
@@ -117,6 +120,8 @@ struct UnwindSource {
     buffer: Vec<u8>,
     /// What comes behind the values in each document of an array.
     tail: Vec<u8>,
+    /// Documents that wait for a long array before them.
+    waiting: VecDeque<Doc>,
 }
 
 /// An array on its way out.
@@ -210,7 +215,7 @@ impl UnwindSource {
 }
 
 impl UnwindSource {
-    /// The same where the array is a field of the document itself: what stands before and behind it is written once for all values.
+    /// The same where the array is a field of the document itself.
     fn feed_field(
         &mut self,
         spec: &Unwinding,
@@ -219,41 +224,101 @@ impl UnwindSource {
         operation: &Operation,
         look: &mut Look<'_>,
     ) -> Result<bool> {
-        let mut elements = open.document.view().raw_elements();
-        let mut buffer = std::mem::take(&mut self.buffer);
-        buffer.clear();
-        buffer.extend_from_slice(&[0; size_of::<i32>()]);
-        for element in elements.by_ref().take_while(|element| **element.name != *name) {
-            if spec.keeps(element.name) {
-                buffer.extend_from_slice(element.bytes);
+        let mut around = Around::new(&mut self.buffer, &mut self.tail);
+        around.take_from(open.document.view(), spec, name);
+        while let Some(value) = open.next_raw() {
+            look(around.document(name, value))?;
+            if self.clock.is_time(operation)? {
+                self.clock.restart(operation);
+                return Ok(false);
             }
         }
+        Ok(true)
+    }
+
+    /// Has the next documents looked at where the array is a field of theirs. Those with short arrays are never made; behind one
+    /// with a long array all wait.
+    fn feed_short(&mut self, context: &mut PipelineContext<'_>, name: &[u8], look: &mut Look<'_>) -> Result<Fed> {
+        let (spec, waiting) = (&*self.spec, &mut self.waiting);
+        let mut around = Around::new(&mut self.buffer, &mut self.tail);
+        let fed = self.source.feed(context, &mut |document| {
+            let field = document.get_raw(name);
+            match field {
+                _ if !waiting.is_empty() => {
+                    waiting.push_back(Doc::from(document));
+                    Ok(())
+                }
+                Some(array) if array.value_type == ValueType::Array => {
+                    if array.value_bytes.len() > SHORT_BYTES {
+                        waiting.push_back(Doc::from(document));
+                        return Ok(());
+                    }
+                    around.take_from(document, spec, name);
+                    let mut values = DocRef::trusted(array.value_bytes).raw_elements().peekable();
+                    if values.peek().is_none() && spec.keeps_empty {
+                        return look(spec.unwound(document, None, None).view());
+                    }
+                    values.try_for_each(|value| look(around.document(name, value)))
+                }
+                None if !spec.keeps_empty => Ok(()),
+                Some(nothing)
+                    if matches!(nothing.value_type, ValueType::Null | ValueType::Undefined) && !spec.keeps_empty =>
+                {
+                    Ok(())
+                }
+                _ => look(document),
+            }
+        })?;
+        // What waits comes first.
+        Ok(if matches!(fed, Fed::Exhausted) && !self.waiting.is_empty() { Fed::Some } else { fed })
+    }
+}
+
+/// What stands around the values of an array in the documents that are looked at: written once for all of them.
+struct Around<'b> {
+    /// The document; in front what is before the array.
+    buffer: &'b mut Vec<u8>,
+    head_bytes: usize,
+    /// What is behind the array.
+    tail: &'b mut Vec<u8>,
+}
+
+impl<'b> Around<'b> {
+    fn new(buffer: &'b mut Vec<u8>, tail: &'b mut Vec<u8>) -> Around<'b> {
+        Around { buffer, head_bytes: 0, tail }
+    }
+
+    fn take_from(&mut self, document: DocRef<'_>, spec: &Unwinding, name: &[u8]) {
+        let mut elements = document.raw_elements();
+        self.buffer.clear();
+        self.buffer.extend_from_slice(&[0; size_of::<i32>()]);
+        for element in elements.by_ref().take_while(|element| **element.name != *name) {
+            if spec.keeps(element.name) {
+                self.buffer.extend_from_slice(element.bytes);
+            }
+        }
+        self.head_bytes = self.buffer.len();
         self.tail.clear();
         for element in elements.filter(|element| spec.keeps(element.name)) {
             self.tail.extend_from_slice(element.bytes);
         }
         self.tail.push(0);
-        let head_bytes = buffer.len();
-        let mut has_ended = true;
-        while let Some(value) = open.next_raw() {
-            buffer.truncate(head_bytes);
-            buffer.push(value.value_type as u8);
-            buffer.extend_from_slice(name);
-            buffer.push(0);
-            buffer.extend_from_slice(value.value_bytes);
-            buffer.extend_from_slice(&self.tail);
-            let length = buffer.len() as i32;
-            if let Some(front) = buffer.first_chunk_mut() {
-                *front = length.to_le_bytes();
-            }
-            look(DocRef::trusted(&buffer))?;
-            if self.has_run_long(operation)? {
-                has_ended = false;
-                break;
-            }
+    }
+
+    /// The document with this value in the array's place.
+    fn document(&mut self, name: &[u8], value: RawElement<'_>) -> DocRef<'_> {
+        let buffer = &mut *self.buffer;
+        buffer.truncate(self.head_bytes);
+        buffer.push(value.value_type as u8);
+        buffer.extend_from_slice(name);
+        buffer.push(0);
+        buffer.extend_from_slice(value.value_bytes);
+        buffer.extend_from_slice(self.tail);
+        let length = buffer.len() as i32;
+        if let Some(front) = buffer.first_chunk_mut() {
+            *front = length.to_le_bytes();
         }
-        self.buffer = buffer;
-        Ok(has_ended)
+        DocRef::trusted(buffer)
     }
 }
 
@@ -279,7 +344,11 @@ impl DocumentSource for UnwindSource {
             if self.has_run_long(context.operation)? {
                 return Ok(Pulled::Yield(YieldCause::Time));
             }
-            match self.source.next(context)? {
+            let pulled = match self.waiting.pop_front() {
+                Some(document) => Pulled::Document(document),
+                None => self.source.next(context)?,
+            };
+            match pulled {
                 Pulled::Document(document) => {
                     if let Some(document) = self.take_in(document, true) {
                         return Ok(Pulled::Document(document));
@@ -295,9 +364,15 @@ impl DocumentSource for UnwindSource {
             return feed_pulled(self.next(context)?, look);
         }
         if self.open.is_none() {
-            match self.source.next(context)? {
+            let spec = Arc::clone(&self.spec);
+            let pulled = match (self.waiting.pop_front(), spec.only_field()) {
+                (Some(document), _) => Pulled::Document(document),
+                (None, Some(name)) => return self.feed_short(context, name, look),
+                (None, None) => self.source.next(context)?,
+            };
+            match pulled {
                 Pulled::Document(document) => {
-                    let slim = self.spec.only_field().is_none();
+                    let slim = spec.only_field().is_none();
                     if let Some(document) = self.take_in(document, slim) {
                         look(document.view())?;
                     }
@@ -318,8 +393,8 @@ impl StageSpec for Unwinding {
 
     fn start(&self, source: Box<dyn DocumentSource>) -> Result<Box<dyn DocumentSource>> {
         let clock = YieldClock::new(YieldPolicy { iterations: u32::MAX, period_ns: RUN_NS });
-        let (spec, buffer, tail) = (Arc::new(self.clone()), Vec::new(), Vec::new());
-        Ok(Box::new(UnwindSource { source, spec, open: None, clock, buffer, tail }))
+        let (spec, waiting) = (Arc::new(self.clone()), VecDeque::new());
+        Ok(Box::new(UnwindSource { source, spec, open: None, clock, buffer: Vec::new(), tail: Vec::new(), waiting }))
     }
 
     fn unwinding(&self) -> Option<Unwinding> {
