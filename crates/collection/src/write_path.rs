@@ -46,6 +46,27 @@ impl WritePath {
         &self.indexing
     }
 
+    /// Has `body` write in one unit of work, of which observers make one entry. If it fails, nothing has happened.
+    pub fn in_group<T>(
+        &self,
+        operation: &mut Operation,
+        body: impl FnOnce(&mut Operation) -> Result<T>,
+    ) -> Result<T> {
+        let mut unit = operation.unit_of_work();
+        self.observers.on_batched_write_start(&mut unit)?;
+        let written = body(&mut unit).and_then(|value| {
+            self.observers.on_batched_write_commit(&mut unit, &[])?;
+            Ok(value)
+        });
+        match written {
+            Ok(value) => unit.commit().map(|_| value),
+            Err(error) => {
+                self.observers.on_batched_write_abort(&mut unit)?;
+                Err(error)
+            }
+        }
+    }
+
     /// Forgets where capped collections begin, after data went back in time (rollback) or came from elsewhere.
     pub fn forget_capped_places(&self) {
         self.capped_places.clear();

@@ -1,6 +1,6 @@
 //! What all queries of a node have looked at, for serverStatus.
 
-use crate::stage::Examined;
+use crate::stage::{DeleteBatchCounters, Examined};
 use pando_base::{MetricTree, Result, ShardedCounter};
 use std::sync::Arc;
 
@@ -14,6 +14,8 @@ pub struct QueryCounters {
     sorts: Arc<ShardedCounter>,
     events_split: Arc<ShardedCounter>,
     events_too_large: Arc<ShardedCounter>,
+    /// Of deletes in batches.
+    pub(crate) delete_batches: Arc<DeleteBatchCounters>,
 }
 
 impl QueryCounters {
@@ -30,7 +32,7 @@ impl QueryCounters {
         ] {
             tree.add(&format!("metrics.{name}"), Arc::clone(counter) as Arc<dyn pando_base::Metric>)?;
         }
-        Ok(())
+        self.delete_batches.add_metrics(tree)
     }
 
     /// Counts what was looked at.

@@ -20,6 +20,7 @@ pub(crate) const PARAMETERS: &[&[&dyn AnyParameter]] = &[
     pando_query::cursor::PARAMETERS,
     pando_query::executor::PARAMETERS,
     pando_query::spill::PARAMETERS,
+    pando_query::stage::DELETE_PARAMETERS,
     pando_query::timeseries::PARAMETERS,
     pando_query::executor::SCRIPT_PARAMETERS,
     pando_repl::PARAMETERS,
@@ -34,8 +35,10 @@ pub fn parameters() -> impl Iterator<Item = &'static dyn AnyParameter> {
 /// The fail points.
 pub(crate) const FAIL_POINTS: &[&[&dyn AnyFailPoint]] = &[
     pando_base::FAIL_POINTS,
+    pando_catalog::FAIL_POINTS,
     pando_commands::FAIL_POINTS,
     pando_index_build::FAIL_POINTS,
+    pando_query::stage::DELETE_FAIL_POINTS,
     pando_repl::FAIL_POINTS,
     pando_session::FAIL_POINTS,
 ];

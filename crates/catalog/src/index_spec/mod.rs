@@ -8,6 +8,7 @@
 
 mod complete;
 mod conflict;
+mod expiry;
 mod key_pattern;
 #[cfg(test)]
 mod tests;
@@ -16,6 +17,7 @@ mod wildcard_projection;
 
 pub use complete::{complete_index_spec, default_id_index_spec};
 pub use conflict::{INDEXES_MAX, SpecFit, compare_with_existing};
+pub use expiry::{FAIL_POINTS, is_expiry_usable, with_usable_expiry};
 pub use key_pattern::{default_index_name, validate_key_pattern};
 pub use validate::{known_fields_of_index, validate_id_index_spec, validate_index_spec};
 

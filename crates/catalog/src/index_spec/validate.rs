@@ -1,5 +1,6 @@
 //! Specifications by themselves: fields, types, and options that exclude each other.
 
+use super::expiry::{KEEP_AS_GIVEN, SKIP_CHECK};
 use super::{EXPIRE_AFTER_SECONDS_INACTIVE, validate_key_pattern};
 use crate::index::{ID_INDEX_NAME, IndexKind, is_id_key_pattern};
 use pando_base::{ErrorCode, Result, bail, ensure};
@@ -299,6 +300,9 @@ fn validate_expiry(specification: DocRef<'_>, kind: IndexKind) -> Result<()> {
         "TTL indexes are single-field indexes, compound indexes do not support TTL. Index spec: {}",
         shown(specification)
     );
+    if SKIP_CHECK.should_fail() {
+        return Ok(());
+    }
     ensure!(
         seconds.to_double().is_some_and(|seconds| seconds.is_nan()) || seconds.to_i64_or_zero() >= 0,
         code,
@@ -346,7 +350,9 @@ fn with_version(specification: DocRef<'_>) -> Doc {
         match name {
             b"ns" => {}
             b"v" => builder.append("v", element.value.to_i64_or_zero() as i32),
-            b"expireAfterSeconds" if element.value.to_double().is_none_or(f64::is_nan) => {
+            b"expireAfterSeconds"
+                if element.value.to_double().is_none_or(f64::is_nan) && !KEEP_AS_GIVEN.should_fail() =>
+            {
                 builder.append("expireAfterSeconds", EXPIRE_AFTER_SECONDS_INACTIVE);
             }
             _ => builder.append_element(element),

@@ -7,7 +7,7 @@ use crate::locking::lock_for_read;
 use crate::timeseries::timeseries;
 use crate::{Access, Admission, CommandRow, Data, Invocation, NamespaceOf, SecondaryOk, arguments, run_boxed};
 use pando_base::{ErrorCode, Namespace, Result, Uuid, ensure};
-use pando_catalog::{Collection, Index};
+use pando_catalog::{Collection, Index, with_usable_expiry};
 use pando_doc::{Doc, DocBuilder, Value};
 use pando_operation::Operation;
 use pando_query::timeseries::measurements_index;
@@ -117,12 +117,12 @@ pub(super) fn clustered_specification(collection: &Collection) -> Option<Doc> {
 }
 
 fn row(index: &Index, form: Form) -> Doc {
-    let specification = &index.descriptor.specification;
+    let specification = with_usable_expiry(index.descriptor.specification.view());
     let build = index.build_uuid.filter(|_| !index.ready);
     let uuid = build.as_ref().map(|uuid| Value::Binary { subtype: 4, bytes: uuid.as_bytes() });
     let mut row = DocBuilder::new();
     match (form, uuid) {
-        (Form::Plain, _) | (Form::WithBuildUuid, None) => return specification.clone(),
+        (Form::Plain, _) | (Form::WithBuildUuid, None) => return specification,
         (Form::WithBuildUuid, Some(uuid)) => {
             row.append("spec", specification);
             row.append("buildUUID", uuid);

@@ -6,6 +6,7 @@
 //!
 //! Deletes have low priority; on a collection that stays behind for several sub-passes they get the usual one.
 //!
+//! - `correct`: what old versions have stored is put right.
 //! - `parameters`: what can be set.
 //! - `pass`: passes and sub-passes.
 //! - `visit`: one visit to one index.
@@ -13,16 +14,19 @@
 //! What is deleted is written as any client's delete is, with oplog entries. Only a node that may write deletes. Time-series collections expire by their
 //! buckets' ids, and wait until no measurement of a bucket can be younger.
 
+mod correct;
 mod parameters;
 mod pass;
 mod visit;
 
+pub use correct::correct_expiries;
 pub use parameters::PARAMETERS;
 pub use pass::Pass;
 
 use crate::{Counters, Data};
 use pando_base::{Component, Counter, FailPoint, Log, Metric, MetricTree, Result, Severity, log};
 use pando_env::Env;
+use correct::Correction;
 use parameters::{ENABLED, SLEEP_SECONDS};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -63,8 +67,12 @@ impl TtlCounters {
 
 /// Sleeps and makes passes, until the data is gone.
 pub async fn keep_expiring(env: Env, data: Weak<Data>, counters: Arc<Counters>, log: Log) {
+    if let Some(data) = data.upgrade() {
+        correct::tell_unusable(&data, &log);
+    }
+    let mut correction = Correction::default();
     loop {
-        if !sleep(&env, &data, &log).await {
+        if !sleep(&env, &data, &mut correction, &log).await {
             return;
         }
         let Some(data) = data.upgrade() else { return };
@@ -80,13 +88,14 @@ pub async fn keep_expiring(env: Env, data: Weak<Data>, counters: Arc<Counters>, 
 }
 
 /// Sleeps as long as the parameter says, also if it is changed meanwhile; false if there is no data any more.
-async fn sleep(env: &Env, data: &Weak<Data>, log: &Log) -> bool {
+async fn sleep(env: &Env, data: &Weak<Data>, correction: &mut Correction, log: &Log) -> bool {
     let start_ns = env.clock().monotonic_ns();
     let mut before = None;
     loop {
-        let Some(seconds) = data.upgrade().map(|data| data.services.parameters.get(&SLEEP_SECONDS)) else {
-            return false;
-        };
+        let Some(present) = data.upgrade() else { return false };
+        correction.run_if_new_primary(&present, log).await;
+        let seconds = present.services.parameters.get(&SLEEP_SECONDS);
+        drop(present);
         if before.is_some_and(|before| before != seconds) {
             log!(log, Severity::Info, Component::Index, 7005501, "TTL sleep deadline has changed", "seconds" = seconds);
         }

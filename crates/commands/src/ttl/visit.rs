@@ -7,7 +7,7 @@ use crate::SLOW_MS;
 use crate::locking::lock_collection;
 use crate::watch::{account, meter_for};
 use pando_base::{Component, Error, ErrorCode, Result, Severity, Uuid, log};
-use pando_catalog::{Collection, Index, IndexKind};
+use pando_catalog::{Collection, Index, IndexKind, is_expiry_usable};
 use pando_locks::{Mode, Priority};
 use pando_operation::Operation;
 use pando_query::stage::DeleteTarget;
@@ -17,7 +17,7 @@ use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 
 /// An operation that gives its locks back when it goes, also if the server ends in the middle of it.
-struct VisitOperation(Operation);
+pub(super) struct VisitOperation(pub(super) Operation);
 
 impl Deref for VisitOperation {
     type Target = Operation;
@@ -101,7 +101,9 @@ impl Visit<'_> {
         let wall_ms = i64::try_from(operation.env.clock().wall_ms()).unwrap_or(i64::MAX);
         let kept_seconds = seconds.saturating_add(bucket_span_seconds(&collection));
         let until_ms = wall_ms.saturating_sub(kept_seconds.saturating_mul(1000));
-        let expired = Expired { index: index.as_ref(), until_ms, target: self.target(operation, &collection) };
+        let is_batched = self.is_batched(&collection);
+        let target = if is_batched { self.target(operation) } else { DeleteTarget::default() };
+        let expired = Expired { index: index.as_ref(), until_ms, target, is_batched };
         let start_ns = operation.context.now_ns();
         let done = data.query.delete_expired(operation, &collection, &expired).await?;
         self.pass.counters.ttl.deleted.add(done.deleted);
@@ -134,12 +136,14 @@ impl Visit<'_> {
         }
     }
 
-    /// How much is deleted. With images of documents before their change, everything, as one by one.
-    fn target(&self, operation: &Operation, collection: &Collection) -> DeleteTarget {
+    /// Where images of documents before their change are kept, they are deleted one by one.
+    fn is_batched(&self, collection: &Collection) -> bool {
+        self.pass.data.services.parameters.get(&BATCH_DELETES) && !collection.options.pre_and_post_images
+    }
+
+    /// How much one visit deletes, where there are batches.
+    fn target(&self, operation: &Operation) -> DeleteTarget {
         let parameters = &self.pass.data.services.parameters;
-        if !parameters.get(&BATCH_DELETES) || collection.options.pre_and_post_images {
-            return DeleteTarget::default();
-        }
         let limited = |number: i32| u64::try_from(number).ok().filter(|number| *number > 0);
         let now_ns = operation.context.now_ns();
         let until = |ms: u64| now_ns.saturating_add(ms.saturating_mul(1_000_000));
@@ -180,8 +184,7 @@ fn check(index: &Index) -> Result<i64> {
     if !is_simple {
         return Err(Error::bad_value("TTL indexes are single-field indexes"));
     }
-    let given = descriptor.specification.get("expireAfterSeconds").and_then(|given| given.to_double());
-    if given.is_some_and(f64::is_nan) || !(0..=i64::from(i32::MAX)).contains(&seconds) {
+    if !is_expiry_usable(descriptor.specification.view()) {
         return Err(Error::bad_value("TTL index 'expireAfterSeconds' option must be within an acceptable range"));
     }
     Ok(seconds)

@@ -3,7 +3,9 @@
 use crate::executor::{Executor, drive};
 use crate::planner::SharedFilter;
 use crate::request::{DeleteRequest, SortPattern, natural_direction};
-use crate::stage::{DeleteParameters, DeleteStage, DeleteTarget, StageNode};
+use crate::stage::{
+    DeleteBatch, DeleteParameters, DeleteStage, DeleteTarget, StageNode, are_client_deletes_batched,
+};
 use crate::{CanonicalQuery, QueryEngine};
 use pando_base::Result;
 use pando_catalog::Collection;
@@ -67,6 +69,14 @@ impl QueryEngine {
             None => query.sort = SortPattern::parse(request.sort.view())?,
         }
         query.limit = query.sort.is_some().then_some(1);
+        let batch = DeleteBatch::of(&self.parameters, &self.counters.delete_batches);
+        let is_batched = request.multi
+            && !returns_deleted
+            && request.sort.is_empty()
+            && request.statement_ids.as_slice().is_empty()
+            && !operation.recovery_unit.in_unit_of_work()
+            && !collection.is_some_and(|collection| collection.is_capped())
+            && are_client_deletes_batched(&self.parameters);
         let parameters = DeleteParameters {
             write_path: Arc::clone(&self.write_path),
             filter: SharedFilter::clone(&query.filter),
@@ -76,6 +86,7 @@ impl QueryEngine {
             retry_image,
             is_explain,
             target: DeleteTarget::default(),
+            batch: is_batched.then_some(batch),
         };
         self.run(&Arc::new(query), collection, |root, collection| {
             Ok(StageNode::new(DeleteStage::new(root, collection, parameters)))

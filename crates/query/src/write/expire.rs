@@ -8,7 +8,7 @@ use crate::executor::{Executor, drive};
 use crate::planner::{
     CollectionScanPlan, FieldBounds, IndexBounds, IndexInfo, IndexScanPlan, Interval, IntervalList, PlanNode,
 };
-use crate::stage::{DeleteParameters, DeleteStage, DeleteTarget, StageNode, build};
+use crate::stage::{DeleteBatch, DeleteParameters, DeleteStage, DeleteTarget, StageNode, build};
 use pando_base::{Error, Result};
 use pando_catalog::{Collection, Index};
 use pando_collection::cluster_key;
@@ -28,6 +28,8 @@ pub struct Expired<'a> {
     pub until_ms: i64,
     /// How much is done at once.
     pub target: DeleteTarget,
+    /// Several documents are deleted in one unit of work.
+    pub is_batched: bool,
 }
 
 /// What became of it.
@@ -69,6 +71,7 @@ impl QueryEngine {
             retry_image: None,
             is_explain: false,
             target: expired.target,
+            batch: expired.is_batched.then(|| DeleteBatch::of(&self.parameters, &self.counters.delete_batches)),
         };
         let root = StageNode::new(DeleteStage::new(child, collection, parameters));
         let (namespace, known) = (collection.namespace.clone(), Some(Arc::clone(collection)));

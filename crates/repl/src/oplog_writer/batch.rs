@@ -39,11 +39,17 @@ impl OplogWriter {
             operations.push(OplogOperation::parse(document.view())?);
         }
         operations.extend(more.iter().cloned());
-        let object = apply_ops_object(&operations, ApplyOpsPart::Whole);
         let images = GatheredImages::take(operation);
-        let ns = Namespace::admin_command();
-        let what = OplogOperation::command(ns.as_str().into(), None, object.view());
-        let slot = self.append_operation(operation, what, None)?;
+        let slot = match <[OplogOperation<'_>; 1]>::try_from(operations) {
+            // Nobody needs a group of one.
+            Ok([single]) => self.append_operation(operation, single, None)?,
+            Err(operations) => {
+                let object = apply_ops_object(&operations, ApplyOpsPart::Whole);
+                let ns = Namespace::admin_command();
+                let what = OplogOperation::command(ns.as_str().into(), None, object.view());
+                self.append_operation(operation, what, None)?
+            }
+        };
         let wall_ms = self.wall_ms();
         self.keep_gathered(operation, &images, 0..gathered.len(), slot, wall_ms)
     }

@@ -92,6 +92,7 @@ impl OplogWriter {
         what.destined_recipient = delete.destined_recipient.map(Into::into);
         let before = kept(collection, delete.pre_image, delete.from_migrate);
         if Batch::add(operation, &what)? {
+            self.observe_session_table(operation, collection.namespace, Some(delete.document_key))?;
             GatheredImages::add(operation, collection, before);
             return Ok(());
         }
