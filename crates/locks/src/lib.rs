@@ -32,9 +32,9 @@ pub use locker::{Acquisition, ClientState, LockRequest, Locker, LockerInfo, Pend
 pub use manager::{LockInfo, LockManager, LockerId, LockerReport, RequestInfo};
 pub use mode::{MODE_COUNT, Mode};
 pub use resource::{GlobalResource, ResourceId, ResourceType};
-pub use stats::{LockStats, ModeStats, SectionStats};
+pub use stats::{FlowStats, LockStats, ModeStats, SectionStats};
 pub use tickets::{
-    Algorithm, CONCURRENT_READ_TRANSACTIONS, CONCURRENT_WRITE_TRANSACTIONS, PARAMETERS, PoolStats, Priority,
+    Algorithm, CONCURRENT_READ_TRANSACTIONS, CONCURRENT_WRITE_TRANSACTIONS, FLOW_TICKETS_UNLIMITED, FlowTickets, PARAMETERS, PoolStats, Priority,
     ProbingParameters, ProbingStats, QueueStats, Sample, Sizes, ThroughputProbing, Ticket, TicketParameters,
     TicketPool, Tickets,
 };

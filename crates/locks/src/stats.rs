@@ -52,10 +52,21 @@ impl StatsCell {
     }
 }
 
+/// What an operation had to do with flow control.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct FlowStats {
+    /// How often it had to wait for a ticket.
+    pub acquire_wait_count: u64,
+    /// How long, together.
+    pub time_acquiring_micros: u64,
+}
+
 /// The counters of an operation, or a sum of such.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LockStats {
     sections: [SectionStats; SECTION_COUNT],
+    /// Of flow control.
+    pub flow: FlowStats,
 }
 
 impl LockStats {
@@ -89,6 +100,10 @@ impl LockStats {
             mine.time_acquiring_micros = combined(mine.time_acquiring_micros, theirs.time_acquiring_micros);
             mine.deadlock_count = combined(mine.deadlock_count, theirs.deadlock_count);
         }
+        self.flow = FlowStats {
+            acquire_wait_count: combined(self.flow.acquire_wait_count, other.flow.acquire_wait_count),
+            time_acquiring_micros: combined(self.flow.time_acquiring_micros, other.flow.time_acquiring_micros),
+        };
     }
 
     pub(crate) fn at(&mut self, cell: StatsCell) -> &mut ModeStats {

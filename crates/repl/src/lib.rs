@@ -16,6 +16,7 @@
 pub mod apply;
 mod clock;
 pub mod config;
+pub mod flow_control;
 mod gate;
 mod local_store;
 mod member_state;

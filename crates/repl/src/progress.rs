@@ -2,8 +2,9 @@
 //!
 //! Invariant: committed ≤ durable ≤ applied, by timestamp, where a majority means journals. None goes back.
 //!
-//! The lock is held for a few instructions and no other is taken under it.
+//! Each lock is held for a few instructions and no other is taken under it.
 
+use crate::flow_control::Samples;
 use pando_base::Timestamp;
 use pando_oplog::OpTime;
 use parking_lot::Mutex;
@@ -29,6 +30,8 @@ const NOTHING: Dated = (OpTime::NULL, 0);
 /// Keeps the points.
 pub struct Progress {
     points: Mutex<Points>,
+    /// How many entries there were when.
+    samples: Mutex<Samples>,
     committed: watch::Sender<Timestamp>,
 }
 
@@ -36,12 +39,24 @@ impl Progress {
     /// Of a node that has nothing yet.
     pub fn new() -> Progress {
         let points = Points { applied: NOTHING, durable: NOTHING, committed: NOTHING };
-        Progress { points: Mutex::new(points), committed: watch::Sender::new(Timestamp::NONE) }
+        let samples = Mutex::new(Samples::new());
+        Progress { points: Mutex::new(points), samples, committed: watch::Sender::new(Timestamp::NONE) }
     }
 
     /// All of them.
     pub fn points(&self) -> Points {
         *self.points.lock()
+    }
+
+    /// Looks at the samples, or changes them.
+    pub(crate) fn with_samples<T>(&self, look: impl FnOnce(&mut Samples) -> T) -> T {
+        look(&mut self.samples.lock())
+    }
+
+    /// Entries of this node's own were committed here, the newest of them at this time.
+    pub fn written(&self, op_time: OpTime, date_ms: i64, entry_count: u64) {
+        self.samples.lock().add(op_time.timestamp, entry_count);
+        self.applied(op_time, date_ms);
     }
 
     /// An entry was committed here. Commits may be told out of order.

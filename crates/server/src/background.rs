@@ -10,6 +10,8 @@ use pando_commands::Data;
 use pando_commands::session::{reap_sessions, refresh_sessions};
 use pando_env::Env;
 use pando_query::cursor::CURSOR_TIMEOUT_MS;
+use pando_locks::{Mode, ResourceId};
+use pando_repl::flow_control::FlowControlParameters;
 use pando_repl::{ReplGate, ReplicationNode};
 use pando_session::{DISABLE_LOGICAL_SESSION_CACHE_REFRESH, LOGICAL_SESSION_REFRESH_MILLIS};
 use std::future::Future;
@@ -27,6 +29,9 @@ const CURSOR_INTERVAL: Duration = Duration::from_secs(4);
 
 /// How often transactions that last too long are looked for.
 const TRANSACTION_INTERVAL: Duration = Duration::from_secs(1);
+
+/// The period of flow control's tickets.
+const FLOW_INTERVAL: Duration = Duration::from_secs(1);
 
 /// The tasks of a node.
 pub(crate) struct Background {
@@ -47,6 +52,7 @@ impl Background {
         background.spawn(env, repeat(env, data, log, TRANSACTION_INTERVAL, abort_expired_transactions))?;
         if data.replication.is_replicated() {
             background.spawn(env, repeat(env, data, log, TICK_INTERVAL, |data| data.replication_parts.tick()))?;
+            background.spawn(env, repeat(env, data, log, FLOW_INTERVAL, refresh_flow_tickets))?;
             background.spawn(env, compatibility::write_when_primary(env.clone(), Arc::downgrade(data), log.clone()))?;
             background.spawn(env, data::take_up_builds_when_primary(env.clone(), Arc::downgrade(data), log.clone()))?;
         }
@@ -106,6 +112,21 @@ fn repeat(
             }
         }
     }
+}
+
+/// Reckons how many writes the next second may have.
+fn refresh_flow_tickets(data: &Data) -> Result<()> {
+    let locks = &data.services.locks;
+    let Some(tickets) = locks.tickets() else { return Ok(()) };
+    let lock_count = locks.stats().of(ResourceId::GLOBAL, Mode::IX).acquire_count;
+    let parameters = FlowControlParameters::of(&data.services.parameters);
+    let decision = data.replication.step_flow_control(lock_count, &parameters);
+    tickets.flow().refresh(decision.tickets);
+    if decision.is_stuck {
+        let message = "Flow control is engaged and the sustainer point is not moving. Please check the health of all secondaries.";
+        log!(data.services.log, Severity::Warning, Component::Replication, 22223, message);
+    }
+    Ok(())
 }
 
 /// Aborts transactions that have lasted too long.

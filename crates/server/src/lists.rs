@@ -24,6 +24,7 @@ pub(crate) const PARAMETERS: &[&[&dyn AnyParameter]] = &[
     pando_query::timeseries::PARAMETERS,
     pando_query::executor::SCRIPT_PARAMETERS,
     pando_repl::PARAMETERS,
+    pando_repl::flow_control::PARAMETERS,
     pando_session::PARAMETERS,
 ];
 

@@ -1,7 +1,7 @@
 //! `currentOp`: the operations in progress. Every field that is no option is part of a filter, as for a find.
 
 use crate::session::session_of;
-use crate::status::append_lock_section;
+use crate::status::{append_flow_stats, append_lock_section};
 use crate::{Access, CommandRow, Invocation, Node, run_boxed};
 use pando_base::{Client, OperationContext, Result};
 use pando_doc::{Doc, DocBuilder, DocRef, iso_8601};
@@ -89,8 +89,8 @@ impl<'a> Observer<'a> {
                 stats.document(name, |kind| append_lock_section(section, kind));
             }
         });
-        out.append("waitingForFlowControl", false);
-        out.document("flowControlStats", |_| {});
+        out.append("waitingForFlowControl", info.is_in_flow_control);
+        out.document("flowControlStats", |stats| append_flow_stats(&info.stats, stats));
     }
 
     /// One operation.

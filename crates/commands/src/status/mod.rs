@@ -11,7 +11,7 @@ mod transactions;
 use crate::Invocation;
 use pando_doc::{DocBuilder, Value};
 
-pub(crate) use locks::append_lock_section;
+pub(crate) use locks::{append_flow_stats, append_lock_section};
 pub use metrics::{append_metrics, register_commands};
 pub use read_concerns::ReadConcernCounters;
 pub use sections::sections;

@@ -29,12 +29,13 @@ impl StatusSection for Plain {
 
 /// The sections of this crate. The server sorts all by name.
 pub fn sections() -> Vec<Box<dyn StatusSection>> {
-    let plain: [(&'static str, Fill); 19] = [
+    let plain: [(&'static str, Fill); 20] = [
         ("asserts", asserts),
         ("bucketCatalog", buckets),
         ("catalogStats", storage::catalog),
         ("defaultRWConcern", default_concerns),
         ("extra_info", extra_info),
+        ("flowControl", locks::flow_control),
         ("globalLock", locks::global),
         ("locks", locks::taken),
         ("logicalSessionRecordCache", logical_sessions),

@@ -3,7 +3,7 @@
 
 use super::ending::Told;
 use super::resources;
-use crate::status::append_lock_section;
+use crate::status::{append_flow_stats, append_lock_section};
 use crate::{Invocation, REDACT_CLIENT_LOG_DATA};
 use pando_base::{LogValue, OperationKind};
 use pando_doc::{Doc, DocBuilder, DocRef, JsonFormat, Value, doc, doc_to_json};
@@ -181,7 +181,7 @@ impl<'a> Report<'a> {
     fn append_surroundings(&self, out: &mut DocBuilder) {
         let generic = &self.invocation.generic;
         out.document("locks", |locks| append_locks(&self.told.locks, locks));
-        out.document("flowControl", |_| {});
+        out.document("flowControl", |stats| append_flow_stats(&self.told.locks, stats));
         if let Some(concern) = &generic.read_concern {
             out.append("readConcern", concern);
         }
@@ -306,6 +306,12 @@ impl<'a> Report<'a> {
         let mut locks = DocBuilder::new();
         append_locks(&self.told.locks, &mut locks);
         line.push(("locks", json(locks.finish().view())));
+        let mut flow_control = DocBuilder::new();
+        append_flow_stats(&self.told.locks, &mut flow_control);
+        let flow_control = flow_control.finish();
+        if !flow_control.is_empty() {
+            line.push(("flowControl", json(flow_control.view())));
+        }
         if let Some(concern) = &generic.read_concern {
             line.push(("readConcern", json(concern.view())));
         }

@@ -6,7 +6,7 @@
 use super::{LockRequest, Locker, State};
 use crate::mode::Mode;
 use crate::resource::ResourceId;
-use crate::tickets::Admission;
+use crate::tickets::{Admission, Priority};
 use crate::wait::{Deadline, Wait, Wakers};
 use pando_base::{Error, ErrorCode, Result};
 use std::time::Duration;
@@ -21,6 +21,7 @@ impl Locker {
         wait.check()?;
         let is_first = self.seat.state.lock().ticket_mode.is_none();
         if is_first {
+            self.pass_flow_control(mode, wait).await?;
             self.take_ticket(mode, wait).await?;
         }
         self.lock(LockRequest::new(ResourceId::GLOBAL, mode), wait).await?;
@@ -82,6 +83,27 @@ impl Locker {
         Ok(())
     }
 
+    /// Uses a ticket of flow control up, if the lock is one for writing and the operation can wait.
+    async fn pass_flow_control(&self, mode: Mode, wait: &Wait<'_>) -> Result<()> {
+        let Some(flow) = self.manager.tickets().map(|tickets| tickets.flow()).filter(|flow| flow.is_limited()) else {
+            return Ok(());
+        };
+        if mode != Mode::IX || self.seat.state.lock().priority == Priority::Immediate {
+            return Ok(());
+        }
+        self.seat.state.lock().is_in_flow_control = true;
+        let outcome = {
+            let _waiting = InFlowControl(self);
+            flow.take(wait).await
+        };
+        if let Some(micros) = outcome? {
+            let stats = &mut self.seat.state.lock().stats.flow;
+            stats.acquire_wait_count += 1;
+            stats.time_acquiring_micros += micros;
+        }
+        Ok(())
+    }
+
     async fn take_ticket(&self, mode: Mode, wait: &Wait<'_>) -> Result<()> {
         let Some(pool) = self.manager.tickets().and_then(|tickets| tickets.pool(mode)) else {
             let mut state = self.seat.state.lock();
@@ -137,6 +159,15 @@ impl Drop for Queued<'_> {
         let mut state = self.locker.seat.state.lock();
         state.is_queued = false;
         state.ticket_mode = self.mode_before;
+    }
+}
+
+/// The locker waits for flow control until this is dropped.
+struct InFlowControl<'a>(&'a Locker);
+
+impl Drop for InFlowControl<'_> {
+    fn drop(&mut self) {
+        self.0.seat.state.lock().is_in_flow_control = false;
     }
 }
 

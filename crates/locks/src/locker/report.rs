@@ -29,6 +29,8 @@ pub struct LockerInfo {
     pub locks: Vec<(ResourceId, Mode)>,
     /// What it waits for.
     pub waiting: Option<ResourceId>,
+    /// Flow control keeps it waiting.
+    pub is_in_flow_control: bool,
     /// Its counters.
     pub stats: LockStats,
 }
@@ -54,6 +56,7 @@ impl LockerInfo {
         self.locks.extend(other.locks);
         self.locks.sort_unstable();
         self.waiting = self.waiting.or(other.waiting);
+        self.is_in_flow_control |= other.is_in_flow_control;
         self.stats.add(&other.stats);
     }
 }
@@ -86,7 +89,12 @@ impl State {
         let is_at_the_door = self.waiting == Some(ResourceId::GLOBAL);
         locks.extend(self.ticket_mode.filter(|_| is_at_the_door).map(|mode| (ResourceId::GLOBAL, mode)));
         locks.sort_unstable();
-        LockerInfo { locks, waiting: self.waiting, stats: self.stats.clone() }
+        LockerInfo {
+            locks,
+            waiting: self.waiting,
+            is_in_flow_control: self.is_in_flow_control,
+            stats: self.stats.clone(),
+        }
     }
 
     fn client_state(&self) -> ClientState {

@@ -54,6 +54,8 @@ pub(crate) struct State {
     pub is_resting: bool,
     /// Whether a ticket is being waited for.
     pub is_queued: bool,
+    /// Whether flow control keeps it waiting.
+    pub is_in_flow_control: bool,
     /// In which modes the global lock was ever taken.
     pub global_modes_taken: ModeSet,
     pub stats: LockStats,

@@ -51,6 +51,9 @@ impl Locker {
     }
 
     fn take_ticket_simply(&self, state: &mut State, mode: Mode) -> bool {
+        if mode == Mode::IX && self.manager.tickets().is_some_and(|tickets| tickets.flow().is_limited()) {
+            return false;
+        }
         if let Some(pool) = self.manager.tickets().and_then(|tickets| tickets.pool(mode)) {
             let Some(ticket) = pool.try_acquire(self.admission(state)) else { return false };
             state.ticket = Some(ticket);

@@ -4,8 +4,13 @@
 //! priority need none either and are only counted. How many tickets there are is fixed by parameter or found by
 //! [`probing`] for the most throughput, in steps that somebody calls on time ([`Tickets::run_adjustments`]).
 //!
+//! Before that, writes of a set pass flow control, which is another mechanism: [`flow`].
+//!
 //! Tickets know nothing of locks, except which mode belongs to which pool.
 
+mod flow;
+#[cfg(test)]
+mod flow_tests;
 mod parameters;
 mod pool;
 mod probing;
@@ -23,6 +28,7 @@ use queue::TicketQueue;
 use std::sync::Arc;
 use std::time::Duration;
 
+pub use flow::{FLOW_TICKETS_UNLIMITED, FlowTickets};
 pub use parameters::{CONCURRENT_READ_TRANSACTIONS, CONCURRENT_WRITE_TRANSACTIONS, PARAMETERS};
 pub use pool::TicketPool;
 pub(crate) use pool::{Admission, HeldTicket};
@@ -109,6 +115,7 @@ pub struct Tickets {
     env: Env,
     read: TicketPool,
     write: TicketPool,
+    flow: FlowTickets,
     adjuster: Option<Mutex<Adjuster>>,
     adjustment_interval: Duration,
 }
@@ -136,6 +143,7 @@ impl Tickets {
             env: env.clone(),
             read: TicketPool::new(env, "read", sizes.read, queue()),
             write: TicketPool::new(env, "write", sizes.write, queue()),
+            flow: FlowTickets::new(env),
             adjuster: probing.map(|probing| Mutex::new(Adjuster { probing, finished_count: 0, stepped_ns })),
             adjustment_interval: Duration::from_millis(parameters.adjustment_interval_ms.max(1)),
         }))
@@ -149,6 +157,11 @@ impl Tickets {
     /// Tickets for writes.
     pub fn write(&self) -> &TicketPool {
         &self.write
+    }
+
+    /// Tickets of flow control.
+    pub fn flow(&self) -> &FlowTickets {
+        &self.flow
     }
 
     /// The pool for a mode of the global lock.

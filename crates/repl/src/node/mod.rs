@@ -5,9 +5,10 @@
 //! read concerns, and keeps the engine's timestamps. Starting, initiating and reconfiguring need collections: they are in
 //! [`crate::startup`].
 //!
-//! Lock order: the topology's lock is taken alone; the progress's lock after it or alone. Nothing is held over an await.
+//! Lock order: flow control's lock; the topology's lock; the progress's locks, one at a time. Nothing is held over an await.
 
 mod documents;
+mod flow;
 mod reads;
 mod step_down;
 mod waiting;
@@ -17,6 +18,7 @@ pub use step_down::StepDown;
 pub use writes::WriteConcernOutcome;
 
 use crate::clock::ClusterClock;
+use crate::flow_control::FlowControl;
 use crate::gate::{ReplGate, not_primary, not_readable, secondary_not_allowed};
 use crate::member_state::MemberState;
 use crate::oplog_writer::OplogWriter;
@@ -45,6 +47,7 @@ pub struct ReplicationNode {
     progress: Arc<Progress>,
     stable: StableKeeper,
     history_window_seconds: AtomicI64,
+    flow: Mutex<FlowControl>,
     /// Taken by whoever changes the configuration: one at a time, and nobody waits for it.
     configuring: Mutex<()>,
     start_ns: u64,
@@ -65,6 +68,7 @@ impl ReplicationNode {
             slots: Arc::new(OplogSlots::new(clock, Arc::clone(engine))),
             progress: Arc::new(Progress::new()),
             stable: StableKeeper::new(Arc::clone(engine)),
+            flow: Mutex::new(FlowControl::new(env.clock().monotonic_ns())),
             history_window_seconds: AtomicI64::new(HISTORY_WINDOW_SECONDS.default_value()),
             configuring: Mutex::new(()),
             start_ns: env.clock().monotonic_ns(),

@@ -51,7 +51,7 @@ impl OplogWriter {
         }
         self.time_unit(operation, last)?;
         self.record_statements(operation, statements, wall_ms)?;
-        self.tell_progress(operation, last, wall_ms)
+        self.tell_progress_of(operation, last, wall_ms, inserts.inserts.len())
     }
 
     pub(super) fn write_update(&self, operation: &mut Operation, update: &events::Update<'_>) -> Result<()> {

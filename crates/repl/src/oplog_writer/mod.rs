@@ -150,8 +150,13 @@ impl OplogWriter {
 
     /// Once the unit commits, the entry counts as applied.
     fn tell_progress(&self, operation: &mut Operation, slot: OpTime, wall_ms: i64) -> Result<()> {
+        self.tell_progress_of(operation, slot, wall_ms, 1)
+    }
+
+    /// The same of several entries.
+    fn tell_progress_of(&self, operation: &mut Operation, last: OpTime, wall_ms: i64, count: usize) -> Result<()> {
         let progress = Arc::clone(&self.progress);
-        Ok(operation.recovery_unit.on_commit(move |_| progress.applied(slot, wall_ms))?)
+        Ok(operation.recovery_unit.on_commit(move |_| progress.written(last, wall_ms, count as u64))?)
     }
 }
 
