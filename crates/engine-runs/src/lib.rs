@@ -70,7 +70,7 @@ pub use describe::Description;
 pub use import::{ImportHistory, ImportSource, ImportTable, Imported};
 pub use lineage::table_hint;
 pub use manifest::record::{CheckpointMark, TableRecord};
-pub use merge::{MergeCandidate, MergePolicy, MergeStep};
+pub use merge::{Compaction, MergeCandidate, MergePolicy, MergeStep};
 pub use pins::{BackupList, PinnedFile, Pins};
 pub use salvage::{Lost, SalvageReport, salvage, salvage_knowing};
 pub use store::{Edit, Opened, Reclaimed, Runs, RunsOptions, RunsStatistics, TableSlot};

@@ -5,8 +5,8 @@ use crate::engine::DurableEngine;
 use crate::failure::{of_log, of_runs};
 use crate::open::LOG_DIRECTORY;
 use crate::table::EngineTable;
-use pando_engine_runs::{Edit, MergeStep, Problem};
-use pando_storage::{Damage, Maintenance, Result, Statistics, StorageError, Table, TableBody, VerifyReport};
+use pando_engine_runs::{Edit, MergeStep, Problem, TableId};
+use pando_storage::{CheckpointKind, Damage, Durability, Maintenance, Result, Statistics, StorageError, Table, TableBody, VerifyReport};
 use std::fmt::Write;
 
 /// How much a merge reads before it looks up.
@@ -36,6 +36,33 @@ impl Core {
     fn is_past_recovery(&self) -> bool {
         let timestamps = self.keeper.all();
         timestamps.recovery.is_none() || timestamps.stable > timestamps.recovery
+    }
+
+    /// Merges all runs of a table into one, in pieces; a piece is left out while files are frozen.
+    fn compact(&self, table: TableId, goes_on: &mut dyn FnMut() -> bool) -> Result<()> {
+        self.check_running()?;
+        let begun = {
+            let frozen = self.frozen.read();
+            if *frozen > 0 {
+                return Err(StorageError::IllegalOperation("files are kept still".into()));
+            }
+            self.runs.begin_compaction(table, self).map_err(|error| self.noted(of_runs(error)))?
+        };
+        let Some(compaction) = begun else { return Ok(()) };
+        while goes_on() {
+            self.check_running()?;
+            let frozen = self.frozen.read();
+            if *frozen > 0 {
+                break;
+            }
+            let step = self.runs.compaction_step(&compaction, self, MERGE_STEP_BYTES);
+            if step.map_err(|error| self.noted(of_runs(error)))? {
+                self.runs.reclaim().map_err(|error| self.noted(of_runs(error)))?;
+                return Ok(());
+            }
+        }
+        self.runs.abandon_compaction(&compaction);
+        Ok(())
     }
 
     /// Dropped tables leave the manifest, and their space is given back. The log must know of the drop first, or a crash
@@ -109,6 +136,12 @@ impl Maintenance for DurableEngine {
         let mut report = VerifyReport { blocks: base.frames, bytes: base.bytes, ..VerifyReport::default() };
         self.core.note_problems(base.problems, &mut report);
         Ok(report)
+    }
+
+    fn compact_table(&self, table: &Table, goes_on: &mut dyn FnMut() -> bool) -> Result<()> {
+        let id = EngineTable::of(table, self.core.id)?.id();
+        self.checkpoint(CheckpointKind::Automatic)?;
+        self.core.compact(id, goes_on)
     }
 
     fn statistics(&self) -> Statistics {

@@ -285,6 +285,47 @@ fn x24_one_table_is_verified_alone() {
 }
 
 #[test]
+fn u9_a_table_is_compacted_whole_or_not_at_all() {
+    let store = SimulatedStore::with_seed(Mode::StandAlone, 3);
+    let engine = store.open();
+    let [table, other] = ["t", "u"].map(|ident| engine.create_table(ident, &TableOptions::default()).unwrap());
+    // Every round writes the same keys: all but the last are dead.
+    for round in 0..6 {
+        for number in 0..400 {
+            let key = format!("{number:05}");
+            put(&*engine, &table, &key, &value_of(&format!("{key} {round}")), 0).unwrap();
+            put(&*engine, &other, &key, "x", 0).unwrap();
+        }
+        engine.checkpoint(CheckpointKind::Full).unwrap();
+    }
+    put(&*engine, &table, "late", "x", 0).unwrap();
+    let expected = dump(&*engine, "t").unwrap();
+    let before_bytes = engine.table_disk_bytes(&table).unwrap();
+    let mut asked = 0;
+    let mut never = || {
+        asked += 1;
+        false
+    };
+    engine.compact_table(&table, &mut never).unwrap();
+    assert_eq!((asked, dump(&*engine, "t").unwrap()), (1, expected.clone()));
+    engine.compact_table(&table, &mut || true).unwrap();
+    let after_bytes = engine.table_disk_bytes(&table).unwrap();
+    assert!(after_bytes < before_bytes, "{after_bytes} of {before_bytes} bytes are left");
+    assert_eq!(dump(&*engine, "t").unwrap(), expected);
+    let still = engine.freeze().unwrap();
+    assert!(matches!(engine.compact_table(&table, &mut || true), Err(StorageError::IllegalOperation(_))));
+    drop(still);
+    // What is there survives, however the store ends.
+    engine.compact_table(&other, &mut || true).unwrap();
+    engine.flush_log().unwrap();
+    drop((engine, table, other));
+    store.machine().kill();
+    let engine = store.open();
+    assert_eq!(dump(&*engine, "t").unwrap(), expected);
+    assert_eq!((dump(&*engine, "u").unwrap().len(), engine.verify().unwrap().damage), (400, vec![]));
+}
+
+#[test]
 fn x19_names_of_backups_are_forgotten_when_asked() {
     let store = killed_store(Mode::ReplicaSet);
     let engine = store.open();

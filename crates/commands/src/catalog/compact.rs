@@ -1,14 +1,16 @@
-//! `compact`: gives back what a collection's files do not need. The engine merges runs by itself; what can be asked for is a
-//! checkpoint, which puts what is in memory into the base and lets old files go. The reply says how many bytes became free.
+//! `compact`: gives back what a collection and its indexes do not need on disk. The engine merges by itself what is worth it; here
+//! it is told to merge everything, table by table, beside readers and writers. Who kills the command keeps what is done by then.
+//! The reply says how many bytes became free.
 
 use super::storage_stats::collection_disk_bytes;
 use crate::arguments::SafeBool;
 use crate::timeseries::on_buckets;
 use crate::{Access, Action, CommandRow, Invocation, NamespaceOf, arguments, run_boxed};
 use pando_base::{Error, ErrorCode, Result, bail, ensure};
+use pando_catalog::Collection;
 use pando_doc::DocBuilder;
 use pando_repl::ReplGate;
-use pando_storage::CheckpointKind;
+use pando_storage::Table;
 
 pub(super) const ROW: CommandRow = CommandRow {
     name: "compact",
@@ -44,14 +46,23 @@ fn run(invocation: &Invocation, reply: &mut DocBuilder) -> Result<()> {
         bail!(ErrorCode::NamespaceNotFound, "collection does not exist");
     };
     let before_bytes = collection_disk_bytes(collection)?;
-    let engine = &data.services.engine;
-    let mut outcome = Ok(());
-    invocation.node.env.tasks().blocking(&mut || {
-        outcome = engine.checkpoint(CheckpointKind::Automatic).map(|_| ()).map_err(Error::from);
-    });
-    outcome?;
+    for table in tables(collection) {
+        invocation.context.check()?;
+        let mut outcome = Ok(());
+        invocation.node.env.tasks().blocking(&mut || {
+            let mut goes_on = || invocation.context.check().is_ok();
+            outcome = data.services.engine.compact_table(table, &mut goes_on).map_err(Error::from);
+        });
+        outcome?;
+    }
+    invocation.context.check()?;
     let after_bytes = collection_disk_bytes(collection)?;
     // One that is being written to may be larger than before.
     reply.append("bytesFreed", i64::try_from(before_bytes.saturating_sub(after_bytes)).unwrap_or(i64::MAX));
     Ok(())
+}
+
+/// The documents, then the indexes.
+fn tables(collection: &Collection) -> impl Iterator<Item = &Table> {
+    std::iter::once(collection.records.table()).chain(collection.indexes.iter().map(|index| index.data.table()))
 }

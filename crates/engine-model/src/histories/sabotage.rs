@@ -586,6 +586,10 @@ impl Maintenance for Shell {
         self.inner.verify_table(table)
     }
 
+    fn compact_table(&self, table: &Table, goes_on: &mut dyn FnMut() -> bool) -> Result<()> {
+        self.inner.compact_table(table, goes_on)
+    }
+
     fn verify(&self) -> Result<VerifyReport> {
         self.inner.verify()
     }

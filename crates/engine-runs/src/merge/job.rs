@@ -61,6 +61,8 @@ pub(crate) struct Job {
     done: Vec<TableJob>,
     stream: Option<VersionStream>,
     next_label: u64,
+    /// The number of the compaction that it is, if somebody has asked for it.
+    pub compaction: Option<u64>,
 }
 
 /// What a step did.
@@ -153,7 +155,7 @@ impl Runs {
         }
         let writer = self.writer(WriterOptions::default())?;
         let (current, done) = (None, Vec::new());
-        Ok(Some(Job { writer, retention, waiting, current, done, stream: None, next_label: 0 }))
+        Ok(Some(Job { writer, retention, waiting, current, done, stream: None, next_label: 0, compaction: None }))
     }
 
     /// The inputs as of one moment, under the manifest's lock: every fence before it is in them, and every fence after it

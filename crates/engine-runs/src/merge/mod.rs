@@ -29,6 +29,7 @@ use pando_base::Timestamp;
 use parking_lot::Mutex;
 use policy::Choice;
 use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Small merges are put together up to about one file.
 const BATCH: Batch = Batch { small_bytes: 4 << 20, bytes_max: 64 << 20, tables_max: 4096 };
@@ -39,11 +40,18 @@ pub(crate) struct Merges {
     due: Mutex<Due>,
     /// The lowest fence since the job in progress began.
     fence: Mutex<Timestamp>,
+    /// Merges that somebody has asked for, so far.
+    compactions: AtomicU64,
 }
 
 impl Default for Merges {
     fn default() -> Merges {
-        Merges { job: Mutex::new(None), due: Mutex::new(Due::default()), fence: Mutex::new(Timestamp::MAX) }
+        Merges {
+            job: Mutex::new(None),
+            due: Mutex::new(Due::default()),
+            fence: Mutex::new(Timestamp::MAX),
+            compactions: AtomicU64::new(0),
+        }
     }
 }
 
@@ -87,6 +95,12 @@ pub enum MergeStep {
         /// Bytes read by this step.
         bytes: u64,
     },
+}
+
+/// A merge of a whole table that somebody has asked for.
+#[derive(Debug)]
+pub struct Compaction {
+    number: u64,
 }
 
 /// What would be merged next.
@@ -145,16 +159,55 @@ impl Runs {
 
     /// Merges all runs of a table into one, whatever the policy thinks: everything dead and superseded goes.
     pub fn compact(&self, table: TableId, source: &dyn RetentionSource) -> Result<()> {
+        let Some(compaction) = self.begin_compaction(table, source)? else { return Ok(()) };
+        while !self.compaction_step(&compaction, source, u64::MAX)? {}
+        Ok(())
+    }
+
+    /// Begins such a merge; none if the table has no runs. It takes the place of the merge in progress, if any, which may be on
+    /// this very table; whose inputs are still there.
+    pub fn begin_compaction(&self, table: TableId, source: &dyn RetentionSource) -> Result<Option<Compaction>> {
         self.shared.refuse_if_stopped()?;
         let mut slot = self.shared.merges.job.lock();
-        // The job in progress may be on this very table; its inputs are still there.
         *slot = None;
         let runs = self.slot(table).load().runs_count();
+        if runs == 0 {
+            return Ok(None);
+        }
         let choice = Choice { first: 0, count: runs, reason: policy::Reason::Dead };
-        let job = if runs == 0 { None } else { self.job_for(&[(table, choice)], source.retention(), true)? };
-        let Some(mut job) = job else { return Ok(()) };
-        let outcome = job.step(u64::MAX).and_then(|_| self.install_merge(job));
-        outcome.map_err(|error| self.after_failure(error))
+        let Some(mut job) = self.job_for(&[(table, choice)], source.retention(), true)? else { return Ok(None) };
+        let number = self.shared.merges.compactions.fetch_add(1, Ordering::Relaxed);
+        job.compaction = Some(number);
+        *slot = Some(job);
+        Ok(Some(Compaction { number }))
+    }
+
+    /// Works on it until about `budget_bytes` were read. True if it is over: installed, by whoever merges, or gone with its table.
+    pub fn compaction_step(
+        &self,
+        compaction: &Compaction,
+        source: &dyn RetentionSource,
+        budget_bytes: u64,
+    ) -> Result<bool> {
+        if !self.is_compacting(compaction) {
+            return Ok(true);
+        }
+        self.merge_step(source, budget_bytes)?;
+        Ok(!self.is_compacting(compaction))
+    }
+
+    /// Gives it up, if it is not over.
+    pub fn abandon_compaction(&self, compaction: &Compaction) {
+        let mut slot = self.shared.merges.job.lock();
+        if slot.as_ref().is_some_and(|job| job.compaction == Some(compaction.number)) {
+            *slot = None;
+            count(&self.shared.counters.merges_abandoned, 1);
+        }
+    }
+
+    fn is_compacting(&self, compaction: &Compaction) -> bool {
+        let slot = self.shared.merges.job.lock();
+        slot.as_ref().is_some_and(|job| job.compaction == Some(compaction.number))
     }
 
     /// Gives up the merge in progress, if any; its output is removed.

@@ -35,6 +35,9 @@ pub trait Maintenance {
     fn verify(&self) -> Result<VerifyReport>;
     /// Reads what is on disk of one table. Goes on after damage.
     fn verify_table(&self, table: &Table) -> Result<VerifyReport>;
+    /// Brings one table on disk into as little space as it needs: what is in memory is written, and what nobody reads any more
+    /// goes. Between pieces of the work it asks whether to go on; if not, everything is as if it had not begun.
+    fn compact_table(&self, table: &Table, goes_on: &mut dyn FnMut() -> bool) -> Result<()>;
     /// Counters and gauges of everything.
     fn statistics(&self) -> Statistics;
     /// Tells a human what the store is made of.

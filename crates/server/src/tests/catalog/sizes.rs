@@ -10,6 +10,7 @@ fn u11_compact_says_what_it_freed() {
         assert_eq!(node.code(doc! { "compact": "c" }).await, 20);
         let reply = node.ok(doc! { "compact": "c", "force": true }).await;
         assert!(number(&reply, "bytesFreed") >= 0.0);
+        assert_eq!(node.find(doc! { "find": "c" }).await, [doc! { "_id": 1 }]);
         assert_eq!(node.code(doc! { "compact": "nothing", "force": true }).await, 26);
         node.ok(doc! { "create": "v", "viewOn": "c", "pipeline": [] }).await;
         assert_eq!(node.code(doc! { "compact": "v", "force": true }).await, 166);
