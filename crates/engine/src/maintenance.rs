@@ -6,7 +6,7 @@ use crate::failure::{of_log, of_runs};
 use crate::open::LOG_DIRECTORY;
 use crate::table::EngineTable;
 use pando_engine_runs::{Edit, MergeStep, Problem, TableId};
-use pando_storage::{CheckpointKind, Damage, Durability, Maintenance, Result, Statistics, StorageError, Table, TableBody, VerifyReport};
+use pando_storage::{CheckpointKind, Damage, DamagedPart, Durability, Maintenance, Result, Statistics, StorageError, Table, TableBody, VerifyReport};
 use std::fmt::Write;
 
 /// How much a merge reads before it looks up.
@@ -95,6 +95,7 @@ impl Core {
         for problem in problems {
             let ident = problem.tables.first().and_then(|id| self.registry.by_id(*id));
             report.damage.push(Damage {
+                part: DamagedPart::Base,
                 file: problem.file.display().to_string(),
                 offset: problem.offset,
                 ident: ident.map(|table| table.description().ident.clone()),
@@ -114,6 +115,7 @@ impl Maintenance for DurableEngine {
         report.bytes += log.bytes;
         for damage in log.damages {
             report.damage.push(Damage {
+                part: DamagedPart::Log,
                 file: damage.file.display().to_string(),
                 offset: damage.offset,
                 ident: None,
@@ -123,7 +125,7 @@ impl Maintenance for DurableEngine {
         let backups = crate::backup_list::load(&**self.core.env.disk(), &self.core.directory);
         match backups {
             Err(StorageError::Corruption { file, offset, detail }) => {
-                report.damage.push(Damage { file, offset, ident: None, detail });
+                report.damage.push(Damage { part: DamagedPart::Backups, file, offset, ident: None, detail });
             }
             loaded => drop(loaded?),
         }

@@ -20,7 +20,7 @@ use pando_base::Timestamp;
 use pando_engine_log::{Log, LogOptions, LogPosition, Recovery};
 use pando_engine_runs::{CheckpointMark, Edit, Lost, Opened, Runs, RunsOptions, TableRecord};
 use pando_env::{Env, OpenMode};
-use pando_storage::{Damage, Maintenance, Result, StorageError, TableOptions};
+use pando_storage::{Damage, DamagedPart, Maintenance, Result, StorageError, TableOptions};
 use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -30,6 +30,9 @@ use std::sync::Arc;
 const COPY_BYTES: usize = 1 << 20;
 /// How much is given up where the disk cannot read.
 const SECTOR_BYTES: usize = 4096;
+
+/// No write takes longer from its time to its commit.
+const COMMIT_SECONDS_MAX: u32 = 60;
 
 /// What a salvage saved and what it could not.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -42,6 +45,8 @@ pub struct SalvageReport {
     pub keys_rescued: u64,
     /// Log records that were saved.
     pub log_records: u64,
+    /// The last checkpoint's mark was lost: from this time on the oplog has to be applied, if there is one.
+    pub oplog_start: Option<Timestamp>,
     /// Everything that is not in the new store, or not certain: file of the damaged store, offset, table where known.
     pub damage: Vec<Damage>,
 }
@@ -54,7 +59,7 @@ pub fn salvage(env: &Env, directory: &Path, target: &Path) -> Result<SalvageRepo
         return Err(StorageError::BadDirectory(format!("there is no store in {}", directory.display())));
     }
     let _source_lock = read_only::lock(env, directory)?;
-    let mut salvage = Salvage { env, directory, target, report: SalvageReport::default() };
+    let mut salvage = Salvage { env, directory, target, is_manifest_lost: false, report: SalvageReport::default() };
     salvage.prepare_target()?;
     if has_log {
         salvage.salvage_log()?;
@@ -73,6 +78,8 @@ struct Salvage<'a> {
     env: &'a Env,
     directory: &'a Path,
     target: &'a Path,
+    /// A mark that is still found may be one of an earlier checkpoint.
+    is_manifest_lost: bool,
     report: SalvageReport,
 }
 
@@ -116,6 +123,7 @@ impl Salvage<'_> {
         let saved = pando_engine_log::salvage(self.env, &from, &self.log(), options).map_err(of_log)?;
         self.report.log_records = saved.records;
         self.report.damage.extend(saved.skipped.into_iter().map(|damage| Damage {
+            part: DamagedPart::Log,
             file: damage.file.display().to_string(),
             offset: damage.offset,
             ident: None,
@@ -161,7 +169,13 @@ impl Salvage<'_> {
     }
 
     fn lose(&mut self, file: &Path, offset: u64, ident: Option<String>, detail: String) {
-        self.report.damage.push(Damage { file: file.display().to_string(), offset, ident, detail });
+        let (part, file) = (DamagedPart::Base, file.display().to_string());
+        self.report.damage.push(Damage { part, file, offset, ident, detail });
+    }
+
+    fn lose_manifest(&mut self, detail: String) {
+        let (part, file) = (DamagedPart::Manifest, self.directory.join(BASE_DIRECTORY).display().to_string());
+        self.report.damage.push(Damage { part, file, offset: 0, ident: None, detail });
     }
 
     /// Goes through the salvaged log, up to the first record after a sequence.
@@ -183,8 +197,8 @@ impl Salvage<'_> {
         self.report.parts_intact = saved.parts_intact;
         self.report.keys_rescued = saved.keys_rescued;
         if let Some(detail) = saved.manifest_damage {
-            let base = self.directory.join(BASE_DIRECTORY);
-            self.lose(&base, 0, None, format!("the manifest cannot be used and was rebuilt: {detail}"));
+            self.is_manifest_lost = true;
+            self.lose_manifest(format!("the manifest cannot be used and was rebuilt: {detail}"));
         }
         for lost in saved.lost {
             let name = lost.file.file_name().unwrap_or_default();
@@ -205,13 +219,14 @@ impl Salvage<'_> {
     fn bind(&mut self, history: &History) -> Result<()> {
         let options = RunsOptions { ballast_bytes: 0, ..RunsOptions::default() };
         let (runs, opened) = Runs::open(self.env, &self.base(), options).map_err(of_runs)?;
-        let sound = opened.mark.as_ref().filter(|mark| MarkExtra::decode(&mark.extra).is_some());
+        let known = opened.mark.as_ref().filter(|_| !self.is_manifest_lost);
+        let sound = known.filter(|mark| MarkExtra::decode(&mark.extra).is_some());
         let mark = match sound {
             Some(mark) => {
                 let position = self.read_log(Some(mark.sequence_cut))?.position;
                 at(mark.clone(), position)
             }
-            None => self.mark_without_checkpoint(&runs, &opened, history),
+            None => self.mark_without_checkpoint(&runs, &opened, history)?,
         };
         let unreadable = opened.tables.iter().filter(|record| decode_configuration(&record.configuration).is_err());
         let mut update = Vec::new();
@@ -226,21 +241,42 @@ impl Salvage<'_> {
         runs.close().map_err(of_runs)
     }
 
-    /// Nothing tells what the runs hold: all of it counts, and all of the log is applied.
-    fn mark_without_checkpoint(&mut self, runs: &Runs, opened: &Opened, history: &History) -> CheckpointMark {
-        let base = self.directory.join(BASE_DIRECTORY);
-        self.lose(&base, 0, None, "the last checkpoint's mark is lost; the whole log is applied".to_owned());
+    /// Nothing tells what the runs hold: all of it counts, and all of the log is applied. What only the oplog has begins, at
+    /// the earliest, behind the greatest time in the runs: a checkpoint has everything up to its time.
+    fn mark_without_checkpoint(&mut self, runs: &Runs, opened: &Opened, history: &History) -> Result<CheckpointMark> {
+        self.lose_manifest("the last checkpoint's mark is lost; the whole log is applied".to_owned());
         let ids = opened.tables.iter().map(|record| record.id);
+        let loaded: Vec<_> = ids.clone().map(|id| runs.slot(id).load()).collect();
+        let sequence_cut = loaded.iter().map(|table| table.max_sequence()).max().unwrap_or(0);
+        let durable = loaded.iter().map(|table| table.max_durable()).max().unwrap_or(Timestamp::NONE);
+        let oplog_start = match history.has_oplog {
+            true => self.oplog_start(durable)?,
+            false => None,
+        };
+        self.report.oplog_start = oplog_start;
         let extra = MarkExtra {
             mode: if history.has_oplog { Mode::ReplicaSet } else { Mode::StandAlone },
-            full: true,
-            last_table: ids.clone().chain(history.tables.keys().copied()).max().unwrap_or(0),
+            full: oplog_start.is_none(),
+            last_table: ids.chain(history.tables.keys().copied()).max().unwrap_or(0),
         };
-        CheckpointMark {
-            sequence_cut: ids.map(|id| runs.slot(id).load().max_sequence()).max().unwrap_or(0),
+        Ok(CheckpointMark {
+            sequence_cut,
+            stable: oplog_start.unwrap_or_default(),
             extra: extra.encode(),
             ..at(CheckpointMark::default(), LogPosition::START)
-        }
+        })
+    }
+
+    /// The entry up to which the runs have everything, and from which on the oplog is applied. What ran when the checkpoint was taken
+    /// may have committed later with a time that is smaller than the greatest in the runs: so it is an entry of some time before.
+    /// Where the oplog does not reach back so far, it is the first one. What the runs have beyond it is applied once more.
+    fn oplog_start(&self, durable: Timestamp) -> Result<Option<Timestamp>> {
+        let options = LogOptions { oplog: true, ..LogOptions::default() };
+        let opened = Log::open_read_only(self.env, &self.log(), options, None, Arc::new(|| Timestamp::MAX));
+        let (log, _) = opened.map_err(of_log)?;
+        let bound = Timestamp::new(durable.seconds().saturating_sub(COMMIT_SECONDS_MAX), durable.increment());
+        let found = log.oplog().backward().seek(bound).map_err(of_log)?;
+        Ok(found.map(|(time, _)| time).or_else(|| log.oplog().first()))
     }
 
     /// Opens the result and reads all of it.

@@ -8,7 +8,7 @@ use pando_base::Timestamp;
 use pando_engine::{DurableEngine, EngineOptions, salvage};
 use pando_storage::conformance::{EngineFactory, Mode};
 use pando_storage::{
-    BackupOptions, BeginOptions, CheckpointKind, Engine, Result, Statistic, StorageError, Table, TableOptions,
+    BackupOptions, BeginOptions, CheckpointKind, DamagedPart, Engine, Result, Statistic, StorageError, Table, TableOptions,
     TableSize,
 };
 use std::collections::BTreeMap;
@@ -81,6 +81,11 @@ fn is_illegal<T>(result: Result<T>) -> bool {
 
 /// A checkpoint, then writes that only the log has, then the end of the process.
 fn killed_store(mode: Mode) -> SimulatedStore {
+    killed_store_with_history(mode, None)
+}
+
+/// The same; what it has of before the oldest time has no history.
+fn killed_store_with_history(mode: Mode, oldest: Option<u64>) -> SimulatedStore {
     let store = SimulatedStore::new(mode);
     let engine = store.open();
     let local = engine.create_table("local", &TableOptions::default()).unwrap();
@@ -91,6 +96,9 @@ fn killed_store(mode: Mode) -> SimulatedStore {
     }
     engine.set_initial_data(Timestamp(20));
     engine.set_stable(Timestamp(20)).unwrap();
+    if let Some(oldest) = oldest {
+        engine.set_oldest(Timestamp(oldest), false).unwrap();
+    }
     engine.checkpoint(CheckpointKind::Automatic).unwrap();
     put(&*engine, &local, "late", "x", 0).unwrap();
     engine.flush_log().unwrap();
@@ -282,6 +290,32 @@ fn x24_one_table_is_verified_alone() {
     for found in tables.iter().flat_map(damage) {
         assert!(found.ident.is_some_and(|ident| damaged.contains(&ident.as_str())));
     }
+}
+
+#[test]
+fn x16_without_a_manifest_the_runs_tell_from_where_on_the_oplog_counts() {
+    check_oplog_start(None, 20);
+    // What has no times any more tells nothing: all of the oplog is applied once more.
+    check_oplog_start(Some(20), 1);
+}
+
+fn check_oplog_start(oldest: Option<u64>, expected: u64) {
+    let store = killed_store_with_history(Mode::ReplicaSet, oldest);
+    let is_guide = |path: &Path| path.to_string_lossy().contains("MANIFEST-") || path.ends_with("CURRENT");
+    let guides: Vec<PathBuf> = files(&store, "/data/base").into_keys().filter(|path| is_guide(path)).collect();
+    assert!(guides.len() >= 2);
+    for path in guides {
+        store.env().disk().remove(&path).unwrap();
+    }
+    let target = Path::new("/salvaged");
+    let report = salvage(&store.env(), Path::new(DIRECTORY), target).unwrap();
+    assert_eq!(report.oplog_start, Some(Timestamp(expected)));
+    assert!(report.damage.iter().any(|damage| damage.part == DamagedPart::Manifest), "{report:?}");
+    let engine = open_at(&store, target, Mode::ReplicaSet).unwrap();
+    assert_eq!(engine.timestamps().recovery, Timestamp(expected));
+    assert_eq!((dump(&*engine, "documents").unwrap().len(), dump(&*engine, "local").unwrap().len()), (20, 51));
+    let oplog = engine.oplog().unwrap();
+    assert_eq!((oplog.first(), oplog.last()), (Some(Timestamp(1)), Some(Timestamp(50))));
 }
 
 #[test]

@@ -25,10 +25,17 @@ pub fn told(damage: &Damage) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use pando_storage::DamagedPart;
 
     #[test]
     fn damage_is_told_with_its_place() {
-        let place = Damage { file: "7.run".into(), offset: 4096, ident: Some("people".into()), detail: "hash".into() };
+        let place = Damage {
+            part: DamagedPart::Base,
+            file: "7.run".into(),
+            offset: 4096,
+            ident: Some("people".into()),
+            detail: "hash".into(),
+        };
         assert_eq!(told(&place), "damaged: 7.run at offset 4096 (table people): hash");
         assert_eq!(told(&Damage { ident: None, ..place }), "damaged: 7.run at offset 4096: hash");
     }

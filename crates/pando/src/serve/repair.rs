@@ -15,7 +15,7 @@ use pando_base::{Log, Timestamp};
 use pando_engine::{EngineOptions, Mode};
 use pando_env::{Env, Machine, OpenMode};
 use pando_server::{RepairReport, Server, repair_catalog, repair_data};
-use pando_storage::{CheckpointKind, Damage, Engine, StorageError, settle_copy};
+use pando_storage::{CheckpointKind, Damage, DamagedPart, Engine, StorageError, settle_copy};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -115,12 +115,10 @@ impl Repair<'_> {
             self.report.note(self.log, "what the missing files had, and no other has, is lost".to_owned());
         }
         self.report.damaged.extend(saved.damage.iter().filter_map(|lost| lost.ident.clone()));
-        let is_of_base = |lost: &Damage| lost.ident.is_none() && !lost.detail.contains("of the log were left out");
+        let is_of_base = |lost: &Damage| lost.ident.is_none() && lost.part != DamagedPart::Log;
         self.report.is_anything_damaged = saved.damage.iter().any(is_of_base);
-        if saved.damage.iter().any(|lost| lost.detail.starts_with("the manifest cannot be used")) {
-            let told = "it is not known how far the last checkpoint reached: of a member of a replica set, what was written \
-                        after it is lost";
-            self.report.note(self.log, told.to_owned());
+        if let Some(time) = saved.oplog_start {
+            self.report.note(self.log, format!("the oplog is applied from {time} on"));
         }
         self.mark(SWAPPING)?;
         self.swap()?;

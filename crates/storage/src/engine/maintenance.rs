@@ -3,9 +3,24 @@
 use crate::{Result, Statistics, Table};
 use std::fmt::Write;
 
+/// What of a store a damaged place belongs to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DamagedPart {
+    /// Data of tables.
+    Base,
+    /// The list of what the base consists of.
+    Manifest,
+    /// The log, which is the oplog too.
+    Log,
+    /// What is known of backups.
+    Backups,
+}
+
 /// One damaged place.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Damage {
+    /// What it belongs to.
+    pub part: DamagedPart,
     /// Which file.
     pub file: String,
     /// Where in it.

@@ -19,7 +19,7 @@ pub use backup::{Backup, BackupFile, BackupOptions, BackupSource, Freeze, Import
 pub use bulk::BulkLoader;
 pub use cursor::{Cursor, Entry, prefix_successor};
 pub use durability::{CheckpointKind, CheckpointOutcome, Durability, LogPosition, Wait};
-pub use maintenance::{Damage, Maintenance, VerifyReport};
+pub use maintenance::{Damage, DamagedPart, Maintenance, VerifyReport};
 pub use oplog::{Oplog, OplogCursor, OplogEntry, OplogPin, OplogSource, TruncateMarker};
 pub use statistics::{Statistic, Statistics};
 pub use table::{
