@@ -71,4 +71,10 @@ pub struct Counters {
     pub evicted_rows: Counter,
     /// Log records that recovery applied.
     pub recovered_records: Counter,
+    /// Markers that left the oplog's old end.
+    pub oplog_markers_dropped: Counter,
+    /// How long that took.
+    pub oplog_truncation_microseconds: Counter,
+    /// How long it took to find the oplog's markers when the log was opened.
+    pub oplog_opening_microseconds: Counter,
 }

@@ -5,6 +5,7 @@ use crate::engine::DurableEngine;
 use crate::failure::{of_log, of_runs};
 use crate::open::LOG_DIRECTORY;
 use crate::table::EngineTable;
+use pando_engine_log::Dropped;
 use pando_engine_runs::{Edit, MergeStep, Problem, TableId};
 use pando_storage::{CheckpointKind, Damage, DamagedPart, Durability, Maintenance, Result, Statistics, StorageError, Table, TableBody, VerifyReport};
 use std::fmt::Write;
@@ -22,8 +23,7 @@ impl Core {
         }
         let mut worked = self.forget_dropped_tables()?;
         if self.has_oplog() && self.is_past_recovery() {
-            let dropped = self.log.truncate_oplog_old().map_err(|error| self.noted(of_log(error)))?;
-            worked |= dropped.segments > 0;
+            worked |= self.truncate_oplog()?.segments > 0;
         }
         let step = self.runs.merge_step(self, MERGE_STEP_BYTES).map_err(|error| self.noted(of_runs(error)))?;
         worked |= step != MergeStep::Idle;
@@ -36,6 +36,18 @@ impl Core {
     fn is_past_recovery(&self) -> bool {
         let timestamps = self.keeper.all();
         timestamps.recovery.is_none() || timestamps.stable > timestamps.recovery
+    }
+
+    /// Drops what the oplog need not keep, by whole markers.
+    pub fn truncate_oplog(&self) -> Result<Dropped> {
+        let start_ns = self.env.clock().monotonic_ns();
+        let dropped = self.log.truncate_oplog_old().map_err(|error| self.noted(of_log(error)))?;
+        if dropped.segments > 0 {
+            let elapsed_ns = self.env.clock().monotonic_ns().saturating_sub(start_ns);
+            self.counters.oplog_markers_dropped.add(dropped.markers);
+            self.counters.oplog_truncation_microseconds.add(elapsed_ns / 1000);
+        }
+        Ok(dropped)
     }
 
     /// Merges all runs of a table into one, in pieces; a piece is left out while files are frozen.
@@ -201,6 +213,9 @@ impl Core {
             ("rollback_to_stable.done", &counters.rollbacks_to_stable),
             ("overlay.evicted_rows", &counters.evicted_rows),
             ("recovery.records", &counters.recovered_records),
+            ("oplog.markers_dropped", &counters.oplog_markers_dropped),
+            ("oplog.truncation_us", &counters.oplog_truncation_microseconds),
+            ("oplog.opening_us", &counters.oplog_opening_microseconds),
         ] {
             statistics.counter(name, counter.value());
         }

@@ -71,10 +71,12 @@ pub fn open(env: &Env, directory: &Path, mut options: EngineOptions) -> Result<A
         let open = if options.read_only { Log::open_read_only } else { Log::open };
         open(env, &log_directory, log_options.clone(), found.position, no_holes.clone()).map_err(of_log)
     };
+    let start_ns = env.clock().monotonic_ns();
     let (log, recovery) = match open_log() {
         Err(StorageError::OutOfDiskSpace(_)) if runs.release_ballast().map_err(of_runs)? => open_log(),
         opened => opened,
     }?;
+    let opened_ns = env.clock().monotonic_ns().saturating_sub(start_ns);
     let id = env.random().next_u64();
     let registry = Registry::new(options.mode, id, memory.clone());
     registry.load(&runs, &opened.tables)?;
@@ -93,6 +95,7 @@ pub fn open(env: &Env, directory: &Path, mut options: EngineOptions) -> Result<A
         checkpoint: CheckpointState { mark: opened.mark.clone(), ..CheckpointState::default() },
         directory_lock,
     }));
+    core.counters.oplog_opening_microseconds.add(opened_ns / 1000);
     *core.backups.lock() = backup_list::load_or_forget(&**env.disk(), directory)?;
     recover(&core, &found, recovery)?;
     match core.options.read_only {

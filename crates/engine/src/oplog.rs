@@ -119,8 +119,7 @@ impl Oplog for EngineOplog {
 
     fn truncate_old(&self) -> Result<usize> {
         self.core.check_running()?;
-        let dropped = self.core.log.truncate_oplog_old().map_err(|error| self.core.noted(of_log(error)))?;
-        Ok(dropped.markers as usize)
+        Ok(self.core.truncate_oplog()?.markers as usize)
     }
 
     fn set_size_max(&self, bytes: u64) -> Result<()> {

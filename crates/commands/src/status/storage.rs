@@ -125,7 +125,12 @@ pub(super) fn own(invocation: &Invocation, section: &mut DocBuilder) {
 pub(super) fn oplog(invocation: &Invocation, section: &mut DocBuilder) {
     let Some(data) = &invocation.node.data else { return };
     let Some(oplog) = data.services.engine.oplog() else { return };
-    section.append("processingMethod", "segments");
+    let statistics = data.services.engine.statistics();
+    section.append("totalTimeProcessingMicros", statistics.value("oplog.opening_us"));
+    // The log says itself where its markers end: nothing is sampled.
+    section.append("processingMethod", "scanning");
+    section.append("totalTimeTruncatingMicros", statistics.value("oplog.truncation_us"));
+    section.append("truncateCount", statistics.value("oplog.markers_dropped"));
     section.append("markerCount", oplog.markers().len() as i64);
     section.append("configuredSizeBytes", i64::try_from(oplog.size_max()).unwrap_or(i64::MAX));
 }
