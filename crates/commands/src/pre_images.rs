@@ -1,9 +1,11 @@
 //! Removes documents that were kept for change streams (`config.system.preimages`) when nobody can ask for them any more: their
 //! change has left the oplog, or they are older than the cluster parameter `changeStreamOptions` lets them become.
 //!
-//! They lie by collection and time, so that of every collection a beginning has expired: the first that has not is where the look
-//! at its collection ends. What is removed has no entries in the oplog, but one mark for each batch, whose time it is removed at;
-//! every node removes its own.
+//! They lie by collection and time, so that of every collection a beginning has expired. Where it ends is reckoned from the times,
+//! and all before it goes at the cost of one write, however much it is. What is left of it, within a second or where the cluster's
+//! time is ahead of the clock, goes one by one: the first that has not expired is where the look at its collection ends.
+//! What is removed has no entries in the oplog, but one mark for each range and each batch, whose time it is removed at; every
+//! node removes its own.
 
 use crate::Data;
 use crate::locking::lock_collection;
@@ -56,6 +58,12 @@ struct Expired {
 }
 
 impl Expired {
+    /// Changes before this time have all expired. A change has a time that is not a second before its date.
+    fn end(&self) -> Timestamp {
+        let seconds = self.until_ms.map_or(0, |until_ms| until_ms.div_euclid(1000) - 1);
+        self.oldest.max(Timestamp::new(u32::try_from(seconds).unwrap_or(0), 0))
+    }
+
     fn contains(&self, time: Timestamp, changed_ms: i64) -> bool {
         time < self.oldest || self.until_ms.is_some_and(|until_ms| changed_ms <= until_ms)
     }
@@ -82,7 +90,7 @@ async fn remove_with(data: &Arc<Data>, operation: &mut Operation) -> Result<u64>
     let seconds = data.settings.pre_images_expire_after_seconds();
     let until_ms = seconds.map(|seconds| now_ms.saturating_sub(seconds.saturating_mul(1000)));
     let expired = Expired { oldest, until_ms };
-    let mut removed = 0;
+    let mut removed = truncate(data, operation, &collection, &expired).await?;
     let mut place = None;
     loop {
         operation.context.check()?;
@@ -100,6 +108,68 @@ async fn remove_with(data: &Arc<Data>, operation: &mut Operation) -> Result<u64>
         operation.recovery_unit.abandon_snapshot()?;
         yield_now().await;
     }
+}
+
+/// Removes of every collection what has expired as a range; how many that were.
+async fn truncate(
+    data: &Data,
+    operation: &mut Operation,
+    collection: &Collection,
+    expired: &Expired,
+) -> Result<u64> {
+    let end = expired.end();
+    let (mut removed, mut place) = (0, None);
+    while let Some((first, uuid)) = first_at(operation, collection, place.as_ref())? {
+        operation.context.check()?;
+        place = Some(edge(uuid, Timestamp::MAX)?);
+        if let Some(last) = last_before(operation, collection, &first, &edge(uuid, end)?)? {
+            let gone = operation.in_unit_of_work(|operation| {
+                let mark = doc! { "msg": "expired pre-images truncated" };
+                data.oplog_writer().append_noop(operation, mark.view())?;
+                let unit = &mut operation.recovery_unit;
+                Ok(collection.records.range_truncate(unit, Some(&first), Some(&last), None)?)
+            })?;
+            removed += u64::try_from(gone.records).unwrap_or(0);
+        }
+        operation.recovery_unit.abandon_snapshot()?;
+        yield_now().await;
+    }
+    Ok(removed)
+}
+
+/// The first kept document behind a place, and its collection.
+fn first_at(
+    operation: &mut Operation,
+    collection: &Collection,
+    place: Option<&RecordId>,
+) -> Result<Option<(RecordId, Uuid)>> {
+    let unit = &mut operation.recovery_unit;
+    let mut cursor = collection.records.cursor(Direction::Forward);
+    let mut record = match place {
+        Some(place) => cursor.seek(unit, place)?,
+        None => cursor.next(unit)?,
+    };
+    while let Some(found) = record {
+        // What is no kept document is left to those who look at each.
+        if let Some((uuid, ..)) = facts(DocRef::trusted(found.value)) {
+            return Ok(Some((found.id, uuid)));
+        }
+        record = cursor.next(unit)?;
+    }
+    Ok(None)
+}
+
+/// The last record before a place, if it is not before the first.
+fn last_before(
+    operation: &mut Operation,
+    collection: &Collection,
+    first: &RecordId,
+    end: &RecordId,
+) -> Result<Option<RecordId>> {
+    let unit = &mut operation.recovery_unit;
+    let mut cursor = collection.records.cursor(Direction::Reverse);
+    let last = cursor.seek(unit, end)?.map(|record| record.id);
+    Ok(last.filter(|last| last >= first && last < end))
 }
 
 /// The next batch of what has expired, from a place on, which is moved.
@@ -123,7 +193,7 @@ fn find(
         }
         let next = match facts(document.view()) {
             Some((uuid, time, changed_ms)) if !expired.contains(time, changed_ms) => {
-                cursor.seek(unit, &behind(uuid)?)?.map(|record| (record.id, DocRef::trusted(record.value).to_doc()))
+                cursor.seek(unit, &edge(uuid, Timestamp::MAX)?)?.map(|record| (record.id, DocRef::trusted(record.value).to_doc()))
             }
             _ => {
                 found.push((id, document));
@@ -143,12 +213,12 @@ fn facts(document: DocRef<'_>) -> Option<(Uuid, Timestamp, i64)> {
     Some((Uuid::from_slice(bytes).ok()?, id.get("ts")?.as_timestamp()?, changed_ms))
 }
 
-/// The place behind everything of a collection.
-fn behind(collection: Uuid) -> Result<RecordId> {
+/// The place before every change of a collection at this time or later; with the last time of all, behind everything.
+fn edge(collection: Uuid, time: Timestamp) -> Result<RecordId> {
     let last = PreImage {
         collection,
-        time: Timestamp(u64::MAX),
-        apply_ops_index: i64::MAX,
+        time,
+        apply_ops_index: if time == Timestamp::MAX { i64::MAX } else { i64::MIN },
         wall_ms: 0,
         document: DocRef::EMPTY,
     };

@@ -64,6 +64,7 @@ pub fn open(env: &Env, directory: &Path, mut options: EngineOptions) -> Result<A
         segment_bytes: options.log_segment_bytes,
         oplog: options.mode == Mode::ReplicaSet,
         oplog_max_bytes: options.oplog_bytes_max,
+        oplog_min_retention_ms: options.oplog_retention_min_ms,
         ..LogOptions::default()
     };
     let log_directory = directory.join(LOG_DIRECTORY);

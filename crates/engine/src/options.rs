@@ -31,6 +31,8 @@ pub struct EngineOptions {
     pub log_segment_bytes: u64,
     /// The oplog's size limit.
     pub oplog_bytes_max: u64,
+    /// How long entries of the oplog are kept at least, whatever its size.
+    pub oplog_retention_min_ms: u64,
     /// The share of the dirty cache that one transaction may be (`transactionTooLargeForCacheThreshold`).
     pub transaction_too_large_threshold: f64,
     /// Space kept in reserve for a full disk.
@@ -50,6 +52,7 @@ impl Default for EngineOptions {
             checkpoint_log_bytes: 2 << 30,
             log_segment_bytes: 64 << 20,
             oplog_bytes_max: 1 << 30,
+            oplog_retention_min_ms: 0,
             transaction_too_large_threshold: 0.75,
             ballast_bytes: 8 << 20,
             read_only: false,
@@ -67,6 +70,7 @@ impl EngineOptions {
             checkpoint_interval: Duration::ZERO,
             log_segment_bytes: 1 << 20,
             oplog_bytes_max: 16 << 20,
+            oplog_retention_min_ms: 0,
             ballast_bytes: 0,
             ..EngineOptions::default()
         }

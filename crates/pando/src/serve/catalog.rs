@@ -138,7 +138,12 @@ pub const CHOICES: &[Choice] = &[
     choice("journal", "storage.journal.enabled", Kind::Switch, ""),
     choice("nojournal", "storage.journal.disabled", Kind::Switch, ""),
     choice("queryableBackupMode", "storage.queryableBackupMode", Kind::Switch, "Open the data without changing it"),
-    choice("oplogMinRetentionHours", "storage.oplogMinRetentionHours", Kind::Decimal, ""),
+    choice(
+        "oplogMinRetentionHours",
+        "storage.oplogMinRetentionHours",
+        Kind::Decimal,
+        "Hours that entries of the oplog are kept at least, whatever its size (0)",
+    ),
     choice(
         "wiredTigerCacheSizeGB",
         "storage.wiredTiger.engineConfig.cacheSizeGB",

@@ -380,6 +380,11 @@ fn engine(settings: &Settings, mode: Mode, read_only: bool) -> Result<EngineOpti
         let fits = u64::try_from(megabytes).ok().filter(|megabytes| *megabytes > 0);
         options.oplog_bytes_max = fits.ok_or_else(|| argument("bad --oplogSize, arg must be greater than 0"))? << 20;
     }
+    if let Some(hours) = settings.decimal("storage.oplogMinRetentionHours") {
+        let is_sound = hours.is_finite() && hours >= 0.0;
+        let wrong = || argument("bad --oplogMinRetentionHours, argument must be greater or equal to 0");
+        options.oplog_retention_min_ms = is_sound.then_some((hours * 3_600_000.0) as u64).ok_or_else(wrong)?;
+    }
     Ok(options)
 }
 
@@ -466,7 +471,7 @@ mod tests {
     fn u12_usual_options_are_understood() {
         let line = "mongod --storageEngine wiredTiger --wiredTigerCacheSizeGB 0.5 --logpath /l --logappend -v \
                     --setParameter enableTestCommands=1 --setParameter a=b=c --slowms 5 --maxConns 10 --fork \
-                    --bind_ip localhost,::1,example.org --nounixsocket --journal --oplogSize 3 --pidfilepath /p \
+                    --bind_ip localhost,::1,example.org --nounixsocket --journal --oplogSize 3 --oplogMinRetentionHours 1.5 --pidfilepath /p \
                     --networkMessageCompressors zlib --timeStampFormat iso8601-utc --directoryperdb";
         let plan = planned(line).unwrap();
         assert_eq!(plan.memory_bytes, Some(1 << 29));
@@ -476,6 +481,7 @@ mod tests {
         assert_eq!(plan.server.parameters, expected.map(|(name, value)| (name.to_owned(), value.to_owned())));
         assert!(plan.server.test_commands_enabled() && plan.runs_in_background);
         assert_eq!((plan.server.net.connections_max, plan.engine.oplog_bytes_max), (10, 3 << 20));
+        assert_eq!(plan.engine.oplog_retention_min_ms, 5_400_000);
         let shown = plan.server.parsed.get("setParameter").unwrap().as_document().unwrap();
         assert_eq!(shown.get("a").unwrap().as_str(), Some("b=c"));
     }

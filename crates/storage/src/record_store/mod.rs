@@ -261,14 +261,14 @@ impl RecordStore {
     }
 
     /// Removes the records from `first` to `last`, both included; none stands for the very first or last. The caller may
-    /// say how much that is; otherwise it is counted.
+    /// say how much that is; otherwise it is counted. How much it was.
     pub fn range_truncate(
         &self,
         unit: &mut RecoveryUnit,
         first: Option<&RecordId>,
         last: Option<&RecordId>,
         removed: Option<TableSize>,
-    ) -> Result<()> {
+    ) -> Result<TableSize> {
         [first, last].into_iter().flatten().try_for_each(|id| self.require_kind(id))?;
         unit.require_writable_unit()?;
         let removed = match removed {
@@ -280,7 +280,8 @@ impl RecordStore {
         // The next key after a byte string is the same with a zero byte.
         let end = last.map(|id| [EncodedKey::new(id).as_slice(), &[0]].concat());
         unit.writer()?.truncate(&self.table, start, end.as_deref())?;
-        unit.adjust_size(&self.table, TableSize::new(-removed.records, -removed.bytes))
+        unit.adjust_size(&self.table, TableSize::new(-removed.records, -removed.bytes))?;
+        Ok(removed)
     }
 
     fn count_range(
