@@ -49,8 +49,8 @@ pub use index::{
 };
 pub use index_spec::{
     EXPIRE_AFTER_SECONDS_INACTIVE, FAIL_POINTS, INDEXES_MAX, SpecFit, compare_with_existing, complete_index_spec,
-    default_id_index_spec, default_index_name, is_expiry_usable, known_fields_of_index, validate_id_index_spec, validate_index_spec,
-    validate_key_pattern, with_usable_expiry,
+    default_id_index_spec, default_index_name, is_expiry_usable, known_fields_of_index, validate_id_index_spec,
+    validate_index_spec, validate_key_pattern, with_usable_expiry,
 };
 pub use load::{LoadReport, UnfinishedBuild};
 pub use memory::CollectionCatalog;

@@ -47,11 +47,7 @@ impl WritePath {
     }
 
     /// Has `body` write in one unit of work, of which observers make one entry. If it fails, nothing has happened.
-    pub fn in_group<T>(
-        &self,
-        operation: &mut Operation,
-        body: impl FnOnce(&mut Operation) -> Result<T>,
-    ) -> Result<T> {
+    pub fn in_group<T>(&self, operation: &mut Operation, body: impl FnOnce(&mut Operation) -> Result<T>) -> Result<T> {
         let mut unit = operation.unit_of_work();
         self.observers.on_batched_write_start(&mut unit)?;
         let written = body(&mut unit).and_then(|value| {

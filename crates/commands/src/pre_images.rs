@@ -111,12 +111,7 @@ async fn remove_with(data: &Arc<Data>, operation: &mut Operation) -> Result<u64>
 }
 
 /// Removes of every collection what has expired as a range; how many that were.
-async fn truncate(
-    data: &Data,
-    operation: &mut Operation,
-    collection: &Collection,
-    expired: &Expired,
-) -> Result<u64> {
+async fn truncate(data: &Data, operation: &mut Operation, collection: &Collection, expired: &Expired) -> Result<u64> {
     let end = expired.end();
     let (mut removed, mut place) = (0, None);
     while let Some((first, uuid)) = first_at(operation, collection, place.as_ref())? {
@@ -192,9 +187,9 @@ fn find(
             break;
         }
         let next = match facts(document.view()) {
-            Some((uuid, time, changed_ms)) if !expired.contains(time, changed_ms) => {
-                cursor.seek(unit, &edge(uuid, Timestamp::MAX)?)?.map(|record| (record.id, DocRef::trusted(record.value).to_doc()))
-            }
+            Some((uuid, time, changed_ms)) if !expired.contains(time, changed_ms) => cursor
+                .seek(unit, &edge(uuid, Timestamp::MAX)?)?
+                .map(|record| (record.id, DocRef::trusted(record.value).to_doc())),
             _ => {
                 found.push((id, document));
                 cursor.next(unit)?.map(|record| (record.id, DocRef::trusted(record.value).to_doc()))

@@ -7,7 +7,10 @@ use crate::open::LOG_DIRECTORY;
 use crate::table::EngineTable;
 use pando_engine_log::Dropped;
 use pando_engine_runs::{Edit, MergeStep, Problem, TableId};
-use pando_storage::{CheckpointKind, Damage, DamagedPart, Durability, Maintenance, Result, Statistics, StorageError, Table, TableBody, VerifyReport};
+use pando_storage::{
+    CheckpointKind, Damage, DamagedPart, Durability, Maintenance, Result, Statistics, StorageError, Table, TableBody,
+    VerifyReport,
+};
 use std::fmt::Write;
 
 /// How much a merge reads before it looks up.

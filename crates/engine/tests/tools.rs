@@ -8,8 +8,8 @@ use pando_base::Timestamp;
 use pando_engine::{DurableEngine, EngineOptions, salvage};
 use pando_storage::conformance::{EngineFactory, Mode};
 use pando_storage::{
-    BackupOptions, BeginOptions, CheckpointKind, DamagedPart, Engine, Result, Statistic, StorageError, Table, TableOptions,
-    TableSize,
+    BackupOptions, BeginOptions, CheckpointKind, DamagedPart, Engine, Result, Statistic, StorageError, Table,
+    TableOptions, TableSize,
 };
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

@@ -34,8 +34,8 @@ pub use mode::{MODE_COUNT, Mode};
 pub use resource::{GlobalResource, ResourceId, ResourceType};
 pub use stats::{FlowStats, LockStats, ModeStats, SectionStats};
 pub use tickets::{
-    Algorithm, CONCURRENT_READ_TRANSACTIONS, CONCURRENT_WRITE_TRANSACTIONS, FLOW_TICKETS_UNLIMITED, FlowTickets, PARAMETERS, PoolStats, Priority,
-    ProbingParameters, ProbingStats, QueueStats, Sample, Sizes, ThroughputProbing, Ticket, TicketParameters,
-    TicketPool, Tickets,
+    Algorithm, CONCURRENT_READ_TRANSACTIONS, CONCURRENT_WRITE_TRANSACTIONS, FLOW_TICKETS_UNLIMITED, FlowTickets,
+    PARAMETERS, PoolStats, Priority, ProbingParameters, ProbingStats, QueueStats, Sample, Sizes, ThroughputProbing,
+    Ticket, TicketParameters, TicketPool, Tickets,
 };
 pub use wait::{Deadline, Interruption, Wait};

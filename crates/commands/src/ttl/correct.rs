@@ -53,7 +53,15 @@ pub(super) fn tell_unusable(data: &Data, log: &Log) {
         for index in unusable(collection) {
             let message = "Found an existing TTL index in the catalog whose 'expireAfterSeconds' cannot be used";
             let namespace = &collection.namespace;
-            log!(log, Severity::Warning, Component::Index, 6852200, message, "ns" = namespace, "index" = index.as_str());
+            log!(
+                log,
+                Severity::Warning,
+                Component::Index,
+                6852200,
+                message,
+                "ns" = namespace,
+                "index" = index.as_str()
+            );
         }
     }
 }

@@ -24,9 +24,9 @@ pub use parameters::PARAMETERS;
 pub use pass::Pass;
 
 use crate::{Counters, Data};
+use correct::Correction;
 use pando_base::{Component, Counter, FailPoint, Log, Metric, MetricTree, Result, Severity, log};
 use pando_env::Env;
-use correct::Correction;
 use parameters::{ENABLED, SLEEP_SECONDS};
 use std::sync::{Arc, Weak};
 use std::time::Duration;

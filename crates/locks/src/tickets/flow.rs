@@ -78,7 +78,8 @@ impl FlowTickets {
             Ok(()) => Ok(Some(pending.waited_micros())),
             Err(Ended::Interrupted(error)) => Err(error),
             Err(Ended::TimedOut(patience)) => {
-                let reason = format!("Unable to acquire flow control ticket within '{}' milliseconds.", patience.as_millis());
+                let reason =
+                    format!("Unable to acquire flow control ticket within '{}' milliseconds.", patience.as_millis());
                 Err(Error::new(ErrorCode::LockTimeout, reason))
             }
         }

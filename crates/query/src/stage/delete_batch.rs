@@ -218,7 +218,8 @@ struct Sleep {
 impl Sleep {
     fn parse(bytes: &[u8]) -> Result<Sleep> {
         let data = if bytes.is_empty() { DocRef::EMPTY } else { DocRef::parse(bytes)? };
-        let number = |name| data.get(name).and_then(|value| value.to_i64_exact()).and_then(|value| value.try_into().ok());
+        let number =
+            |name| data.get(name).and_then(|value| value.to_i64_exact()).and_then(|value| value.try_into().ok());
         Ok(Sleep {
             documents: number("nDocs").unwrap_or(0),
             namespace: data.get("ns").and_then(|name| name.as_str()).map(str::to_owned),

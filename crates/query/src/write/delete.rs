@@ -3,9 +3,7 @@
 use crate::executor::{Executor, drive};
 use crate::planner::SharedFilter;
 use crate::request::{DeleteRequest, SortPattern, natural_direction};
-use crate::stage::{
-    DeleteBatch, DeleteParameters, DeleteStage, DeleteTarget, StageNode, are_client_deletes_batched,
-};
+use crate::stage::{DeleteBatch, DeleteParameters, DeleteStage, DeleteTarget, StageNode, are_client_deletes_batched};
 use crate::{CanonicalQuery, QueryEngine};
 use pando_base::Result;
 use pando_catalog::Collection;

@@ -3,8 +3,11 @@
 use pando_base::{AnyParameter, Parameter, ParameterSet};
 
 /// Flow control acts.
-pub static FLOW_CONTROL_ENABLED: Parameter<bool> =
-    Parameter::new("enableFlowControl", true, "A primary slows writes down where a majority of its set does not keep up.");
+pub static FLOW_CONTROL_ENABLED: Parameter<bool> = Parameter::new(
+    "enableFlowControl",
+    true,
+    "A primary slows writes down where a majority of its set does not keep up.",
+);
 
 static TARGET_LAG_SECONDS: Parameter<i32> = Parameter::new(
     "flowControlTargetLagSeconds",

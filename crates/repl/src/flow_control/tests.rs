@@ -87,8 +87,7 @@ fn x23_switched_off_or_secondary_it_lets_everybody_in() {
 fn x23_a_sustainer_that_does_not_move_is_told_of_now_and_then() {
     let mut control = FlowControl::new(0);
     let stuck = |second: u32| FlowInput { sustained: Timestamp::new(7, 7), ..input(second, 30, 0) };
-    let told: Vec<u32> =
-        (1..=35).filter(|second| control.step(&stuck(*second), &parameters()).is_stuck).collect();
+    let told: Vec<u32> = (1..=35).filter(|second| control.step(&stuck(*second), &parameters()).is_stuck).collect();
     assert_eq!(told, [11, 21, 31]);
     let never = FlowControlParameters { warn_ns: None, ..parameters() };
     assert!((36..=60).all(|second| !control.step(&stuck(second), &never).is_stuck));
