@@ -2,7 +2,7 @@
 //!
 //! The filter is in its smallest form with its children in canonical order, so that queries of one shape plan alike.
 
-use crate::planner::NearOutput;
+use crate::planner::{BucketOrder, NearOutput};
 use crate::request::{FindRequest, Hint, ResumePoint, SortPattern};
 use pando_base::{Error, Namespace, Result};
 use pando_doc::{Doc, DocBuilder, DocRef, OwnedValue, Value};
@@ -24,6 +24,8 @@ pub struct CanonicalQuery {
     pub filter_document: Option<Doc>,
     /// In which order.
     pub sort: Option<SortPattern>,
+    /// In which order measurements are sorted that come out of what is found, if it is buckets.
+    pub bucket_order: Option<Arc<BucketOrder>>,
     /// In the order of the records, this way.
     pub natural: Option<Direction>,
     /// Which fields.
@@ -117,6 +119,7 @@ impl CanonicalQuery {
             filter,
             filter_document: None,
             sort: None,
+            bucket_order: None,
             natural: None,
             projection: None,
             is_projection_advice: false,

@@ -391,7 +391,10 @@ impl QueryEngine {
         if let Some(id) = id_of_root(query.filter.root()).filter(|_| is_id_only) {
             return Ok(vec![PlanNode::IdHack { id: id.clone() }]);
         }
-        let found = plans(query, collection, filter)?;
+        let mut found = plans(query, collection, filter)?;
+        if let Some(order) = &query.bucket_order {
+            found = found.into_iter().map(|plan| order.turned(plan, collection.is_clustered())).collect();
+        }
         let is_free =
             query.filter.root().is_trivially_true() || query.namespace.is_system() || query.namespace.is_internal();
         if is_free || !self.parameters.get(&NO_TABLE_SCAN) {

@@ -35,7 +35,7 @@ mod validate;
 #[cfg(test)]
 mod tests;
 
-pub use bucket::{Bucket, Rollover, Stored, bucket_id, has_mixed_schema, measurement_time};
+pub use bucket::{Bucket, Rollover, Stored, bucket_id, has_mixed_schema, is_out_of_range, measurement_time};
 pub use catalog::{BucketCatalog, Candidate, Closed, Kept, SourceKey};
 pub use compress::{compress, is_compressed, recompress};
 pub use limits::BucketLimits;

@@ -92,6 +92,11 @@ impl BucketReader {
                 false => fields.push(Field { name: with_zero(element.name), cells }),
             }
         }
+        if options.meta_field.is_none() && view.contains("meta") {
+            let reason = "The $_internalUnpackBucket stage requires that metadata cannot be present in a bucket when no \
+                          metaField parameter is provided";
+            return Err(Error::location(5_369_601, reason));
+        }
         let meta_field = options.meta_field.as_deref().filter(|meta| wanted.contains(meta.as_bytes()));
         let meta = meta_field.and_then(|meta| {
             let value = view.get_raw("meta")?;

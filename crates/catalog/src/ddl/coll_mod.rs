@@ -34,6 +34,8 @@ pub struct CollModChange {
     pub capped_documents_max: Option<i64>,
     /// What a time-series collection is like.
     pub timeseries: Option<Doc>,
+    /// Whether buckets of a time series may have values of different kinds at a path.
+    pub mixed_schema: Option<bool>,
     /// What is to change of an index.
     pub index: Option<IndexChange>,
 }
@@ -81,6 +83,7 @@ impl Catalog {
         let old_index = change.index.as_ref().map(find).transpose()?;
         let next = self.modify(operation, collection, |entry| {
             change.apply(&mut entry.options);
+            entry.timeseries_mixed_schema = change.mixed_schema.or(entry.timeseries_mixed_schema);
             if let Some(change) = &change.index {
                 let index = entry.index_mut(&change.name).ok_or_else(|| not_found(collection, change))?;
                 change.apply(index);
@@ -116,6 +119,11 @@ impl CollModChange {
             self.timeseries.is_none() || options.timeseries.is_some(),
             ErrorCode::InvalidOptions,
             "option only supported on a time-series collection: timeseries"
+        );
+        ensure!(
+            self.mixed_schema.is_none() || options.timeseries.is_some(),
+            ErrorCode::InvalidOptions,
+            "option only supported on a time-series collection: timeseriesBucketsMayHaveMixedSchemaData"
         );
         self.index.as_ref().map_or(Ok(()), |index| index.check(collection))
     }

@@ -34,7 +34,13 @@ impl ClusteredIndex {
         match value {
             Value::Bool(clustered) => Ok(clustered.then(ClusteredIndex::legacy)),
             Value::Document(specification) => ClusteredIndex::parse_specification(specification).map(Some),
-            _ => Err(Error::location(5979702, "'clusteredIndex' has to be a boolean or object.")),
+            other => {
+                let found = other.value_type();
+                let reason = format!(
+                    "BSON field 'create.clusteredIndex' is the wrong type '{found}', expected types '[bool, object]'"
+                );
+                Err(Error::type_mismatch(reason))
+            }
         }
     }
 
@@ -56,16 +62,16 @@ impl ClusteredIndex {
             ErrorCode::location(5979704),
             "Cannot create clustered index with specified index version; only v: 2 is supported"
         );
+        ensure!(
+            unique.is_true(),
+            ErrorCode::location(5979700),
+            "The clusteredIndex option requires unique: true to be specified"
+        );
         let is_id = key.as_document().is_some_and(is_id_key_pattern);
         ensure!(
             is_id,
             ErrorCode::InvalidIndexSpecificationOption,
             "The clusteredIndex option is only supported for key: {{_id: 1}}"
-        );
-        ensure!(
-            unique.is_true(),
-            ErrorCode::location(5979700),
-            "The clusteredIndex option requires unique: true to be specified"
         );
         let name = match specification.get("name") {
             None => ID_INDEX_NAME,

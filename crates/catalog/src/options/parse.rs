@@ -42,9 +42,28 @@ enum Source {
     Catalog,
 }
 
+/// Refuses what no clustered collection can have, whatever it is clustered by.
+fn check_clustered_alone(options: DocRef<'_>) -> Result<()> {
+    if options.get("clusteredIndex").is_none_or(|clustered| !clustered.is_true()) {
+        return Ok(());
+    }
+    ensure!(
+        !options.contains("viewOn"),
+        ErrorCode::location(6026500),
+        "The 'clusteredIndex' option is not supported with views"
+    );
+    ensure!(
+        options.get("autoIndexId").is_none_or(|makes| makes.is_true()),
+        ErrorCode::location(6026501),
+        "The 'clusteredIndex' option does not support {{autoIndexId: false}}"
+    );
+    Ok(())
+}
+
 impl CollectionOptions {
     /// Reads the fields of a `create` command, its own name left out. Arguments that every command may have are skipped.
     pub fn parse_command(options: DocRef<'_>) -> Result<CollectionOptions> {
+        check_clustered_alone(options)?;
         let parsed = CollectionOptions::parse(options, Source::Command)?;
         parsed.check()?;
         Ok(parsed)
@@ -137,11 +156,6 @@ impl CollectionOptions {
                 "A capped clustered collection requires the 'expireAfterSeconds' field"
             );
             ensure!(
-                self.auto_index_id != Some(false),
-                ErrorCode::location(6026501),
-                "The 'clusteredIndex' option does not support {{autoIndexId: false}}"
-            );
-            ensure!(
                 self.id_index.is_none(),
                 ErrorCode::InvalidOptions,
                 "The 'clusteredIndex' option is not supported with the 'idIndex' option"
@@ -175,11 +189,6 @@ impl CollectionOptions {
         if !self.is_view() {
             return Ok(());
         }
-        ensure!(
-            self.clustered_index.is_none(),
-            ErrorCode::location(6026500),
-            "The 'clusteredIndex' option is not supported with views"
-        );
         let rows = [
             (self.capped, "capped"),
             (self.capped_size_bytes > 0, "size"),

@@ -14,7 +14,8 @@ use pando_catalog::{CollModChange, Collection, Index, IndexChange, ValidationAct
 use pando_doc::{Array, Doc, DocBuilder, DocRef, Value, compare_docs};
 use pando_operation::Operation;
 use pando_query::timeseries::options_of;
-use pando_timeseries::{CollModTimeseries, index_keys};
+use pando_storage::Direction;
+use pando_timeseries::{CollModTimeseries, has_mixed_schema, index_keys};
 use std::cmp::Ordering;
 use std::sync::Arc;
 
@@ -30,6 +31,9 @@ pub(super) const ROW: CommandRow = CommandRow {
     privileges: Access::Checked(crate::access::may_change),
     ..CommandRow::DEFAULT
 };
+
+/// After so many buckets somebody may want to stop.
+const CHECK_INTERVAL: u64 = 128;
 
 arguments! {
     struct CollModArguments<'a> of "collMod" {
@@ -107,11 +111,6 @@ async fn modify_collection(
     for (is_given, name) in [(arguments.view_on.is_some(), "viewOn"), (arguments.pipeline.is_some(), "pipeline")] {
         ensure!(!is_given, ErrorCode::InvalidOptions, "option only supported on a view: {name}");
     }
-    ensure!(
-        arguments.mixed_schema.is_none() || collection.options.timeseries.is_some(),
-        ErrorCode::InvalidOptions,
-        "option only supported on a time-series collection: timeseriesBucketsMayHaveMixedSchemaData"
-    );
     let mut change_of = change_of(collection, arguments)?;
     let rounded = |size_bytes| crate::settings::capped_size(&invocation.node.parameters, size_bytes);
     change_of.capped_size_bytes = change_of.capped_size_bytes.map(rounded);
@@ -187,9 +186,13 @@ async fn modify_timeseries(
     let change_of = CollModChange {
         timeseries: changed.as_ref().map(|options| options.to_doc()),
         expire_after_seconds: expiry,
+        mixed_schema: arguments.mixed_schema.map(|mixed| mixed.0),
         index,
         ..CollModChange::default()
     };
+    if change_of.mixed_schema == Some(false) {
+        require_one_schema(&mut operation, &collection)?;
+    }
     let command = timeseries_command(buckets, arguments, &change_of);
     let outcome = change(&mut operation, "collMod", buckets, |operation| {
         data.catalog.coll_mod(operation, &*data.observers, &collection, &change_of, command.view())
@@ -208,12 +211,32 @@ async fn modify_timeseries(
     .await
 }
 
+/// Refuses to take it that every bucket has one kind of value at a path, where one has not.
+fn require_one_schema(operation: &mut Operation, buckets: &Collection) -> Result<()> {
+    let mut cursor = buckets.records.cursor(Direction::Forward);
+    let mut read: u64 = 0;
+    while let Some(record) = cursor.next(&mut operation.recovery_unit)? {
+        ensure!(
+            !has_mixed_schema(DocRef::trusted(record.value)),
+            ErrorCode::InvalidOptions,
+            "Cannot set timeseriesBucketsMayHaveMixedSchemaData to false: there are buckets with mixed-schema data"
+        );
+        read += 1;
+        if read.is_multiple_of(CHECK_INTERVAL) {
+            operation.context.check()?;
+        }
+    }
+    operation.recovery_unit.abandon_snapshot()?;
+    Ok(())
+}
+
 /// The command as the oplog has it: on the buckets, with the options that they get.
 fn timeseries_command(buckets: &Namespace, arguments: &CollModArguments<'_>, change: &CollModChange) -> Doc {
     let mut command = DocBuilder::new();
     command.append("collMod", buckets.collection());
     command.append_some("timeseries", change.timeseries.as_ref());
     command.append_some("expireAfterSeconds", arguments.expire_after_seconds);
+    command.append_some("timeseriesBucketsMayHaveMixedSchemaData", change.mixed_schema);
     if let Some(change) = &change.index {
         command.document("index", |index| {
             index.append("name", change.name.as_str());
@@ -273,6 +296,7 @@ fn change_of(collection: &Collection, arguments: &CollModArguments<'_>) -> Resul
         oplog_size_bytes: None,
         capped_documents_max: arguments.capped_max.map(|max| capped_max(max.0)).transpose()?,
         timeseries: arguments.timeseries.map(DocRef::to_doc),
+        mixed_schema: arguments.mixed_schema.map(|mixed| mixed.0),
         index: arguments.index.as_ref().map(|index| index_change(collection, index)).transpose()?,
     })
 }
@@ -486,6 +510,7 @@ async fn modify_view(
         (arguments.timeseries.is_some(), "timeseries"),
         (arguments.capped_size.is_some(), "cappedSize"),
         (arguments.capped_max.is_some(), "cappedMax"),
+        (arguments.mixed_schema.is_some(), "timeseriesBucketsMayHaveMixedSchemaData"),
     ];
     for (is_given, name) in refused {
         ensure!(!is_given, ErrorCode::InvalidOptions, "option not supported on a view: {name}");

@@ -40,6 +40,14 @@ pub(super) fn check_for_client(
         ErrorCode::NotImplemented,
         "collections with encrypted fields are not built yet"
     );
+    if let Some(clustered) = &options.clustered_index {
+        ensure!(
+            clustered.legacy == namespace.is_timeseries_buckets(),
+            ErrorCode::location(5_979_703),
+            "The 'clusteredIndex' legacy format {{clusteredIndex: <bool>}} is only supported for specific internal \
+             collections and vice versa"
+        );
+    }
     let id_index = options.id_index.as_ref();
     ensure!(
         id_index.is_none() || options.auto_index_id.is_none(),

@@ -9,7 +9,7 @@ use pando_doc::{Array, Doc, DocBuilder, DocRef, doc};
 use pando_timeseries::{TimeseriesOptions, bucket_validator, index_keys};
 
 /// What the collection of buckets is like.
-fn bucket_options(options: &CollectionOptions, timeseries: &TimeseriesOptions) -> CollectionOptions {
+pub(crate) fn bucket_options(options: &CollectionOptions, timeseries: &TimeseriesOptions) -> CollectionOptions {
     CollectionOptions {
         timeseries: Some(timeseries.to_doc()),
         validator: Some(bucket_validator(&timeseries.time_field)),
@@ -19,10 +19,28 @@ fn bucket_options(options: &CollectionOptions, timeseries: &TimeseriesOptions) -
 }
 
 fn parse(namespace: &Namespace, options: &CollectionOptions) -> Result<TimeseriesOptions> {
-    let given = options.timeseries.as_ref().map_or(Doc::new(), Doc::clone);
-    let timeseries = TimeseriesOptions::parse(given.view())?;
+    check_options(namespace, options.timeseries.as_ref().map_or(DocRef::EMPTY, Doc::view))
+}
+
+/// Reads what a time-series collection is to be like.
+pub(crate) fn check_options(namespace: &Namespace, given: DocRef<'_>) -> Result<TimeseriesOptions> {
+    let timeseries = TimeseriesOptions::parse(given)?;
     timeseries.check_fields(namespace.as_str())?;
     timeseries.completed()
+}
+
+/// The view on the buckets of a time-series collection.
+pub(crate) fn timeseries_view(
+    namespace: &Namespace,
+    timeseries: &TimeseriesOptions,
+    collation: Option<Doc>,
+) -> ViewDefinition {
+    ViewDefinition {
+        namespace: namespace.clone(),
+        view_on: namespace.timeseries_buckets(),
+        pipeline: Array::from_iter([timeseries.view_stage()]),
+        collation,
+    }
 }
 
 /// What `create` takes beside `timeseries`.
@@ -95,12 +113,7 @@ pub(crate) async fn create_timeseries(
         }
     }
     ensure_system_views(data, &mut operation, &system_views).await?;
-    let view = ViewDefinition {
-        namespace: namespace.clone(),
-        view_on: buckets,
-        pipeline: Array::from_iter([timeseries.view_stage()]),
-        collation: options.collation.clone(),
-    };
+    let view = timeseries_view(namespace, &timeseries, options.collation.clone());
     let writer = ViewDocuments(data.write_path());
     change(&mut operation, "create", namespace, |operation| {
         data.catalog.create_view(operation, &*data.observers, &writer, view.clone())
@@ -123,14 +136,16 @@ fn require_free(data: &Data, namespace: &Namespace) -> Result<()> {
 }
 
 /// The index that leads to the buckets of a source by time.
-fn default_index(options: &TimeseriesOptions) -> Result<Option<Doc>> {
+pub(crate) fn default_index(options: &TimeseriesOptions) -> Result<Option<Doc>> {
     let Some(meta) = &options.meta_field else { return Ok(None) };
     let time = &options.time_field;
     let mut key = DocBuilder::new();
     key.append(meta, 1);
     key.append(time, 1);
     let key = index_keys::buckets_key(key.finish().view(), options)?;
-    Ok(Some(doc! { "v": 2, "key": key, "name": (format!("{meta}_1_{time}_1")) }))
+    // Sources are told apart byte by byte, whatever the collection's collation says.
+    let collation = doc! { "locale": "simple" };
+    Ok(Some(doc! { "v": 2, "key": key, "name": (format!("{meta}_1_{time}_1")), "collation": collation }))
 }
 
 /// What two collections of buckets must have in common to be as good as each other.

@@ -7,7 +7,10 @@ mod create;
 mod indexes;
 mod statistics;
 
-pub(crate) use create::{check_same_timeseries, check_timeseries_options, create_timeseries};
+pub(crate) use create::{
+    bucket_options, check_options, check_same_timeseries, check_timeseries_options, create_timeseries, default_index,
+    timeseries_view,
+};
 pub(crate) use indexes::buckets_index;
 pub(crate) use statistics::append_timeseries_stats;
 

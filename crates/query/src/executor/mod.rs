@@ -28,13 +28,16 @@ use crate::stage::{
     CollectionScanStage, Examined, Look, Member, MultiPlanStage, Shown, StageNode, Step, plan_killed, record_id_value,
 };
 use crate::{CanonicalQuery, QueryCounters};
-use pando_base::{Namespace, OperationContext, RecordId, Result, Uuid};
+use pando_base::{Error, Namespace, OperationContext, RecordId, Result, Uuid};
 use pando_catalog::Collection;
 use pando_doc::{Doc, DocBuilder, DocRef};
 use pando_operation::Operation;
 use std::cell::Cell;
 use std::sync::Arc;
 pub(crate) use yielding::YieldClock;
+
+/// While a plan is chosen, somebody may want to stop after so many pieces of work.
+const SETTLE_CHECK_INTERVAL: u64 = 128;
 
 /// How a batch ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -287,6 +290,25 @@ impl Executor {
     /// Does a single piece of work, without a look at the time.
     pub(crate) fn work_once(&mut self, operation: &mut Operation) -> Result<Step> {
         self.root.work(operation)
+    }
+
+    /// Works until it is decided which of several plans goes on, without giving a result; false if that could not be done now.
+    pub(crate) fn settle_plan(&mut self, operation: &mut Operation) -> Result<bool> {
+        let is_open = |root: &StageNode| root.find::<MultiPlanStage>().is_some_and(|stage| !stage.is_settled());
+        let mut works: u64 = 0;
+        while is_open(&self.root) {
+            works += 1;
+            if works.is_multiple_of(SETTLE_CHECK_INTERVAL) {
+                operation.context.check()?;
+            }
+            match self.root.work(operation) {
+                Ok(Step::NeedTime) => {}
+                Ok(_) => return Err(Error::internal("a plan gave a result before it was chosen")),
+                Err(error) if yielding::cause_of(operation, &error).is_some() => return Ok(false),
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(true)
     }
 
     /// Does pieces of work until there is a result, or nothing more, or it is time to yield. Every piece counts, also one that

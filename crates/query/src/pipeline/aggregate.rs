@@ -1,6 +1,5 @@
 //! Planning and running whole pipelines.
 
-use super::dependencies;
 use super::optimize::optimize;
 use super::parse::chain;
 use super::stages::{change_stream, unpack};
@@ -8,6 +7,7 @@ use super::{
     DistinctGroup, DocumentSource, ExecutorSource, ListSource, PipelineContext, PipelineParser, Pulled, Pushdown,
     SharedStage, StageProvider, StageRun, StreamState, parse_pipeline, require_collation, view_stages, with_view,
 };
+use super::{bounded, dependencies};
 use crate::executor::{
     BatchOutcome, BatchSource, Collections, DocumentSink, Executor, YieldCause, YieldClock, YieldPolicy,
 };
@@ -30,7 +30,12 @@ use std::sync::Arc;
 #[derive(Clone, Debug)]
 pub enum OutputStage {
     /// They replace a collection.
-    Out(Namespace),
+    Out {
+        /// Which.
+        namespace: Namespace,
+        /// What the collection is like, if it is to be a time series.
+        timeseries: Option<Doc>,
+    },
     /// They are merged into one.
     Merge {
         /// Which.
@@ -44,7 +49,7 @@ impl OutputStage {
     /// The stage's name.
     pub fn name(&self) -> &'static str {
         match self {
-            OutputStage::Out(_) => "$out",
+            OutputStage::Out { .. } => "$out",
             OutputStage::Merge { .. } => "$merge",
         }
     }
@@ -251,7 +256,7 @@ impl QueryEngine {
         context.is_map_reduce = request.is_map_reduce;
         let parser = self.parser_of(request, context, provider);
         let stages = change_stream::completed(parse_pipeline(&request.pipeline, &parser)?)?;
-        let mut stages = unpack::rewrite(optimize(stages), known);
+        let mut stages = unpack::rewrite(optimize(stages), operation, known)?;
         let stream = stages.first().and_then(|first| first.stream()).map(|(_, state)| StreamEnd::new(state));
         let output = stages.last().and_then(|stage| stage.output());
         let mut planned = plan_pipeline(&request.namespace, &stages);
@@ -262,7 +267,7 @@ impl QueryEngine {
         planned.query.collator = parser.context.collator.clone();
         planned.query.metadata = parser.context.metadata.get();
         let pushed = planned.pushed;
-        let (source, summary) = self.start_pipeline(&mut stages, planned, collection.as_ref())?;
+        let (source, summary) = self.start_pipeline(operation, &mut stages, planned, collection.as_ref())?;
         let (engine, clock) = (self.clone(), YieldClock::new(self.yield_policy()));
         let script = parser.context.script.clone();
         let executor =
@@ -335,7 +340,7 @@ impl QueryEngine {
             all.extend(stages.iter().cloned());
             return self.pipeline_source(operation, &view.namespace, &all, collator);
         }
-        let stages = &mut unpack::rewrite(optimize(stages.to_vec()), collection.as_deref());
+        let stages = &mut unpack::rewrite(optimize(stages.to_vec()), operation, collection.as_deref())?;
         let mut planned = plan_pipeline(namespace, stages);
         planned.query.collator = collator.clone();
         if stages.first().is_some_and(|first| matches!(first.pushdown(), Pushdown::GeoNear(_))) {
@@ -343,7 +348,7 @@ impl QueryEngine {
             context.collator = collator.clone();
             self.search_by_distance(stages, &mut planned.query, &context, collection.as_deref())?;
         }
-        self.start_pipeline(stages, planned, collection.as_ref()).map(|(source, _)| source)
+        self.start_pipeline(operation, stages, planned, collection.as_ref()).map(|(source, _)| source)
     }
 
     /// Makes the query that a `$geoNear` in front is.
@@ -365,7 +370,8 @@ impl QueryEngine {
 
     fn start_pipeline(
         &self,
-        stages: &mut [SharedStage],
+        operation: &mut Operation,
+        stages: &mut Vec<SharedStage>,
         planned: PlannedPipeline,
         collection: Option<&Arc<Collection>>,
     ) -> Result<(Box<dyn DocumentSource>, String)> {
@@ -383,10 +389,23 @@ impl QueryEngine {
             *place = group.stage;
         }
         let rest = stages.get(planned.pushed..).unwrap_or_default();
-        let executor = match grouped {
+        let is_unordered = query.sort.is_none() && query.limit.is_none() && query.skip == 0;
+        query.bucket_order = match collection.filter(|_| is_unordered) {
+            Some(collection) => bounded::wanted_order(rest, collection),
+            None => None,
+        };
+        let order = query.bucket_order.clone();
+        let mut executor = match grouped {
             Some(executor) => executor,
             None => self.run(&Arc::new(query), collection, |root, _| Ok(root))?,
         };
+        if let Some(order) = order
+            && let Some(better) = bounded::bounded(rest, &mut executor, &order, operation)?
+        {
+            stages.truncate(planned.pushed);
+            stages.extend(better);
+        }
+        let rest = stages.get(planned.pushed..).unwrap_or_default();
         let summary = executor.plan_summary().to_owned();
         let source = chain(rest, Box::new(ExecutorSource(Box::new(executor))))?;
         Ok((source, summary))

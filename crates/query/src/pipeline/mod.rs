@@ -10,6 +10,7 @@
 //! To add a stage: a file in `stages/`, a row in `parse.rs`.
 
 mod aggregate;
+mod bounded;
 mod dependencies;
 mod optimize;
 mod parse;
@@ -25,6 +26,7 @@ pub use source::{
     CountedSource, DocumentSource, ExecutorSource, ListSource, PipelineContext, Pulled, PulledRows, StageFacts,
     StageRun,
 };
+pub use stages::bounded_sort::SortParts;
 pub use stages::geo_near::GeoNear;
 pub use stages::group_by_distinct_scan::DistinctGroup;
 pub(crate) use stages::set_field::with_field;
@@ -149,6 +151,11 @@ pub trait StageSpec: Send + Sync + Debug {
 
     /// The same with another order, if it is a sort.
     fn with_pattern(&self, _pattern: SortPattern) -> Option<SharedStage> {
+        None
+    }
+
+    /// What it does, if it is a sort.
+    fn sorting(&self) -> Option<SortParts> {
         None
     }
 

@@ -79,7 +79,7 @@ fn renamed(node: &Node, modified: &Modified, renames: &[Rename]) -> Option<Node>
 
 impl Modified {
     /// True if a filter on this path decides the same before the stage.
-    fn leaves(&self, path: &FieldPath) -> bool {
+    pub(super) fn leaves(&self, path: &FieldPath) -> bool {
         match self {
             Modified::Everything => false,
             // A number may be a place in an array, so that other paths lead to the same.
@@ -144,6 +144,7 @@ fn swapped(stages: &[SharedStage], place: usize) -> Option<Vec<SharedStage>> {
         }
         (Pushdown::Limit(left), Pushdown::Limit(right)) => Some(vec![limit::of(left.min(right))]),
         (Pushdown::Skip(left), Pushdown::Skip(right)) => Some(vec![skip::of(left.checked_add(right)?)]),
+        (Pushdown::Sort(_), Pushdown::Sort(_)) if !first.is_limited() => Some(vec![Arc::clone(second)]),
         (Pushdown::Sort(_), Pushdown::Match(filter)) if !filter.is_random() && !first.is_limited() => {
             Some(vec![Arc::clone(second), Arc::clone(first)])
         }

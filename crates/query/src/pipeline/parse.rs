@@ -1,9 +1,9 @@
 //! Reading pipelines: the table of stages.
 
 use super::stages::{
-    add_fields, bucket, bucket_auto, change_stream, convert_index_stats, count, densify, documents, facet, fill,
-    geo_near, graph_lookup, group, limit, lookup, match_stage, no_effect, output, project, redact, replace_root,
-    sample, skip, sort, sort_by_count, union_with, unpack, unset, unwind, window,
+    add_fields, bounded_sort, bucket, bucket_auto, change_stream, convert_index_stats, count, densify, documents,
+    facet, fill, geo_near, graph_lookup, group, limit, lookup, match_stage, no_effect, output, project, redact,
+    replace_root, sample, skip, sort, sort_by_count, union_with, unpack, unset, unwind, window,
 };
 use super::{CountedSource, DocumentSource, Pushdown, SharedStage};
 use crate::spill::StageResources;
@@ -153,6 +153,7 @@ pub(super) fn parse_stage(stage: DocRef<'_>, parser: &PipelineParser) -> Result<
             Err(Error::location(6047401, reason))
         }
         b"$_internalUnpackBucket" => one(unpack::parse(element.value, context, false)),
+        b"$_internalBoundedSort" => one(bounded_sort::parse(element.value, parser)),
         b"$_internalConvertBucketIndexStats" => one(convert_index_stats::parse(element.value)),
         b"$_unpackBucket" => one(unpack::parse(element.value, context, true)),
         b"$out" => one(output::parse_out(element.value, parser)),

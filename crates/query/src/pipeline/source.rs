@@ -123,6 +123,11 @@ pub trait DocumentSource: Send {
         StageFacts::default()
     }
 
+    /// The least and the greatest time of the bucket that the last document came from, if stages in between have kept none back.
+    fn bucket_times(&self) -> Option<(i64, i64)> {
+        self.before().and_then(|before| before.bucket_times())
+    }
+
     /// The query at the very start, for `explain` and counters.
     fn executor(&self) -> Option<&Executor> {
         self.before().and_then(|before| before.executor())

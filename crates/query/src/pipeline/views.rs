@@ -75,6 +75,9 @@ pub fn find_as_pipeline(request: &FindRequest) -> Result<AggregateRequest> {
     if request.show_record_id {
         return refused("showRecordId");
     }
+    if request.wants_resume_token {
+        return refused("$_requestResumeToken");
+    }
     if !request.min.is_empty() || !request.max.is_empty() {
         return refused("min/max");
     }

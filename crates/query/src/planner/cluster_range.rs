@@ -88,6 +88,10 @@ pub(super) fn cluster_range(root: &Node, collation: ClusterCollation<'_>) -> Clu
         }
         match &leaf.predicate {
             Predicate::Comparison(comparison) => compare(&mut range, comparison.operator, &comparison.value, collation),
+            // Those of expressions compare with values of all types.
+            Predicate::ExprComparison(comparison) => {
+                bound(&mut range, comparison.operator, &comparison.value, collation)
+            }
             Predicate::In(list) if list.regexes().is_empty() => any_of(&mut range, list.values(), collation),
             _ => {}
         }
@@ -101,9 +105,12 @@ fn compare(
     value: &OwnedValue,
     collation: ClusterCollation<'_>,
 ) {
-    if !narrow_to_type(range, value.view()) {
-        return;
+    if narrow_to_type(range, value.view()) {
+        bound(range, operator, value, collation);
     }
+}
+
+fn bound(range: &mut ClusterRange, operator: ComparisonOperator, value: &OwnedValue, collation: ClusterCollation<'_>) {
     let (is_from, is_to, is_inclusive) = match operator {
         ComparisonOperator::Equal => (true, true, true),
         ComparisonOperator::Less => (false, true, false),
@@ -202,6 +209,8 @@ mod tests {
         assert_eq!(shown(doc! { "_id": { "$gt": 5, "$lte": 9 }, "a": 1 }), "5! .. 9");
         assert_eq!(shown(doc! { "_id": { "$in": [30, 10, 20] } }), "10 .. 30");
         assert_eq!(shown(doc! { "_id": { "$in": [1, "a"] } }), "1 .. \"a\"");
+        assert_eq!(shown(doc! { "_id": { "$_internalExprLt": 5 } }), "- .. 5!");
+        assert_eq!(shown(doc! { "_id": { "$_internalExprGte": 5 } }), "5 .. -");
         assert_eq!(shown(doc! { "a": 5 }), "- .. -");
         assert_eq!(shown(doc! { "_id": { "$ne": 5 } }), "- .. -");
         assert_eq!(shown(doc! { "$or": [{ "_id": 1 }, { "a": 1 }] }), "- .. -");

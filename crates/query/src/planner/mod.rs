@@ -11,6 +11,7 @@
 
 mod access;
 mod bounds;
+mod bucket_order;
 mod cluster_range;
 mod condition;
 mod grouped;
@@ -30,6 +31,7 @@ mod wildcard;
 
 pub use access::{Access, CollationMatch, accesses};
 pub use bounds::{FieldBounds, IndexBounds};
+pub use bucket_order::{BucketEnd, BucketOrder, HelpfulScan};
 pub use cluster_range::{ClusterEdge, ClusterRange};
 pub use grouped::grouped_plan;
 pub use implication::implies;

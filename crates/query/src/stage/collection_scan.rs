@@ -11,7 +11,7 @@ use pando_base::{Error, ErrorCode, RecordId, Result};
 use pando_catalog::Collection;
 use pando_doc::{Doc, DocBuilder, DocRef};
 use pando_operation::Operation;
-use pando_storage::{Direction, RecordCursor};
+use pando_storage::{Direction, RecordCursor, RecoveryUnit};
 use std::sync::Arc;
 
 /// What a step came to.
@@ -52,6 +52,11 @@ impl CollectionScanStage {
         }
     }
 
+    /// The plan that it runs.
+    pub fn plan(&self) -> &CollectionScanPlan {
+        &self.plan
+    }
+
     /// The next record's id; matched and shared afterwards.
     fn advance(&mut self, operation: &mut Operation) -> Result<Option<(RecordId, bool)>> {
         let unit = &mut operation.recovery_unit;
@@ -60,7 +65,12 @@ impl CollectionScanStage {
             Direction::Reverse => self.plan.max.as_ref(),
         };
         let record = match (&self.last, start) {
-            (None, Some(start)) if self.needs_place => self.cursor.seek(unit, start)?,
+            (None, Some(start)) if self.needs_place => {
+                if self.plan.cluster.is_bounded() && !has_record(&self.collection, self.plan.direction, unit, start)? {
+                    self.documents_examined += 1;
+                }
+                self.cursor.seek(unit, start)?
+            }
             (Some(last), _) if self.needs_place => {
                 let is_there = self.cursor.seek_exact(unit, last)?.is_some();
                 match &self.plan.resume {
@@ -117,6 +127,10 @@ impl CollectionScanStage {
         // A scan that has seen no record has no place to go on from.
         let has_place = self.last.is_some() || self.plan.min.is_some();
         self.is_finished = !(self.plan.tailable && has_place);
+        if self.is_finished && self.plan.keeps_place {
+            // There is no place to go on from where everything was given.
+            self.last = None;
+        }
         if !self.is_finished {
             self.cursor = self.collection.records.cursor(self.plan.direction);
             self.needs_place = true;
@@ -140,6 +154,19 @@ impl CollectionScanStage {
             }
         }
     }
+}
+
+/// False if a scan of a clustered collection comes to its first record from one that lies before the bounds, which it has then looked at.
+fn has_record(
+    collection: &Collection,
+    direction: Direction,
+    unit: &mut RecoveryUnit,
+    start: &RecordId,
+) -> Result<bool> {
+    let back = if direction == Direction::Forward { Direction::Reverse } else { Direction::Forward };
+    let mut cursor = collection.records.cursor(back);
+    let before = cursor.seek(unit, start)?;
+    Ok(before.is_none_or(|record| record.id == *start))
 }
 
 fn position_lost(id: &RecordId) -> Error {

@@ -182,6 +182,11 @@ impl MultiPlanStage {
         }
     }
 
+    /// True if it will not choose another.
+    pub fn is_settled(&self) -> bool {
+        matches!(self.state, State::Chosen(_))
+    }
+
     /// True if the plan came from the cache and was not replaced.
     pub fn is_from_cache(&self) -> bool {
         self.is_from_cache && self.replan_reason.is_none()

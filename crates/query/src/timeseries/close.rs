@@ -7,7 +7,7 @@ use pando_collection::UpdateArguments;
 use pando_doc::Value;
 use pando_operation::{Operation, write_conflict_retry};
 use pando_oplog::update_object;
-use pando_timeseries::{Closed, TimeseriesOptions, compress, is_compressed, recompress};
+use pando_timeseries::{Closed, TimeseriesOptions, compress, is_compressed, measurement_count, recompress};
 
 impl QueryEngine {
     /// Compresses the buckets. One that cannot be, or that somebody else has written meanwhile, stays as it is: nothing is lost by that.
@@ -28,6 +28,10 @@ impl QueryEngine {
                     return Ok(None);
                 };
                 let was_compressed = is_compressed(bucket.view());
+                // A single measurement gains nothing, and what comes late can be added as long as the bucket is plain.
+                if !was_compressed && measurement_count(bucket.view(), options) <= 1 {
+                    return Ok(None);
+                }
                 let compressed = match was_compressed {
                     true => recompress(bucket.view()),
                     false => compress(bucket.view(), options),

@@ -10,7 +10,7 @@ use crate::write::InsertDocument;
 use pando_base::{Error, ErrorCode, Result};
 use pando_catalog::Collection;
 use pando_collection::{InsertOptions, InsertStatement, UpdateArguments};
-use pando_doc::{Doc, ObjectId, OwnedValue, SharedCollator, StringComparator, Value};
+use pando_doc::{Doc, DocRef, FieldPath, ObjectId, OwnedValue, SharedCollator, StringComparator, Value};
 use pando_operation::{Operation, write_conflict_retry};
 use pando_oplog::{StatementIds, update_object};
 use pando_timeseries::{
@@ -86,6 +86,8 @@ struct Target<'a> {
     options: TimeseriesOptions,
     limits: BucketLimits,
     collator: Option<SharedCollator>,
+    /// The fields of measurements that an index is on.
+    indexed: Vec<FieldPath>,
 }
 
 impl QueryEngine {
@@ -138,7 +140,8 @@ impl QueryEngine {
     fn target<'a>(&self, operation: &Operation, collection: &'a Arc<Collection>) -> Result<Target<'a>> {
         let options = options_of(collection)?;
         let context = self.parse_context(operation, &Doc::new(), &Doc::new(), Some(collection))?;
-        Ok(Target { collection, options, limits: limits(&self.parameters), collator: context.collator })
+        let indexed = indexed_fields(collection, &options);
+        Ok(Target { collection, options, limits: limits(&self.parameters), collator: context.collator, indexed })
     }
 
     /// Inserts all measurements of some sources, as many as possible in one unit of work.
@@ -199,9 +202,7 @@ impl QueryEngine {
                 Ok(())
             }
             // Both extremes of a measurement's field are in its index, place by place.
-            ErrorCode::CannotIndexParallelArrays if has_measurement_index(target.collection) => {
-                Err(Error::location(5_930_501, "Indexed measurement field contains an array value"))
-            }
+            ErrorCode::CannotIndexParallelArrays if has_measurement_index(target.collection) => Err(array_in_index()),
             _ => Err(error),
         }
     }
@@ -374,7 +375,8 @@ impl<'t> Target<'t> {
         let mut sources: Vec<Source<'a>> = Vec::new();
         let mut known: HashMap<SourceKey, usize> = HashMap::new();
         for (place, insert) in documents.iter().enumerate() {
-            match measurement_time(insert.document.view(), &self.options) {
+            let measurement = insert.document.view();
+            match self.check_indexed(measurement).and_then(|()| measurement_time(measurement, &self.options)) {
                 Err(error) => {
                     outcomes.push(Err(error));
                     if is_ordered {
@@ -397,6 +399,14 @@ impl<'t> Target<'t> {
             }
         }
         (sources, outcomes)
+    }
+
+    /// Refuses arrays where an index is: it has the extremes of a bucket, which are none of an array.
+    fn check_indexed(&self, measurement: DocRef<'_>) -> Result<()> {
+        match self.indexed.iter().any(|path| leads_to_array(measurement, path)) {
+            true => Err(array_in_index()),
+            false => Ok(()),
+        }
     }
 
     /// Adds measurements until one does not fit.
@@ -423,6 +433,34 @@ impl<'t> Target<'t> {
 fn has_measurement_index(collection: &Collection) -> bool {
     let is_extreme = |name: &[u8]| name.starts_with(b"control.min.") || name.starts_with(b"control.max.");
     collection.indexes.iter().any(|index| index.descriptor.key_pattern.elements().any(|part| is_extreme(part.name)))
+}
+
+/// The fields of measurements that an index without a filter is on, other than the time.
+fn indexed_fields(collection: &Collection, options: &TimeseriesOptions) -> Vec<FieldPath> {
+    let mut paths = Vec::new();
+    for index in collection.indexes.iter().filter(|index| index.descriptor.partial_filter.is_none()) {
+        for part in index.descriptor.key_pattern.elements().filter(|part| part.value.is_number()) {
+            let path = part.name.strip_prefix(b"control.min.").filter(|path| *path != options.time_field.as_bytes());
+            paths.extend(path.and_then(|path| FieldPath::lenient(path).ok()));
+        }
+    }
+    paths
+}
+
+fn leads_to_array(measurement: DocRef<'_>, path: &FieldPath) -> bool {
+    let mut at = Some(Value::Document(measurement));
+    for part in path.parts() {
+        at = match at {
+            Some(Value::Document(document)) => document.get(part),
+            Some(Value::Array(_)) => return true,
+            _ => return false,
+        };
+    }
+    matches!(at, Some(Value::Array(_)))
+}
+
+fn array_in_index() -> Error {
+    Error::location(5_930_501, "Indexed measurement field contains an array value")
 }
 
 /// True if nothing more goes into the bucket, whatever comes.

@@ -3,7 +3,7 @@
 //! The buckets that may be concerned are found first; then each is read again and changed in a unit of work of its own. What is left of a
 //! bucket after a delete keeps its `_id`. Counts are of measurements.
 
-use super::options::{limits, options_of};
+use super::options::{is_out_of_range, limits, options_of};
 use super::translate;
 use crate::executor::drive;
 use crate::pipeline::Facts;
@@ -70,14 +70,15 @@ impl QueryEngine {
     /// Reads a delete of measurements.
     pub(crate) fn plan_deletion(
         &self,
-        operation: &Operation,
+        operation: &mut Operation,
         request: &DeleteRequest,
         collection: &Collection,
     ) -> Result<PlannedDeletion> {
         let options = options_of(collection)?;
         let context = self.parse_context(operation, &request.collation, &request.variables, Some(collection))?;
         let filter = MatchExpression::parse(request.filter.view(), &context)?.optimize();
-        let Split { on_buckets, exact, residual } = split(&filter, &options, collection);
+        let are_ids_in_order = !is_out_of_range(operation, collection)?;
+        let Split { on_buckets, exact, residual } = split(&filter, &options, collection, are_ids_in_order);
         let mut query = CanonicalQuery::of_expression(&request.namespace, Arc::new(on_buckets));
         query.hint = hint_on_buckets(&request.hint, &options);
         query.natural = query.hint.natural();
@@ -229,12 +230,18 @@ struct Split {
     residual: Option<MatchExpression>,
 }
 
-fn split(filter: &MatchExpression, options: &TimeseriesOptions, collection: &Collection) -> Split {
+fn split(
+    filter: &MatchExpression,
+    options: &TimeseriesOptions,
+    collection: &Collection,
+    are_ids_in_order: bool,
+) -> Split {
     let own = collection.options.collation.as_ref();
     let facts = Facts {
         options,
         is_same_collation: filter.collator().map(|collator| collator.specification()) == own,
         has_one_schema: collection.timeseries_mixed_schema != Some(true),
+        are_ids_in_order,
     };
     let parts = match filter.root() {
         Node::And(parts) => parts.clone(),

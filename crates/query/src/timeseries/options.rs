@@ -3,6 +3,9 @@
 use crate::request::Hint;
 use pando_base::{AnyParameter, Error, Parameter, ParameterSet, Result, Settable};
 use pando_catalog::{Collection, ResolvedView};
+use pando_doc::DocRef;
+use pando_operation::Operation;
+use pando_storage::Direction;
 use pando_timeseries::{BucketLimits, TimeseriesOptions, index_keys};
 
 /// So many measurements in a bucket.
@@ -71,6 +74,14 @@ pub(super) fn catalog_bytes_max(parameters: &ParameterSet) -> usize {
 /// True for the collection of a time series' buckets.
 pub fn is_timeseries(collection: &Collection) -> bool {
     collection.namespace.is_timeseries_buckets() && collection.options.timeseries.is_some()
+}
+
+/// True if some bucket of the collection starts before 1970 or after 2038.
+pub fn is_out_of_range(operation: &mut Operation, collection: &Collection) -> Result<bool> {
+    let mut cursor = collection.records.cursor(Direction::Reverse);
+    let last = cursor.next(&mut operation.recovery_unit)?;
+    let id = last.and_then(|record| DocRef::trusted(record.value).get("_id").and_then(|id| id.as_object_id()));
+    Ok(id.is_some_and(pando_timeseries::is_out_of_range))
 }
 
 /// The options of a collection of buckets.

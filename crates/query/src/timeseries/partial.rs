@@ -12,7 +12,7 @@ use pando_timeseries::TimeseriesOptions;
 pub fn filter_on_buckets(filter: DocRef<'_>, options: &TimeseriesOptions) -> Result<(Doc, bool)> {
     let context = ParseContext::default().with_features(Features::NONE);
     let parsed = MatchExpression::parse(filter, &context)?.optimize();
-    let facts = Facts { options, is_same_collation: true, has_one_schema: true };
+    let facts = Facts { options, is_same_collation: true, has_one_schema: true, are_ids_in_order: false };
     let parts = match parsed.root() {
         Node::And(parts) => parts.clone(),
         other => vec![other.clone()],

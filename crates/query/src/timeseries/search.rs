@@ -5,7 +5,7 @@ use crate::executor::drive;
 use crate::request::FindRequest;
 use pando_base::Result;
 use pando_catalog::Collection;
-use pando_doc::{Doc, DocBuilder, ObjectId, Value};
+use pando_doc::{Doc, DocBuilder, ObjectId, Value, doc};
 use pando_operation::Operation;
 use pando_timeseries::{TimeseriesOptions, VERSION_OPEN};
 use std::sync::Arc;
@@ -25,7 +25,9 @@ impl QueryEngine {
             return Ok(None);
         }
         let filter = filter(options, meta, time_ms);
-        let request = FindRequest { filter, limit: Some(1), ..FindRequest::new(collection.namespace.clone()) };
+        let collation = doc! { "locale": "simple" };
+        let request =
+            FindRequest { filter, collation, limit: Some(1), ..FindRequest::new(collection.namespace.clone()) };
         let mut executor = self.find_in(operation, &request, Some(Arc::clone(collection)))?;
         let mut found: Vec<Doc> = Vec::new();
         drive(&mut executor, operation, &*self.collections, &mut found).await?;
@@ -46,6 +48,7 @@ fn has_index(collection: &Collection, options: &TimeseriesOptions) -> bool {
     collection.indexes.iter().any(|index| {
         let key = &index.descriptor.key_pattern;
         index.descriptor.partial_filter.is_none()
+            && index.descriptor.collation.is_none()
             && wanted.len() <= key.view().field_count()
             && key.elements().zip(&wanted).all(|(element, name)| element.name == *name && element.value.is_number())
     })

@@ -51,6 +51,7 @@ fn parse(object: DocRef<'_>) -> Result<CollModChange> {
         oplog_size_bytes: None,
         capped_documents_max: fields.optional("cappedMax", whole_number)?,
         timeseries: fields.optional("timeseries", document)?.map(DocRef::to_doc),
+        mixed_schema: fields.optional("timeseriesBucketsMayHaveMixedSchemaData", safe_boolean)?,
         index: fields.optional("index", document)?.map(index).transpose()?,
     })
 }

@@ -27,6 +27,7 @@ mod stable_api;
 mod stages;
 mod text_search;
 mod timeseries;
+mod timeseries_order;
 mod transactions;
 mod ttl;
 mod watch;

@@ -39,14 +39,27 @@ pub fn measurement_time(measurement: DocRef<'_>, options: &TimeseriesOptions) ->
 }
 
 /// The id of a bucket that starts at this time. What else tells it apart is a new id's: so buckets with one start are in the order in
-/// which they were made.
+/// which they were made. An id has room for the years 1970 to 2038 in their order; what starts before or after comes behind all of them, so
+/// that the last bucket tells whether there is any such.
 pub fn bucket_id(start_ms: i64, fresh: ObjectId) -> ObjectId {
     let mut bytes = *fresh.bytes();
-    let seconds = start_ms.div_euclid(1000) as u32;
+    let seconds = start_ms.div_euclid(1000);
+    let seconds = match i32::try_from(seconds) {
+        Ok(seconds) => seconds as u32,
+        Err(_) => seconds as u32 | OUT_OF_RANGE,
+    };
     for (to, from) in bytes.iter_mut().zip(seconds.to_be_bytes()) {
         *to = from;
     }
     ObjectId::from_bytes(bytes)
+}
+
+/// The bit that the ids of buckets have which start before 1970 or after 2038.
+const OUT_OF_RANGE: u32 = 1 << 31;
+
+/// True for the id of a bucket that starts before 1970 or after 2038. Where the last one does not, the ids of all are in the order of their times.
+pub fn is_out_of_range(id: ObjectId) -> bool {
+    id.seconds() & OUT_OF_RANGE != 0
 }
 
 /// True if values of different kinds are at a path of the bucket, so that its extremes do not tell what is between them.

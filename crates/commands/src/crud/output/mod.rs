@@ -5,6 +5,7 @@
 
 mod merge;
 mod out;
+mod out_target;
 
 use crate::locking::{lock_for_read, unlock};
 use crate::{Data, Invocation};
@@ -33,7 +34,9 @@ pub(super) async fn run(
     let source = Turns::new(data, operation, Box::new(executor))?;
     match output {
         None => Ok(()),
-        Some(OutputStage::Out(namespace)) => out::run(invocation, data, operation, request, &namespace, source).await,
+        Some(OutputStage::Out { namespace, timeseries }) => {
+            out::run(invocation, data, operation, request, (&namespace, timeseries.as_ref()), source).await
+        }
         Some(OutputStage::Merge { namespace, specification }) => {
             merge::run(invocation, data, operation, &namespace, &specification, request, source).await
         }

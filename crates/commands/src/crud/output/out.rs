@@ -1,16 +1,19 @@
 //! `$out`: the results replace a collection.
 //!
 //! They are written to a temporary collection with the options and indexes of the one to be replaced, which then takes its
-//! name in one step. Whatever fails before leaves the old collection as it was.
+//! name in one step. Whatever fails before leaves the old collection as it was. Of a time series it is the buckets that are replaced.
 
 use super::Turns;
+use super::out_target::Target;
+use crate::catalog::{ViewDocuments, ensure_system_views, lock_exclusively};
 use crate::crud::collections::{check_can_write, refuse_view};
-use crate::locking::{lock_collection, lock_database, unlock};
+use crate::locking::{lock_collection, unlock};
 use crate::{Data, Invocation};
 use pando_base::{Error, ErrorCode, Namespace, Result, ensure};
 use pando_catalog::{Collection, CollectionOptions, PreparedIndex, RenameOptions};
 use pando_collection::InsertOptions;
-use pando_locks::{LockRequest, Mode, ResourceId, Wait};
+use pando_doc::Doc;
+use pando_locks::Mode;
 use pando_operation::{Operation, write_conflict_retry};
 use pando_query::request::AggregateRequest;
 use pando_query::write::InsertDocument;
@@ -21,7 +24,7 @@ pub(super) async fn run(
     data: &Data,
     operation: &mut Operation,
     request: &AggregateRequest,
-    target: &Namespace,
+    (target, timeseries): (&Namespace, Option<&Doc>),
     mut source: Turns<'_>,
 ) -> Result<()> {
     check_can_write(invocation, data, target, None)?;
@@ -31,16 +34,13 @@ pub(super) async fn run(
         "Can't $out to special collection: {}",
         target.collection()
     );
-    refuse_view(data, target)?;
-    let existing = data.catalog.latest().collection(target).cloned();
-    let is_capped = existing.as_ref().is_some_and(|existing| existing.is_capped());
-    ensure!(!is_capped, ErrorCode::location(17152), "namespace '{target}' is capped so it can't be used for $out");
-    let temporary = temporary_name(invocation, target)?;
+    let target = Target::of(data, target, timeseries)?;
+    let temporary = temporary_name(invocation, &target)?;
     let options = InsertOptions { bypass_validation: request.bypass_document_validation, ..InsertOptions::default() };
-    let filled = fill(data, operation, existing.as_deref(), &temporary, options, &mut source).await;
+    let filled = fill(data, operation, &target, &temporary, options, &mut source).await;
     unlock(operation);
     let outcome = match filled {
-        Ok(()) => replace(data, operation, &temporary, target).await,
+        Ok(()) => replace(data, operation, &temporary, &target).await,
         failed => failed,
     };
     unlock(operation);
@@ -50,31 +50,38 @@ pub(super) async fn run(
     outcome
 }
 
-fn temporary_name(invocation: &Invocation, target: &Namespace) -> Result<Namespace> {
+fn temporary_name(invocation: &Invocation, target: &Target) -> Result<Namespace> {
     let mut random = [0; 16];
     invocation.node.env.random().fill(&mut random);
-    target.sibling(&format!("tmp.agg_out.{}", pando_base::Uuid::from_random(random)))
+    let name = target.written.sibling(&format!("tmp.agg_out.{}", pando_base::Uuid::from_random(random)))?;
+    Ok(if target.is_timeseries() { name.timeseries_buckets() } else { name })
 }
 
 /// Makes the temporary collection and writes the results to it.
 async fn fill(
     data: &Data,
     operation: &mut Operation,
-    existing: Option<&Collection>,
+    target: &Target,
     temporary: &Namespace,
     options: InsertOptions,
     source: &mut Turns<'_>,
 ) -> Result<()> {
-    let collection = create(data, operation, existing, temporary).await?;
+    let collection = create(data, operation, target, temporary).await?;
     unlock(operation);
     while let Some(documents) = source.next(operation).await? {
-        let prepare = |document: pando_doc::Doc| -> Result<InsertDocument> {
-            let mended = data.query.prepare_insert(operation, document.view())?;
+        let prepare = |document: Doc| -> Result<InsertDocument> {
+            let mended = match target.is_timeseries() {
+                true => data.query.prepare_insert_unfilled(operation, document.view())?,
+                false => data.query.prepare_insert(operation, document.view())?,
+            };
             Ok(InsertDocument { document: mended.unwrap_or(document), statement_ids: pando_oplog::StatementIds::None })
         };
         let documents: Vec<InsertDocument> = documents.into_iter().map(prepare).collect::<Result<_>>()?;
         lock_collection(operation, temporary, Mode::IX).await?;
-        let outcomes = data.query.insert(operation, &collection, &documents, true, options).await;
+        let outcomes = match target.is_timeseries() {
+            true => data.query.insert_measurements(operation, &collection, &documents, true).await,
+            false => data.query.insert(operation, &collection, &documents, true, options).await,
+        };
         unlock(operation);
         outcomes.into_iter().collect::<Result<()>>()?;
     }
@@ -84,20 +91,17 @@ async fn fill(
 async fn create(
     data: &Data,
     operation: &mut Operation,
-    existing: Option<&Collection>,
+    target: &Target,
     temporary: &Namespace,
 ) -> Result<Arc<Collection>> {
-    let mut options = existing.map_or_else(CollectionOptions::default, |existing| (*existing.options).clone());
-    (options.uuid, options.temp) = (None, true);
+    let options = CollectionOptions { uuid: None, temp: true, ..target.options.clone() };
     lock_collection(operation, temporary, Mode::X).await?;
     write_conflict_retry(operation, "$out", temporary, |operation| {
         operation.in_unit_of_work(|operation| {
             let observers = &*data.observers;
             let mut made = data.catalog.create_collection(operation, observers, temporary, options.clone())?;
-            let indexes = existing.map_or(&[][..], |existing| &existing.indexes);
-            for index in indexes.iter().filter(|index| !index.descriptor.is_id_index()) {
-                let specification = index.descriptor.specification.view();
-                if let PreparedIndex::New(specification) = data.catalog.prepare_index(&made, specification)? {
+            for index in &target.indexes {
+                if let PreparedIndex::New(specification) = data.catalog.prepare_index(&made, index.view())? {
                     made = data.catalog.create_index_on_empty(operation, observers, &made, &specification)?;
                 }
             }
@@ -107,22 +111,51 @@ async fn create(
     .await
 }
 
-/// The temporary collection takes the other's name.
-async fn replace(data: &Data, operation: &mut Operation, temporary: &Namespace, target: &Namespace) -> Result<()> {
-    lock_database(operation, &target.database_name(), Mode::IX).await?;
-    let mut locks = [ResourceId::from(temporary), ResourceId::from(target)];
-    locks.sort();
-    for lock in locks {
-        operation.locker.lock(LockRequest::new(lock, Mode::X), &Wait::of(&operation.context)).await?;
+/// The temporary collection takes the other's name; a time series that is new gets its view.
+async fn replace(data: &Data, operation: &mut Operation, temporary: &Namespace, target: &Target) -> Result<()> {
+    let written = &target.written;
+    let system_views = Namespace::system_views(&written.database_name());
+    let mut locked = vec![temporary, written];
+    if let Some(view) = &target.view {
+        locked.extend([&view.namespace, &system_views]);
     }
-    refuse_view(data, target)?;
-    write_conflict_retry(operation, "$out", target, |operation| {
+    lock_exclusively(data, operation, &locked).await?;
+    check_unchanged(data, target)?;
+    write_conflict_retry(operation, "$out", written, |operation| {
         operation.in_unit_of_work(|operation| {
             let options = RenameOptions { drop_target: true, stay_temp: false };
-            data.catalog.rename_collection(operation, &*data.observers, temporary, target, options).map(|_| ())
+            data.catalog.rename_collection(operation, &*data.observers, temporary, written, options).map(|_| ())
         })
     })
-    .await
+    .await?;
+    match &target.view {
+        Some(view) if data.catalog.latest().view(&view.namespace)?.is_none() => {
+            ensure_system_views(data, operation, &system_views).await?;
+            let writer = ViewDocuments(data.write_path());
+            write_conflict_retry(operation, "$out", &view.namespace, |operation| {
+                operation.in_unit_of_work(|operation| {
+                    data.catalog.create_view(operation, &*data.observers, &writer, view.clone())
+                })
+            })
+            .await
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Refuses to replace what has come under the name meanwhile.
+fn check_unchanged(data: &Data, target: &Target) -> Result<()> {
+    let Some(view) = &target.view else { return refuse_view(data, &target.written) };
+    let latest = data.catalog.latest();
+    let is_free = latest.collection(&view.namespace).is_none();
+    let is_same = latest.view(&view.namespace)?.is_none_or(|there| there.view_on == view.view_on);
+    ensure!(
+        is_free && is_same,
+        ErrorCode::NamespaceExists,
+        "The collection {} has changed while $out was writing",
+        view.namespace
+    );
+    Ok(())
 }
 
 /// Drops what was written in vain. An operation that was told to stop still does this.

@@ -1,6 +1,7 @@
 //! The stages, one file each.
 
 pub(super) mod add_fields;
+pub(super) mod bounded_sort;
 pub(super) mod bucket;
 pub(super) mod bucket_auto;
 pub(super) mod change_stream;

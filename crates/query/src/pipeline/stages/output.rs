@@ -3,6 +3,7 @@
 use crate::pipeline::{DocumentSource, OutputStage, PipelineParser, ShardSplit, SharedStage, StageSpec};
 use pando_base::{Error, Namespace, Result};
 use pando_doc::{Doc, DocBuilder, DocRef, Value, doc};
+use pando_timeseries::TimeseriesOptions;
 use std::sync::Arc;
 
 #[derive(Debug)]
@@ -13,22 +14,34 @@ struct OutputSpec {
 
 /// Reads `$out`.
 pub(in crate::pipeline) fn parse_out(value: Value<'_>, parser: &PipelineParser) -> Result<SharedStage> {
-    let namespace = match value {
-        Value::String(collection) => parser.namespace.sibling(&collection.to_string())?,
+    let (namespace, timeseries) = match value {
+        Value::String(collection) => (parser.namespace.sibling(&collection.to_string())?, None),
         Value::Document(target) => {
             let part = |name: &str| target.get(name).and_then(|value| value.as_str());
             let missing = |name: &str| {
                 Error::location(40414, format!("BSON field '$out.{name}' is missing but a required field"))
             };
             let database = part("db").ok_or_else(|| missing("db"))?;
-            Namespace::of(database, part("coll").ok_or_else(|| missing("coll"))?)?
+            let namespace = Namespace::of(database, part("coll").ok_or_else(|| missing("coll"))?)?;
+            (namespace, target.get("timeseries").map(parse_timeseries).transpose()?)
         }
         other => {
             let reason = format!("$out only supports a string or object argument, but found {}", other.value_type());
             return Err(Error::location(16990, reason));
         }
     };
-    Ok(Arc::new(OutputSpec { name: "$out", output: OutputStage::Out(namespace) }))
+    Ok(Arc::new(OutputSpec { name: "$out", output: OutputStage::Out { namespace, timeseries } }))
+}
+
+/// Reads what a time series is to be like.
+fn parse_timeseries(value: Value<'_>) -> Result<Doc> {
+    let Value::Document(options) = value else {
+        let found = value.value_type();
+        let reason = format!("BSON field '$out.timeseries' is the wrong type '{found}', expected type 'object'");
+        return Err(Error::type_mismatch(reason));
+    };
+    TimeseriesOptions::parse(options)?;
+    Ok(options.to_doc())
 }
 
 /// Reads `$merge`.
@@ -93,8 +106,12 @@ impl StageSpec for OutputSpec {
 
     fn to_doc(&self) -> Doc {
         match &self.output {
-            OutputStage::Out(namespace) => {
-                doc! { "$out": { "coll": namespace.collection(), "db": namespace.database() } }
+            OutputStage::Out { namespace, timeseries } => {
+                let mut shown = DocBuilder::new();
+                shown.append("coll", namespace.collection());
+                shown.append("db", namespace.database());
+                shown.append_some("timeseries", timeseries.as_ref());
+                doc! { "$out": shown.finish() }
             }
             OutputStage::Merge { namespace, specification } => doc! { "$merge": merge_shown(namespace, specification) },
         }

@@ -4,8 +4,8 @@
 use crate::pipeline::dependencies::without_places;
 use crate::pipeline::source::pass_on_to_source;
 use crate::pipeline::{
-    DocumentSource, Needs, PipelineContext, PipelineParser, Pulled, Pushdown, ShardSplit, SharedStage, StageFacts,
-    StageSpec,
+    DocumentSource, Needs, PipelineContext, PipelineParser, Pulled, Pushdown, ShardSplit, SharedStage, SortParts,
+    StageFacts, StageSpec,
 };
 use crate::request::SortPattern;
 use crate::spill::{SpillCounters, SpilledDocument, StageResources};
@@ -39,12 +39,17 @@ pub(in crate::pipeline) fn parse(value: Value<'_>, parser: &PipelineParser) -> R
     let pattern = SortPattern::parse(sort)?
         .ok_or_else(|| Error::location(15976, "$sort stage must have at least one sort key"))?;
     pattern.metadata().for_each(|kind| parser.context.metadata.add(kind));
-    Ok(Arc::new(SortSpec {
+    Ok(of(pattern, parser))
+}
+
+/// A stage with this order.
+pub(in crate::pipeline) fn of(pattern: SortPattern, parser: &PipelineParser) -> SharedStage {
+    Arc::new(SortSpec {
         pattern,
         limit: None,
         collator: parser.context.collator.clone(),
         resources: parser.resources.clone(),
-    }))
+    })
 }
 
 struct SortSource {
@@ -137,6 +142,11 @@ impl StageSpec for SortSpec {
 
     fn with_pattern(&self, pattern: SortPattern) -> Option<SharedStage> {
         Some(Arc::new(SortSpec { pattern, ..self.clone() }))
+    }
+
+    fn sorting(&self) -> Option<SortParts> {
+        let SortSpec { pattern, limit, collator, resources } = self.clone();
+        Some(SortParts { pattern, limit, collator, resources })
     }
 
     fn is_limited(&self) -> bool {

@@ -79,11 +79,15 @@ pub(super) fn last_point(unpacking: &Unpacking, behind: &[SharedStage]) -> Optio
         return None;
     }
     let meta = index_keys::meta_path(&path, options)?;
-    let part = |path: String| Some(SortPart { key: SortKey::Path(FieldPath::lenient(path).ok()?), descending: true });
+    // An index that has the order which was asked for gives this one too, backwards if that is the earliest first.
+    let is_meta_descending = sources.first().is_some_and(|part| part.descending) == time.descending;
+    let part = |path: String, descending: bool| {
+        Some(SortPart { key: SortKey::Path(FieldPath::lenient(path).ok()?), descending })
+    };
     let latest = SortPattern::from_parts(vec![
-        part(meta.clone())?,
-        part(format!("control.max.{}", options.time_field))?,
-        part(format!("control.min.{}", options.time_field))?,
+        part(meta.clone(), is_meta_descending)?,
+        part(format!("control.max.{}", options.time_field), true)?,
+        part(format!("control.min.{}", options.time_field), true)?,
     ]);
     let sort = sort.with_pattern(latest)?;
     let group = group.regrouped(&doc! { "_id": (format!("${meta}")), "bucket": { "$first": "$$ROOT" } })?;

@@ -28,7 +28,7 @@ const CHECK_INTERVAL: u32 = 1024;
 #[derive(Clone, Debug)]
 pub struct Unpacking {
     /// The names of the fields, and the span of a bucket.
-    pub(super) options: TimeseriesOptions,
+    pub(in crate::pipeline) options: TimeseriesOptions,
     /// Which fields are wanted.
     pub(super) fields: FieldSet,
     /// Only measurements that match this.
@@ -39,6 +39,8 @@ pub struct Unpacking {
     pub(super) extremes: Option<Vec<String>>,
     /// As written by who says that buckets have one kind of value at a path.
     pub(super) assumes_one_schema: bool,
+    /// Some bucket starts before 1970 or after 2038, so that ids and starts of buckets do not tell the order of their times.
+    pub(in crate::pipeline) is_out_of_range: bool,
     /// It was written as `$_unpackBucket`.
     pub(super) is_short: bool,
 }
@@ -47,6 +49,8 @@ struct UnpackSource {
     source: Box<dyn DocumentSource>,
     unpacking: Unpacking,
     bucket: Option<BucketReader>,
+    /// The least and the greatest time of the bucket that was taken up last.
+    times: Option<(i64, i64)>,
     /// All measurements of the bucket are wanted.
     is_whole: bool,
     /// Measurements of extremes that were not given yet.
@@ -63,6 +67,7 @@ impl UnpackSource {
             return Ok(());
         }
         let reader = BucketReader::new(bucket, options, fields)?;
+        self.times = times_of(bucket, options);
         self.is_whole = match whole_filter {
             None => false,
             Some(filter) => filter.try_matches(bucket.view())?,
@@ -129,7 +134,18 @@ impl DocumentSource for UnpackSource {
         self.next(context).map(PulledRows::Other)
     }
 
+    fn bucket_times(&self) -> Option<(i64, i64)> {
+        self.times
+    }
+
     pass_on_to_source!();
+}
+
+/// The least and the greatest time of a bucket.
+fn times_of(bucket: &Doc, options: &TimeseriesOptions) -> Option<(i64, i64)> {
+    let control = bucket.get("control")?.as_document()?;
+    let end = |end: &str| control.get(end)?.as_document()?.get(&options.time_field)?.as_date();
+    Some((end("min")?, end("max")?))
 }
 
 impl StageSpec for Unpacking {
@@ -138,7 +154,14 @@ impl StageSpec for Unpacking {
     }
 
     fn start(&self, source: Box<dyn DocumentSource>) -> Result<Box<dyn DocumentSource>> {
-        Ok(Box::new(UnpackSource { source, unpacking: self.clone(), bucket: None, is_whole: false, ready: Vec::new() }))
+        Ok(Box::new(UnpackSource {
+            source,
+            unpacking: self.clone(),
+            bucket: None,
+            times: None,
+            is_whole: false,
+            ready: Vec::new(),
+        }))
     }
 
     fn unpacking(&self) -> Option<&Unpacking> {
@@ -159,6 +182,9 @@ impl StageSpec for Unpacking {
         out.append("bucketMaxSpanSeconds", self.options.span_seconds());
         if self.assumes_one_schema {
             out.append("assumeNoMixedSchemaData", true);
+        }
+        if self.is_out_of_range {
+            out.append("usesExtendedRange", true);
         }
         out.append_some("wholeBucketFilter", self.whole_filter.as_ref().map(|filter| filter.to_document()));
         out.append_some("eventFilter", self.event_filter.as_ref().map(|filter| filter.to_document()));

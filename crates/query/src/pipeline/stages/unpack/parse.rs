@@ -29,6 +29,7 @@ pub(in crate::pipeline) fn parse(value: Value<'_>, context: &ParseContext, is_sh
         extremes: None,
         whole_filter: None,
         assumes_one_schema: false,
+        is_out_of_range: false,
         is_short,
     };
     let mut has_fields = false;
@@ -47,7 +48,9 @@ pub(in crate::pipeline) fn parse(value: Value<'_>, context: &ParseContext, is_sh
                     if element.name == "include" { FieldSet::Only(names) } else { FieldSet::AllBut(names) };
             }
             b"timeField" => {
-                unpacking.options.time_field = text(value, "timeField", if is_short { 5_612_401 } else { 5_346_504 })?
+                let field = text(value, "timeField", if is_short { 5_612_401 } else { 5_346_504 })?;
+                require_no_zero(&field, "timeField", if is_short { 9_568_703 } else { 9_568_701 })?;
+                unpacking.options.time_field = field;
             }
             b"metaField" => {
                 let field = text(value, "metaField", if is_short { 5_612_402 } else { 5_346_505 })?;
@@ -56,6 +59,7 @@ pub(in crate::pipeline) fn parse(value: Value<'_>, context: &ParseContext, is_sh
                     ErrorCode::location(if is_short { 5_612_403 } else { 5_545_700 }),
                     "metaField field must be a single-element field path"
                 );
+                require_no_zero(&field, "metaField", if is_short { 9_568_704 } else { 9_568_702 })?;
                 unpacking.options.meta_field = Some(field);
             }
             b"bucketMaxSpanSeconds" if !is_short => {
@@ -73,12 +77,16 @@ pub(in crate::pipeline) fn parse(value: Value<'_>, context: &ParseContext, is_sh
                 };
                 unpacking.event_filter = Some(Arc::new(MatchExpression::parse(filter, context)?.optimize()));
             }
-            b"usesExtendedRange"
-            | b"includeMinTimeAsMetadata"
-            | b"includeMaxTimeAsMetadata"
-            | b"wholeBucketFilter"
-            | b"computedMetaProjFields"
-            | b"fixedBuckets"
+            b"usesExtendedRange" if !is_short => {
+                unpacking.is_out_of_range = flag(value, "usesExtendedRange", 6_646_901)?;
+            }
+            b"computedMetaProjFields" if !is_short => {
+                let names = value.as_array().into_iter().flat_map(|names| names.values());
+                for name in names.filter_map(|name| name.as_str().map(str::to_owned)) {
+                    require_no_zero(&name, "computedMetaProjFields", 9_568_706)?;
+                }
+            }
+            b"includeMinTimeAsMetadata" | b"includeMaxTimeAsMetadata" | b"wholeBucketFilter" | b"fixedBuckets"
                 if !is_short => {}
             _ => {
                 let reason = format!("unrecognized parameter to unpack stage: {}", element.name);
@@ -106,6 +114,12 @@ fn text(value: Value<'_>, name: &str, code: i32) -> Result<String> {
         .ok_or_else(|| Error::location(code, format!("{name} field must be a string, got: {}", value.value_type())))
 }
 
+/// No field has a name with a zero byte in it.
+fn require_no_zero(name: &str, option: &str, code: i32) -> Result<()> {
+    ensure!(!name.contains('\0'), ErrorCode::location(code), "{option} must not contain an embedded null byte");
+    Ok(())
+}
+
 fn flag(value: Value<'_>, name: &str, code: i32) -> Result<bool> {
     value
         .as_bool()
@@ -128,6 +142,7 @@ fn field_names(value: Value<'_>) -> Result<HashSet<String>> {
                     ErrorCode::location(5_346_503),
                     "include or exclude field element must be a single-element field path"
                 );
+                require_no_zero(name, "include or exclude", 9_568_705)?;
                 Ok(name.to_owned())
             })
             .collect()

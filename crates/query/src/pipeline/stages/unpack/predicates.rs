@@ -7,7 +7,7 @@
 //!
 //! A bucket starts less than its span before each of its measurements, so that a bound on one end of its times bounds the other too.
 
-use pando_doc::{FieldPath, OwnedValue, Value};
+use pando_doc::{FieldPath, ObjectId, OwnedValue, Value};
 use pando_expr::matcher::{Comparison, ComparisonOperator, Node, Predicate};
 use pando_timeseries::{TimeseriesOptions, index_keys};
 
@@ -21,6 +21,8 @@ pub(crate) struct Facts<'a> {
     pub(crate) is_same_collation: bool,
     /// All values at a path have one kind within a bucket.
     pub(crate) has_one_schema: bool,
+    /// The ids of buckets are in the order of their starts.
+    pub(crate) are_ids_in_order: bool,
 }
 
 impl Facts<'_> {
@@ -126,15 +128,37 @@ impl Facts<'_> {
         let not_behind = |operator| {
             [end("min", operator, time_ms), end("max", ComparisonOperator::Less, time_ms.saturating_add(span_ms))]
         };
-        let parts: Vec<Option<Node>> = match operator {
-            ComparisonOperator::Greater | ComparisonOperator::GreaterOrEqual => not_before(operator).into(),
-            ComparisonOperator::Less | ComparisonOperator::LessOrEqual => not_behind(operator).into(),
-            ComparisonOperator::Equal => not_before(ComparisonOperator::GreaterOrEqual)
-                .into_iter()
-                .chain(not_behind(ComparisonOperator::LessOrEqual))
-                .collect(),
-        };
+        let first = || self.id_bound(ComparisonOperator::GreaterOrEqual, time_ms.saturating_sub(span_ms), 0);
+        let last = || self.id_bound(ComparisonOperator::LessOrEqual, time_ms, u8::MAX);
+        let mut parts: Vec<Option<Node>> = Vec::with_capacity(6);
+        match operator {
+            ComparisonOperator::Greater | ComparisonOperator::GreaterOrEqual => {
+                parts.extend(not_before(operator));
+                parts.push(first());
+            }
+            ComparisonOperator::Less | ComparisonOperator::LessOrEqual => {
+                parts.extend(not_behind(operator));
+                parts.push(last());
+            }
+            ComparisonOperator::Equal => {
+                parts.extend(not_before(ComparisonOperator::GreaterOrEqual));
+                parts.extend(not_behind(ComparisonOperator::LessOrEqual));
+                parts.extend([first(), last()]);
+            }
+        }
         Node::And(parts.into_iter().flatten().collect())
+    }
+
+    /// A bound of the ids of buckets that start at a time; none if ids do not tell it.
+    fn id_bound(&self, operator: ComparisonOperator, time_ms: i64, filling: u8) -> Option<Node> {
+        let seconds = i32::try_from(time_ms.div_euclid(1000)).ok().and_then(|seconds| u32::try_from(seconds).ok());
+        let seconds = seconds.filter(|_| self.are_ids_in_order)?;
+        let mut bytes = [filling; ObjectId::LENGTH_BYTES];
+        for (to, from) in bytes.iter_mut().zip(seconds.to_be_bytes()) {
+            *to = from;
+        }
+        let comparison = Comparison { operator, value: OwnedValue::ObjectId(ObjectId::from_bytes(bytes)) };
+        Some(Node::leaf(FieldPath::lenient("_id").ok()?, Predicate::Comparison(comparison)))
     }
 
     fn on_value(&self, path: &str, operator: ComparisonOperator, value: Value<'_>) -> Option<Node> {

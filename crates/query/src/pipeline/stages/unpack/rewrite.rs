@@ -5,17 +5,28 @@ use super::{Unpacking, groups, place_of};
 use crate::pipeline::stages::match_stage;
 use crate::pipeline::{Pushdown, SharedStage, dependencies};
 use crate::request::{SortKey, SortPart, SortPattern};
+use crate::timeseries::{is_out_of_range, is_timeseries};
+use pando_base::Result;
 use pando_catalog::Collection;
 use pando_doc::{Doc, FieldPath};
 use pando_expr::MatchExpression;
 use pando_expr::matcher::Node;
+use pando_operation::Operation;
 use pando_timeseries::{FieldSet, index_keys};
 use std::collections::HashSet;
 use std::sync::Arc;
 
 /// The same pipeline with as much as possible done on the buckets.
-pub(in crate::pipeline) fn rewrite(stages: Vec<SharedStage>, collection: Option<&Collection>) -> Vec<SharedStage> {
-    let Some((place, mut unpacking)) = place_of(&stages) else { return stages };
+pub(in crate::pipeline) fn rewrite(
+    stages: Vec<SharedStage>,
+    operation: &mut Operation,
+    collection: Option<&Collection>,
+) -> Result<Vec<SharedStage>> {
+    let Some((place, mut unpacking)) = place_of(&stages) else { return Ok(stages) };
+    let buckets = collection.filter(|collection| is_timeseries(collection));
+    if let Some(buckets) = buckets {
+        unpacking.is_out_of_range |= is_out_of_range(operation, buckets)?;
+    }
     let mut before: Vec<SharedStage> = stages.iter().take(place).cloned().collect();
     let mut behind: Vec<SharedStage> = stages.into_iter().skip(place + 1).collect();
     let has_one_schema = collection.is_none_or(|collection| collection.timeseries_mixed_schema != Some(true));
@@ -39,7 +50,7 @@ pub(in crate::pipeline) fn rewrite(stages: Vec<SharedStage>, collection: Option<
     }
     before.push(Arc::new(unpacking));
     before.extend(behind);
-    before
+    Ok(before)
 }
 
 /// The collation of the collection, by which the extremes of its buckets were told.
@@ -65,6 +76,7 @@ fn take_filter(
         options: &unpacking.options.clone(),
         is_same_collation: filter.collator().map(|collator| collator.specification()) == own,
         has_one_schema,
+        are_ids_in_order: collection.is_some_and(is_timeseries) && !unpacking.is_out_of_range,
     };
     let parts = match filter.root() {
         Node::And(parts) => parts.clone(),
