@@ -1,7 +1,7 @@
 //! The command line.
 
 use crate::peers::System;
-use crate::server::{IndexOptions, QueryOptions, ScaleOptions, SeriesOptions, ServerOptions, WatchOptions};
+use crate::server::{IndexOptions, QueryOptions, ScaleOptions, SeriesOptions, ServerOptions, TxnOptions, WatchOptions};
 use clap::{Args, Parser, Subcommand};
 use std::path::PathBuf;
 
@@ -31,6 +31,8 @@ pub enum Command {
     Series(SeriesOptions),
     /// Many connections and many collections on our server.
     Scale(ScaleOptions),
+    /// Transactions beside plain writes and PostgreSQL's, and change streams beside writers.
+    Txn(TxnOptions),
     /// What it costs our server to be watched.
     Watch(WatchOptions),
     /// One system's part of a benchmark; started by the others.

@@ -1,15 +1,13 @@
 //! The load: one thread that keeps many connections busy.
 //!
-//! Each connection has one turn under way: written in one call, read when the poll says so, followed at once by the next.
-//! So a reply costs the client two calls and a share of a poll, whatever the number of connections, and the load takes as
+//! Each connection has one turn under way: written in one call, read when the poll says so, followed by the next at once, or
+//! when the timetable says so where a load has a [`Pace`]. So a reply costs the client two calls and a share of a poll, whatever the number of connections, and the load takes as
 //! little as possible from the cores that it shares with the server. A latency runs from before a turn's request is
 //! written until its last reply was read, and includes the wait for this thread when others were served first.
 //!
 //! Errors do not end a phase: they are counted, and the first is kept. Only a load that gets nothing but errors gives up.
 
-use super::dialects::Dialect;
-use super::operation::Operation;
-use super::workloads::{Chooser, Turn};
+use super::talk::{Next, Talk};
 use crate::Error;
 use crate::measure::Latencies;
 use mio::net::TcpStream;
@@ -73,53 +71,80 @@ impl Tally {
     }
 }
 
+/// How often a connection begins a turn, where it does not do so as often as it can.
+#[derive(Clone, Copy, Debug)]
+pub struct Pace {
+    /// From one beginning to the next.
+    pub every: Duration,
+    /// How long the first one waits, so that connections do not speak all at once.
+    pub first: Duration,
+}
+
+/// What a connection does.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum State {
+    /// A turn is under way.
+    Busy,
+    /// The next turn begins then.
+    Waiting(Instant),
+    /// There is no further turn.
+    Ended,
+}
+
 /// One of the connections.
 pub struct Connection {
     stream: TcpStream,
-    dialect: Box<dyn Dialect>,
-    chooser: Chooser,
+    talk: Box<dyn Talk>,
+    pace: Option<Pace>,
     out: Vec<u8>,
     sent: usize,
+    /// The request behind a reply, until that is complete.
+    following: Vec<u8>,
     arrived: Vec<u8>,
     filled: usize,
-    turn: Turn,
-    current: Operation,
     started: Instant,
-    is_busy: bool,
+    due: Instant,
+    state: State,
 }
 
 impl Connection {
-    /// Around a prepared socket.
-    pub fn new(stream: std::net::TcpStream, dialect: Box<dyn Dialect>, chooser: Chooser) -> Result<Connection, Error> {
+    /// Around a prepared socket; as often as it can unless a pace is told.
+    pub fn new(stream: std::net::TcpStream, talk: Box<dyn Talk>, pace: Option<Pace>) -> Result<Connection, Error> {
         stream.set_nonblocking(true)?;
-        let nothing = Operation::Find { number: 0 };
+        let now = Instant::now();
         Ok(Connection {
             stream: TcpStream::from_std(stream),
-            dialect,
-            chooser,
+            talk,
+            pace,
             out: Vec::new(),
             sent: 0,
+            following: Vec::new(),
             arrived: vec![0; BUFFER_BYTES],
             filled: 0,
-            turn: Turn { first: nothing, second: None },
-            current: nothing,
-            started: Instant::now(),
-            is_busy: false,
+            started: now,
+            due: now,
+            state: State::Ended,
         })
+    }
+
+    /// The first turn begins, or its time is set.
+    fn open(&mut self, now: Instant) -> Result<(), Error> {
+        match self.pace {
+            None => self.start(now),
+            Some(pace) => {
+                self.due = now + pace.first;
+                self.state = State::Waiting(self.due);
+                Ok(())
+            }
+        }
     }
 
     fn start(&mut self, now: Instant) -> Result<(), Error> {
         self.started = now;
-        self.is_busy = true;
-        self.turn = self.chooser.next();
-        self.send(self.turn.first)
-    }
-
-    fn send(&mut self, operation: Operation) -> Result<(), Error> {
-        self.current = operation;
+        self.state = State::Busy;
         self.out.clear();
         self.sent = 0;
-        self.dialect.request(&operation, &mut self.out);
+        self.talk.begin(&mut self.out);
         self.flush()
     }
 
@@ -135,8 +160,8 @@ impl Connection {
         Ok(())
     }
 
-    /// Reads what is there; the outcome of the current operation if it is complete.
-    fn receive(&mut self) -> Result<Option<Result<u64, String>>, Error> {
+    /// Reads what is there; how the turn goes on if a reply is complete.
+    fn receive(&mut self) -> Result<Option<Next>, Error> {
         loop {
             if self.filled == self.arrived.len() {
                 self.arrived.resize(self.filled * 2, 0);
@@ -152,10 +177,13 @@ impl Connection {
             };
             self.filled += read;
             let arrived = self.arrived.get(..self.filled).unwrap_or_default();
-            if let Some(answer) = self.dialect.reply(arrived)? {
-                self.arrived.copy_within(answer.size_bytes..self.filled, 0);
-                self.filled -= answer.size_bytes;
-                return Ok(Some(answer.outcome));
+            if let Some(taken) = self.talk.take(arrived, &mut self.following)? {
+                std::mem::swap(&mut self.out, &mut self.following);
+                self.following.clear();
+                self.sent = 0;
+                self.arrived.copy_within(taken.size_bytes..self.filled, 0);
+                self.filled -= taken.size_bytes;
+                return Ok(Some(taken.next));
             }
             // A stream that gave less than it could is drained; the poll reports what comes later.
             if read < room_bytes {
@@ -167,26 +195,48 @@ impl Connection {
     /// Goes on as far as the socket allows.
     fn advance(&mut self, window: &Window, tally: &mut Tally) -> Result<(), Error> {
         self.flush()?;
-        while self.is_busy {
-            let Some(outcome) = self.receive()? else { return Ok(()) };
-            let checked = outcome.and_then(|documents| self.current.check(documents));
-            if let (Ok(()), Some(second)) = (&checked, self.turn.second.take()) {
-                self.send(second)?;
-                continue;
-            }
-            let now = Instant::now();
-            match checked {
-                Ok(()) => self.count(window, now, tally),
-                Err(error) => tally.fail(error),
-            }
-            self.chooser.answered();
-            if now >= window.until || tally.is_hopeless() {
-                self.is_busy = false;
-            } else {
-                self.start(now)?;
+        while self.state == State::Busy {
+            match self.receive()? {
+                None => return Ok(()),
+                Some(Next::More) => self.flush()?,
+                Some(Next::Over(outcome)) => {
+                    let now = Instant::now();
+                    match outcome {
+                        Ok(()) => self.count(window, now, tally),
+                        Err(error) => tally.fail(error),
+                    }
+                    self.go_on(now, window, tally)?;
+                }
             }
         }
         Ok(())
+    }
+
+    /// After a turn: the next one, a wait for its time, or the end.
+    fn go_on(&mut self, now: Instant, window: &Window, tally: &Tally) -> Result<(), Error> {
+        if now >= window.until || tally.is_hopeless() {
+            self.state = State::Ended;
+            return Ok(());
+        }
+        let Some(pace) = self.pace else { return self.start(now) };
+        self.due += pace.every;
+        if self.due <= now {
+            return self.start(now);
+        }
+        self.state = State::Waiting(self.due);
+        Ok(())
+    }
+
+    /// Begins a turn whose time has come.
+    fn begin_if_due(&mut self, now: Instant, window: &Window) -> Result<(), Error> {
+        match self.state {
+            State::Waiting(_) if now >= window.until => {
+                self.state = State::Ended;
+                Ok(())
+            }
+            State::Waiting(due) if now >= due => self.start(now),
+            _ => Ok(()),
+        }
     }
 
     fn count(&self, window: &Window, now: Instant, tally: &mut Tally) {
@@ -194,6 +244,14 @@ impl Connection {
         if now > window.from && now <= window.until {
             tally.turns += 1;
             tally.latencies.add(now - self.started);
+        }
+    }
+
+    /// Ends it if that went wrong.
+    fn settle(&mut self, outcome: Result<(), Error>, tally: &mut Tally) {
+        if let Err(error) = outcome {
+            self.state = State::Ended;
+            tally.fail(error.to_string());
         }
     }
 }
@@ -207,33 +265,43 @@ pub fn drive(mut connections: Vec<Connection>, window: &Window) -> Result<(Tally
         poll.registry().register(&mut connection.stream, Token(index), interest)?;
     }
     for connection in &mut connections {
-        if let Err(error) = connection.start(Instant::now()) {
-            connection.is_busy = false;
-            tally.fail(error.to_string());
-        }
+        let outcome = connection.open(Instant::now());
+        connection.settle(outcome, &mut tally);
     }
     let mut events = Events::with_capacity(EVENTS);
-    while connections.iter().any(|connection| connection.is_busy) {
-        poll_once(&mut poll, &mut events)?;
-        if events.is_empty() {
-            let waiting = connections.iter().filter(|connection| connection.is_busy).count();
+    while connections.iter().any(|connection| connection.state != State::Ended) {
+        let due = connections.iter().filter_map(|connection| match connection.state {
+            State::Waiting(due) => Some(due),
+            State::Busy | State::Ended => None,
+        });
+        let due = due.min();
+        poll_once(&mut poll, &mut events, due)?;
+        if events.is_empty() && due.is_none() {
+            let waiting = connections.iter().filter(|connection| connection.state == State::Busy).count();
             tally.fail(format!("no answer for {} s on {waiting} connections", PATIENCE.as_secs()));
             break;
         }
         for event in &events {
             let Some(connection) = connections.get_mut(event.token().0) else { continue };
-            if let Err(error) = connection.advance(window, &mut tally) {
-                connection.is_busy = false;
-                tally.fail(error.to_string());
+            let outcome = connection.advance(window, &mut tally);
+            connection.settle(outcome, &mut tally);
+        }
+        if due.is_some() {
+            let now = Instant::now();
+            for connection in &mut connections {
+                let outcome = connection.begin_if_due(now, window);
+                connection.settle(outcome, &mut tally);
             }
         }
     }
     Ok((tally, connections))
 }
 
-fn poll_once(poll: &mut Poll, events: &mut Events) -> Result<(), Error> {
+/// Waits for an event, or until this time.
+fn poll_once(poll: &mut Poll, events: &mut Events, until: Option<Instant>) -> Result<(), Error> {
     loop {
-        match poll.poll(events, Some(PATIENCE)) {
+        let patience = until.map_or(PATIENCE, |until| until.saturating_duration_since(Instant::now()));
+        match poll.poll(events, Some(patience)) {
             Err(error) if error.kind() == ErrorKind::Interrupted => {}
             other => return Ok(other?),
         }

@@ -4,7 +4,7 @@
 //! protocols raw. Durability is equal: `{w: "majority", j: true}` here, `synchronous_commit` there.
 //!
 //! From the bottom up: [`data`] is what is stored, [`skew`] and [`workloads`] choose what is asked, an
-//! [`operation`](operation::Operation) is one question, [`dialects`] put it into bytes, [`link`] and [`drive`] carry them,
+//! [`operation`](operation::Operation) is one question, [`dialects`] put it into bytes, [`talk`] says what follows what, [`link`] and [`drive`] carry them,
 //! [`processes`] look at the server meanwhile, [`phase`] is one measurement, [`run`] all of one server, [`report`] the rest.
 
 mod data;
@@ -23,8 +23,10 @@ mod run;
 mod scale;
 mod series;
 mod skew;
+mod talk;
 #[cfg(test)]
 mod tests;
+mod transactions;
 mod watch;
 mod workloads;
 
@@ -33,6 +35,7 @@ pub use options::ServerOptions;
 pub use query::{QueryOptions, run as run_query};
 pub use scale::{ScaleOptions, run as run_scale};
 pub use series::{SeriesOptions, run as run_series};
+pub use transactions::{TxnOptions, run as run_txn};
 pub use watch::{WatchOptions, run as run_watch};
 
 use crate::Error;

@@ -5,6 +5,7 @@ use super::drive::{Connection, Tally, Window, drive};
 use super::link::Link;
 use super::processes::{Processes, Usage};
 use super::skew::Zipfian;
+use super::talk::{Talk, Workloads};
 use super::workloads::{Chooser, Shared, Workload};
 use crate::Error;
 use std::net::SocketAddr;
@@ -69,7 +70,18 @@ pub fn run(
     latest: &Zipfian,
     shared: &Arc<Shared>,
 ) -> Result<Measured, Error> {
-    let groups = connect(service, workload, connections, latest, shared)?;
+    let open = (0..connections).map(|index| {
+        let (stream, dialect) = service.prepared_link()?.into_parts()?;
+        let chooser = Chooser::new(workload, index, latest.clone(), Arc::clone(shared));
+        let talk: Box<dyn Talk> = Box::new(Workloads::new(dialect, chooser));
+        Connection::new(stream, talk, None)
+    });
+    measure(service, open.collect::<Result<Vec<_>, Error>>()?, times)
+}
+
+/// Has the connections speak for so long.
+pub fn measure(service: &Service<'_>, connections: Vec<Connection>, times: Times) -> Result<Measured, Error> {
+    let groups = groups(connections);
     let from = Instant::now() + times.warm_up;
     let window = Window { from, until: from + times.measured };
     std::thread::scope(|scope| {
@@ -91,25 +103,17 @@ pub fn run(
     })
 }
 
-/// The connections, in as many groups as there are threads for them: half the cores, the others are the server's.
-fn connect(
-    service: &Service<'_>,
-    workload: Workload,
-    connections: usize,
-    latest: &Zipfian,
-    shared: &Arc<Shared>,
-) -> Result<Vec<Vec<Connection>>, Error> {
+/// As many groups as there are threads for them: half the cores, the others are the server's.
+fn groups(connections: Vec<Connection>) -> Vec<Vec<Connection>> {
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
-    let threads = (cores / 2).clamp(1, connections.max(1));
+    let threads = (cores / 2).clamp(1, connections.len().max(1));
     let mut groups: Vec<Vec<Connection>> = (0..threads).map(|_| Vec::new()).collect();
-    for index in 0..connections {
-        let (stream, dialect) = service.prepared_link()?.into_parts()?;
-        let chooser = Chooser::new(workload, index, latest.clone(), Arc::clone(shared));
+    for (index, connection) in connections.into_iter().enumerate() {
         if let Some(group) = groups.get_mut(index % threads) {
-            group.push(Connection::new(stream, dialect, chooser)?);
+            group.push(connection);
         }
     }
-    Ok(groups)
+    groups
 }
 
 fn sleep_until(instant: Instant) {

@@ -10,7 +10,8 @@ use crate::server::operation::Operation;
 use pando_doc::{DocBuilder, DocRef, Value};
 use pando_wire::{Header, OpCode, limits};
 
-const DATABASE: &str = "bench";
+/// Where everything lies.
+pub const DATABASE: &str = "bench";
 const FLAGS_BYTES: usize = 4;
 const KIND_BODY: u8 = 0;
 const KIND_SEQUENCE: u8 = 1;
@@ -71,8 +72,8 @@ impl Mongo {
         reply.get(BODY_START..).map(DocRef::trusted)
     }
 
-    /// A message with a body alone.
-    fn message(&mut self, out: &mut Vec<u8>, fill: impl FnOnce(&mut DocBuilder)) {
+    /// Appends a message with a body alone.
+    pub fn message(&mut self, out: &mut Vec<u8>, fill: impl FnOnce(&mut DocBuilder)) {
         let start = begin(out);
         build(out, fill);
         self.end(out, start);
@@ -136,7 +137,8 @@ impl Mongo {
         });
     }
 
-    fn insert_into(
+    /// Appends the same.
+    pub fn insert_into(
         &mut self,
         out: &mut Vec<u8>,
         collection: &str,
@@ -272,11 +274,16 @@ fn build(out: &mut Vec<u8>, fill: impl FnOnce(&mut DocBuilder)) {
     *out = builder.finish_buffer();
 }
 
-fn durably(body: &mut DocBuilder) {
+/// Asks for a write to be durable.
+pub fn write_concern(body: &mut DocBuilder) {
     body.document("writeConcern", |concern| {
         concern.append("w", "majority");
         concern.append("j", true);
     });
+}
+
+fn durably(body: &mut DocBuilder) {
+    write_concern(body);
     body.append("$db", DATABASE);
 }
 
@@ -287,7 +294,7 @@ fn bounds(filter: &mut DocBuilder, from: u64, length: u64) {
     });
 }
 
-/// Documents found (`firstBatch`) or changed (`n`); for other commands zero.
+/// Documents found (in a batch of a cursor) or changed (`n`); for other commands zero.
 fn outcome(body: DocRef<'_>) -> Result<u64, String> {
     if !body.get("ok").is_some_and(|ok| ok.is_true()) {
         return Err(error_text(body));
@@ -300,7 +307,8 @@ fn outcome(body: DocRef<'_>) -> Result<u64, String> {
         return Err(error_text(error));
     }
     if let Some(Value::Document(cursor)) = body.get("cursor") {
-        let Some(Value::Array(batch)) = cursor.get("firstBatch") else { return Err("no firstBatch".to_owned()) };
+        let batch = cursor.get("firstBatch").or_else(|| cursor.get("nextBatch"));
+        let Some(Value::Array(batch)) = batch else { return Err("a cursor without a batch".to_owned()) };
         return Ok(batch.len() as u64);
     }
     match body.get("n") {

@@ -18,7 +18,8 @@ pub const DATABASE: &str = "postgres";
 
 const PROTOCOL_VERSION: i32 = 3 << 16;
 const TEXT: i32 = 25;
-const INT8: i32 = 20;
+/// The type of whole numbers.
+pub const INT8: i32 = 20;
 const JSONB: i32 = 3802;
 const TEXT_ARRAY: i32 = 1009;
 const INT8_ARRAY: i32 = 1016;
@@ -86,9 +87,12 @@ struct Progress {
 }
 
 /// A parameter of a statement.
-enum Parameter<'a> {
+pub enum Parameter<'a> {
+    /// As text.
     Text(&'a [u8]),
+    /// A whole number, in binary form.
     Whole(u64),
+    /// In binary form.
     Array(&'a [u8]),
 }
 
@@ -264,8 +268,13 @@ pub fn copy_text(table: &str, rows: &str) -> Vec<u8> {
 
 /// Prepares the statements that are wanted.
 fn prepared(is_wanted: impl Fn(&str) -> bool) -> Vec<Chore> {
+    prepare(STATEMENTS.iter().filter(|(name, ..)| is_wanted(name)))
+}
+
+/// Prepares statements: name, text and types of the parameters.
+pub fn prepare<'a>(statements: impl Iterator<Item = &'a (&'a str, &'a str, &'a [i32])>) -> Vec<Chore> {
     let mut request = Vec::new();
-    for (name, statement, types) in STATEMENTS.iter().filter(|(name, ..)| is_wanted(name)) {
+    for (name, statement, types) in statements {
         frame(&mut request, b'P', |out| {
             string(out, name);
             string(out, statement);
@@ -335,8 +344,15 @@ fn query(out: &mut Vec<u8>, text: &str) {
     frame(out, b'Q', |out| string(out, text));
 }
 
-/// Bind, Execute, Sync. Numbers and arrays travel in binary form, all else and the results as text.
-fn execute(out: &mut Vec<u8>, statement: &str, parameters: &[Parameter<'_>]) {
+/// Bind, Execute, Sync.
+pub fn execute(out: &mut Vec<u8>, statement: &str, parameters: &[Parameter<'_>]) {
+    bind(out, statement, parameters);
+    frame(out, b'S', |_| ());
+}
+
+/// Bind, Execute: an answer comes when something with a Sync follows. Numbers and arrays travel in binary form, all else and the
+/// results as text.
+pub fn bind(out: &mut Vec<u8>, statement: &str, parameters: &[Parameter<'_>]) {
     frame(out, b'B', |out| {
         string(out, "");
         string(out, statement);
@@ -355,7 +371,6 @@ fn execute(out: &mut Vec<u8>, statement: &str, parameters: &[Parameter<'_>]) {
         out.extend_from_slice(&0_i16.to_be_bytes());
     });
     frame(out, b'E', |out| out.extend_from_slice(&[0; 5]));
-    frame(out, b'S', |_| ());
 }
 
 /// The number at the end of a tag such as `INSERT 0 1`; a tag without one counts nothing.

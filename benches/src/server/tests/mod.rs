@@ -13,6 +13,7 @@ use super::options::ServerOptions;
 use super::phase::Service;
 use super::run::Run;
 use super::skew::Zipfian;
+use super::talk::Workloads;
 use super::workloads::{Chooser, Shared, Workload};
 use crate::report::Figures;
 use clap::Parser;
@@ -131,7 +132,7 @@ fn a_server_that_goes_away_ends_the_load_with_an_error() {
     let shared = Arc::new(Shared::new(10, 1));
     let chooser = Chooser::new(Workload::Find, 0, Zipfian::new(10), shared);
     let (stream, dialect) = Link::open(server.address, mongo()).unwrap().into_parts().unwrap();
-    let connection = Connection::new(stream, dialect, chooser).unwrap();
+    let connection = Connection::new(stream, Box::new(Workloads::new(dialect, chooser)), None).unwrap();
     let from = Instant::now();
     let window = Window { from, until: from + Duration::from_secs(60) };
     let (tally, _) = drive(vec![connection], &window).unwrap();
