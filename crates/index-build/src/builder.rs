@@ -174,6 +174,7 @@ impl Builder {
             directory: directory.cloned(),
             purpose: PURPOSE,
             free_bytes_min,
+            readers_memory_bytes_max: None,
             helper: None,
         }
     }

@@ -2,7 +2,9 @@
 
 use crate::active::ActiveBuild;
 use crate::builder::{BatchLimits, Builder};
-use crate::parameters::{MAX_ACTIVE_BUILDS, MAX_MEMORY_MEGABYTES, MIN_DISK_SPACE_MEGABYTES};
+use crate::parameters::{
+    MAX_ACTIVE_BUILDS, MAX_ITERATORS_MEMORY_PERCENTAGE, MAX_MEMORY_MEGABYTES, MIN_DISK_SPACE_MEGABYTES,
+};
 use crate::quorum::{CommitQuorum, Member, Members};
 use crate::resume::{KEY, PURPOSE, ResumeInfo};
 use crate::temporary::TemporaryTable;
@@ -366,8 +368,11 @@ impl IndexBuilds {
         let memory_bytes_max = u64::try_from(megabytes).unwrap_or(0).saturating_mul(MEGABYTE);
         let directory = self.parts.spill_directory.as_ref();
         let sorting = Builder::sorting(memory_bytes_max, index_count, directory, self.disk_space_min_bytes());
+        let share = self.parts.services.parameters.get(&MAX_ITERATORS_MEMORY_PERCENTAGE);
+        let readers_bytes = (sorting.memory_bytes_max as f64 * share) as u64;
         // The scan goes on while another thread sorts and writes what it has found.
-        SorterOptions { helper: Some(self.parts.services.env.clone()), ..sorting }
+        let helper = Some(self.parts.services.env.clone());
+        SorterOptions { helper, readers_memory_bytes_max: Some(readers_bytes), ..sorting }
     }
 
     /// Locks a collection.

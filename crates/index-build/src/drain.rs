@@ -40,6 +40,7 @@ impl Builder {
             operation.recovery_unit.abandon_snapshot()?;
             match rows.last() {
                 Some((last, _)) => {
+                    interceptor.note_drained(rows.len() as u64);
                     self.drained.1 = Some(last.clone());
                     return Ok(Some(rows.len() as u64));
                 }
@@ -48,6 +49,14 @@ impl Builder {
         }
         self.drained = (0, None);
         Ok(None)
+    }
+
+    /// How many side writes were drained, and how many there were, in all indexes.
+    pub(crate) fn drain_progress(&self) -> (u64, u64) {
+        let interceptors = self.indexes.iter().filter_map(|building| building.interceptor.as_ref());
+        interceptors
+            .map(|interceptor| interceptor.drain_progress())
+            .fold((0, 0), |sum, one| (sum.0 + one.0, sum.1 + one.1))
     }
 
     fn apply(

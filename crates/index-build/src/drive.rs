@@ -6,6 +6,7 @@ use crate::builds::{IndexBuilds, LOAD_KEYS, SCAN_LIMITS, shown};
 use crate::fail_points as points;
 use crate::fail_points::{Place, wait_at};
 use crate::parameters::{DRAIN_BATCH_SIZE, DRAIN_MEGABYTES};
+use crate::progress::Meter;
 use pando_base::{Component, Error, ErrorCode, FailPoint, Result, Severity, log};
 use pando_catalog::{Collection, Index};
 use pando_doc::Doc;
@@ -180,8 +181,9 @@ impl IndexBuilds {
         indexes: &[Arc<Index>],
     ) -> Result<()> {
         let total = self.collection(build)?.records.num_records().map_or(0, |count| u64::try_from(count).unwrap_or(0));
+        let mut meter = Meter::new("Index Build: scanning collection", total, &operation.context);
         loop {
-            show_progress(operation, "Index Build: scanning collection", builder.documents_read, total);
+            meter.show(builder.documents_read, &operation.context, &self.parts.services.log);
             self.require_disk_space()?;
             let is_watched = points::SCAN_BEFORE_INSERTION.is_on() || points::SCAN_AFTER_INSERTION.is_on();
             let limits = if is_watched { BatchLimits { count_max: 1, ..SCAN_LIMITS } } else { SCAN_LIMITS };
@@ -206,8 +208,7 @@ impl IndexBuilds {
             (shown(&build.build_uuid), "Index build: collection scan done", builder.documents_read);
         let log = &self.parts.services.log;
         log!(log, Severity::Info, Component::Index, 20391, message, "buildUUID" = uuid, "totalRecords" = count);
-        // Only the scan has a meter.
-        operation.context.describe(|description| description.progress = None);
+        meter.end(&operation.context);
         self.pause(&points::AFTER_STARTING, build, indexes, 0, operation).await?;
         self.pause(&points::AFTER_STARTING_UNLOCKED, build, indexes, 0, operation).await?;
         builder.end_scan();
@@ -215,7 +216,10 @@ impl IndexBuilds {
     }
 
     async fn load(&self, build: &ActiveBuild, builder: &mut Builder, operation: &mut Operation) -> Result<()> {
+        let what = "Index Build: inserting keys from external sorter into index";
+        let mut meter = Meter::new(what, builder.key_count(), &operation.context);
         loop {
+            meter.show(builder.keys_loaded(), &operation.context, &self.parts.services.log);
             self.require_disk_space()?;
             let is_watched = points::DURING_BULK_LOAD.is_on() || points::BULK_LOAD_YIELD.is_on();
             let count_max = if is_watched { 1 } else { LOAD_KEYS };
@@ -230,6 +234,7 @@ impl IndexBuilds {
                 break;
             }
         }
+        meter.end(&operation.context);
         for building in &builder.indexes {
             let (uuid, name, count) = (shown(&build.build_uuid), building.index.name(), building.keys_loaded);
             let (log, message) =
@@ -257,9 +262,14 @@ impl IndexBuilds {
         indexes: &[Arc<Index>],
     ) -> Result<()> {
         let mut iteration = 0;
+        let what = "Index Build: draining writes received during build";
+        let mut meter = Meter::new(what, 0, &operation.context);
         for _ in 0..PASSES_MAX {
             let mut rows = 0;
             loop {
+                let (drained, total) = builder.drain_progress();
+                meter.set_total(total);
+                meter.show(drained, &operation.context, &self.parts.services.log);
                 let is_watched = points::DURING_DRAIN.is_on() || points::DRAIN_YIELD.is_on();
                 let mut limits = self.drain_limits();
                 if is_watched {
@@ -279,6 +289,7 @@ impl IndexBuilds {
                 break;
             }
         }
+        meter.end(&operation.context);
         let (log, message) = (&self.parts.services.log, "Index build: drained side writes");
         let uuid = shown(&build.build_uuid);
         log!(log, Severity::Debug(1), Component::Index, 20689, message, "buildUUID" = uuid, "numDrained" = iteration);
@@ -394,8 +405,4 @@ impl IndexBuilds {
         log!(self.parts.services.log, Severity::Info, Component::Index, 465611, message, "buildUUID" = uuid);
         Ok(())
     }
-}
-
-fn show_progress(operation: &Operation, what: &str, done: u64, total: u64) {
-    operation.context.describe(|description| description.progress = Some((what.to_owned(), done, total)));
 }

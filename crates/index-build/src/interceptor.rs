@@ -36,6 +36,8 @@ pub struct Interceptor {
     kind: RecordIdKind,
     side_writes: TemporaryTable,
     next_number: AtomicU64,
+    /// How many side writes are in the index.
+    drained: AtomicU64,
     duplicates: Option<TemporaryTable>,
     skipped: TemporaryTable,
     arrays: Mutex<LearntArrays>,
@@ -63,6 +65,7 @@ impl Interceptor {
             kind,
             side_writes: table("side-writes")?,
             next_number: AtomicU64::new(0),
+            drained: AtomicU64::new(0),
             duplicates: descriptor.unique.then(|| table("duplicate-keys")).transpose()?,
             skipped: table("skipped-records")?,
             arrays: Mutex::new(LearntArrays::new(descriptor.tracked_field_count())),
@@ -83,6 +86,7 @@ impl Interceptor {
             kind,
             side_writes,
             next_number: AtomicU64::new(last.map_or(0, |last| last.saturating_add(1))),
+            drained: AtomicU64::new(0),
             duplicates,
             skipped: TemporaryTable::open(engine, &idents.skipped)?,
             arrays: Mutex::new(LearntArrays::new(tracked_field_count)),
@@ -158,6 +162,18 @@ impl Interceptor {
         self.side_writes.drop_table()?;
         self.skipped.drop_table()?;
         self.duplicates.as_ref().map_or(Ok(()), TemporaryTable::drop_table)
+    }
+}
+
+impl Interceptor {
+    /// So many side writes are in the index now.
+    pub(crate) fn note_drained(&self, count: u64) {
+        self.drained.fetch_add(count, Ordering::Relaxed);
+    }
+
+    /// How many side writes were drained, and how many there were.
+    pub(crate) fn drain_progress(&self) -> (u64, u64) {
+        (self.drained.load(Ordering::Relaxed), self.next_number.load(Ordering::Relaxed))
     }
 }
 

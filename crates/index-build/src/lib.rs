@@ -46,6 +46,7 @@ mod fail_points;
 mod interceptor;
 mod load;
 mod parameters;
+mod progress;
 pub mod quorum;
 mod resume;
 mod scan;

@@ -65,6 +65,18 @@ impl Builder {
         Ok(false)
     }
 
+    /// How many keys the scan has found.
+    pub(crate) fn key_count(&self) -> u64 {
+        let sorters = self.indexes.iter().filter_map(|building| building.sorter.as_ref());
+        sorters.map(|sorter| sorter.statistics().entries).sum()
+    }
+
+    /// How many of them are loaded.
+    pub(crate) fn keys_loaded(&mut self) -> u64 {
+        let loading = self.loading.get_mut().as_ref().map_or(0, |loading| loading.loaded.count);
+        self.indexes.iter().map(|building| building.keys_loaded).sum::<u64>() + loading
+    }
+
     /// The index whose turn it is, and how many of its keys are loaded.
     pub(crate) fn loading_index(&mut self) -> Option<(Arc<Index>, u64)> {
         let (place, count) = match self.loading.get_mut() {

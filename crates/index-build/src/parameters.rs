@@ -43,13 +43,15 @@ pub static DRAIN_MEGABYTES: Parameter<i32> = Parameter::new(
 )
 .at_least(1);
 
-/// Which part of the memory the readers of spilled ranges may take. A merge here reads one block of each range, within the same
-/// budget, so the share is kept for MongoDB's sake.
+/// Which part of the memory the readers of spilled ranges may take: a merge reads one block of each range, and where there are
+/// more ranges than fit it takes several passes.
 pub static MAX_ITERATORS_MEMORY_PERCENTAGE: Parameter<f64> = Parameter::new(
     "maxIteratorsMemoryUsagePercentage",
     0.1,
     "Which part of an index build's memory the readers of what it has spilled may take, from 0 to 1.",
-);
+)
+.above(0.0)
+.at_most(1.0);
 
 /// All of them.
 pub const PARAMETERS: &[&dyn AnyParameter] = &[

@@ -262,6 +262,7 @@ impl StageResources {
             directory: self.directory.clone(),
             purpose: "sort-executor",
             free_bytes_min: self.free_bytes_min,
+            readers_memory_bytes_max: None,
             helper: None,
         })
     }

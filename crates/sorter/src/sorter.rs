@@ -23,6 +23,8 @@ pub struct SorterOptions {
     pub purpose: &'static str,
     /// Before it writes, there has to be so much space.
     pub free_bytes_min: u64,
+    /// How much memory the readers of what it has written may take; as much as the entries, if nothing is said.
+    pub readers_memory_bytes_max: Option<u64>,
     /// Where threads come from that write beside it; none if it is to do all by itself. With a limit it does.
     pub helper: Option<Env>,
 }
@@ -143,7 +145,8 @@ impl<V: Spilled> Sorter<V> {
             Some(ranges) => {
                 // Both halves are free once everything is written.
                 self.incoming = Incoming::Every(Collected::new());
-                let merged = ranges.merge(self.options.memory_bytes_max, self.options.limit)?;
+                let readers_bytes = self.options.readers_memory_bytes_max.unwrap_or(self.options.memory_bytes_max);
+                let merged = ranges.merge(readers_bytes, self.options.limit)?;
                 Ok(Sorted(Source::Disk(merged)))
             }
             None => Ok(Sorted(Source::Disk(Merged::empty()))),

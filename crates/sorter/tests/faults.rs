@@ -9,7 +9,15 @@ use std::sync::Arc;
 
 fn options(disk: &SimulatedDisk, free_bytes_min: u64) -> SorterOptions {
     let directory = Some(Arc::new(SpillDirectory::new(disk.handle(), "/data/_tmp")));
-    SorterOptions { memory_bytes_max: 10_000, limit: None, directory, purpose: "test", free_bytes_min, helper: None }
+    SorterOptions {
+        memory_bytes_max: 10_000,
+        limit: None,
+        directory,
+        purpose: "test",
+        free_bytes_min,
+        readers_memory_bytes_max: None,
+        helper: None,
+    }
 }
 
 /// The same with another thread that writes.

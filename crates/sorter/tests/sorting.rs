@@ -12,7 +12,15 @@ type Entry = (Box<[u8]>, Box<[u8]>);
 
 fn options(disk: &SimulatedDisk, memory_bytes_max: u64, limit: Option<u64>) -> SorterOptions {
     let directory = Some(Arc::new(SpillDirectory::new(disk.handle(), "/data/_tmp")));
-    SorterOptions { memory_bytes_max, limit, directory, purpose: "test", free_bytes_min: 0, helper: None }
+    SorterOptions {
+        memory_bytes_max,
+        limit,
+        directory,
+        purpose: "test",
+        free_bytes_min: 0,
+        readers_memory_bytes_max: None,
+        helper: None,
+    }
 }
 
 fn all(mut sorted: Sorted<Box<[u8]>>) -> Vec<Entry> {
@@ -41,6 +49,32 @@ fn random_entries(random: &mut StdRng) -> Vec<Entry> {
         entries.push((bytes(random, 6), value.into()));
     }
     entries
+}
+
+#[test]
+fn x14_readers_keep_within_their_own_memory() {
+    let disk = SimulatedDisk::new(5);
+    let entries: Vec<u32> = (0..120_000).map(|number| number * 7919 % 120_011).collect();
+    let sorted_with = |readers_memory_bytes_max| {
+        let options = SorterOptions { readers_memory_bytes_max, ..options(&disk, 650_000, None) };
+        let mut sorter: Sorter<()> = Sorter::new(options);
+        for number in &entries {
+            sorter.add(&number.to_be_bytes(), ()).unwrap();
+        }
+        let mut sorted = sorter.finish().unwrap();
+        let mut keys = Vec::new();
+        while let Some((key, ())) = sorted.next_entry().unwrap() {
+            keys.push(u32::from_be_bytes(key.try_into().unwrap()));
+        }
+        (keys, sorter.statistics().spilled_storage_bytes)
+    };
+    let (once, written_once) = sorted_with(None);
+    let (often, written_often) = sorted_with(Some(1));
+    let mut expected = entries.clone();
+    expected.sort_unstable();
+    assert_eq!((&once, &often), (&expected, &expected));
+    // With room for the least number of readers the ranges are merged in passes, each of which writes everything.
+    assert!(written_often * 2 > written_once * 3, "{written_often} against {written_once} bytes");
 }
 
 #[test]
@@ -114,6 +148,7 @@ fn x14_without_disk_too_much_is_refused() {
         directory: None,
         purpose: "test",
         free_bytes_min: 0,
+        readers_memory_bytes_max: None,
         helper: Some(Env::real()),
     };
     let mut sorter: Sorter<()> = Sorter::new(memory_only);
