@@ -3,7 +3,7 @@
 use crate::parse::{parse_query_shape, parse_stored};
 use crate::{Geometry, Place};
 use pando_base::{Error, Result};
-use pando_doc::{Doc, DocRef, Value};
+use pando_doc::{Doc, DocRef, Value, doc};
 use std::sync::Arc;
 
 /// What has to hold between the query's shape and that of the document.
@@ -62,6 +62,13 @@ impl GeoPredicate {
         };
         let geometry = Arc::new(fit(geometry, relation, operators)?);
         Ok(GeoPredicate { relation, geometry, source: operators.into() })
+    }
+
+    /// The same condition as a `$geoWithin`, which of points says the same, and its shape as it was written.
+    pub fn as_within(&self) -> Option<(GeoPredicate, Doc)> {
+        let shape = self.source.view().first()?.value.as_document()?.to_doc();
+        let within = GeoPredicate::parse(doc! { "$geoWithin": &shape }.view()).ok()?;
+        Some((within, shape))
     }
 
     /// What has to hold.

@@ -46,6 +46,9 @@ fn write_node(node: &Node, out: &mut String) {
         Node::AlwaysFalse => out.push_str("af"),
         Node::Expr(_) => out.push_str("xp"),
         Node::Schema(_) => out.push_str("js"),
+        Node::BucketGeo(within) => {
+            let _ = write!(out, "ig{}", within.field());
+        }
         Node::Text(_) => out.push_str("te"),
         Node::Where(_) => out.push_str("wh"),
         Node::Leaf(leaf) => {

@@ -105,6 +105,24 @@ fn in_order<'a>(
     Some(order.iter().map(|(_, place)| by_place.get(*place).copied().flatten()).collect())
 }
 
+/// The values of a column of a bucket, under the numbers of their measurements; none if it is no column.
+pub fn column_values(column: Value<'_>) -> Result<Option<Doc>> {
+    match column {
+        Value::Document(plain) => Ok(Some(plain.to_doc())),
+        Value::Binary { subtype: COLUMN_SUBTYPE, bytes } => {
+            let elements = elements_of(bytes)?;
+            let size_bytes =
+                i32::try_from(elements.len() + 5).map_err(|_| Error::bad_value("a column is too large"))?;
+            let mut document = Vec::with_capacity(elements.len() + 5);
+            document.extend_from_slice(&size_bytes.to_le_bytes());
+            document.extend_from_slice(&elements);
+            document.push(0);
+            Ok(Some(Doc::trusted(document)))
+        }
+        _ => Ok(None),
+    }
+}
+
 /// The column's values as elements named by their places.
 pub(crate) fn elements_of(column: &[u8]) -> Result<Vec<u8>> {
     let mut reader = ColumnReader::default();

@@ -37,7 +37,7 @@ mod tests;
 
 pub use bucket::{Bucket, Rollover, Stored, bucket_id, has_mixed_schema, is_out_of_range, measurement_time};
 pub use catalog::{BucketCatalog, Candidate, Closed, Kept, SourceKey};
-pub use compress::{compress, is_compressed, recompress};
+pub use compress::{column_values, compress, is_compressed, recompress};
 pub use limits::BucketLimits;
 pub use meta::{measurement_meta, normalized};
 pub use options::{CollModTimeseries, Granularity, TimeseriesOptions, bucket_validator};

@@ -11,7 +11,7 @@ use crate::{
     Access, Action, Class, CommandRow, Data, Invocation, NamespaceOf, SecondaryOk, arguments, locking, run_boxed,
 };
 use pando_base::{Error, ErrorCode, Namespace, Result, Uuid, ensure};
-use pando_catalog::{Collection, CollectionOptions, IndexDescriptor, PreparedIndex};
+use pando_catalog::{Collection, CollectionOptions, IndexDescriptor, IndexKind, PreparedIndex};
 use pando_doc::{Doc, DocBuilder, DocRef, Value};
 use pando_index::IndexAccess;
 use pando_index_build::{ActiveBuild, CommitQuorum, StartBuild};
@@ -283,7 +283,7 @@ fn prepare_all(data: &Data, collection: &Collection, specifications: &[Doc]) -> 
     for specification in specifications {
         match data.catalog.prepare_index(collection, specification.view())? {
             PreparedIndex::New(completed) if !wanted.contains(&completed) => {
-                check_buildable(data, &completed)?;
+                check_buildable(data, &collection.namespace, &completed)?;
                 wanted.push(completed);
             }
             PreparedIndex::BeingBuilt(name) => built_by_others.push(name),
@@ -294,8 +294,13 @@ fn prepare_all(data: &Data, collection: &Collection, specifications: &[Doc]) -> 
 }
 
 /// Refuses now what would fail at the first document: kinds of index that there are not yet, filters that do not parse.
-fn check_buildable(data: &Data, specification: &Doc) -> Result<()> {
+fn check_buildable(data: &Data, namespace: &Namespace, specification: &Doc) -> Result<()> {
     let descriptor = IndexDescriptor::parse(specification.view())?;
+    ensure!(
+        descriptor.kind != IndexKind::TwoDSphereBucket || namespace.is_timeseries_buckets(),
+        ErrorCode::CannotCreateIndex,
+        "Index type '2dsphere_bucket' is only supported on the buckets of time-series collections"
+    );
     if let Some(filter) = &descriptor.partial_filter {
         check_partial_filter(filter.view())?;
     }
@@ -311,7 +316,7 @@ pub(crate) fn add_to_empty(
 ) -> Result<Arc<Collection>> {
     for specification in specifications {
         if let PreparedIndex::New(completed) = data.catalog.prepare_index(&collection, specification.view())? {
-            check_buildable(data, &completed)?;
+            check_buildable(data, &collection.namespace, &completed)?;
             collection = data.catalog.create_index_on_empty(operation, &*data.observers, &collection, &completed)?;
         }
     }

@@ -29,6 +29,7 @@ fn check(node: &Node, level: usize, filter: DocRef<'_>) -> Result<()> {
             leaf.predicate,
             Predicate::Comparison(_) | Predicate::In(_) | Predicate::Exists | Predicate::Type(_) | Predicate::Geo(_)
         ),
+        Node::BucketGeo(_) => true,
         Node::Nor(_)
         | Node::Not(_)
         | Node::AlwaysTrue

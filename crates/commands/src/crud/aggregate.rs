@@ -211,8 +211,11 @@ async fn run(invocation: &Invocation, reply: &mut DocBuilder) -> Result<()> {
     }
     if arguments.explain.0 {
         let verbosity = pando_query::explain::Verbosity::QueryPlanner;
-        let explained =
-            data.query.explain_aggregate(&mut operation, &request, Some(NodeStages::of(invocation)), verbosity).await?;
+        let explained = data
+            .query
+            .explaining()
+            .explain_aggregate(&mut operation, &request, Some(NodeStages::of(invocation)), verbosity)
+            .await?;
         super::explain::append(invocation, &explained, invocation.body(), reply);
         return Ok(());
     }

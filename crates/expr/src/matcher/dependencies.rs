@@ -33,7 +33,7 @@ fn collect(node: &Node, prefix: Option<&FieldPath>, found: &mut Vec<FieldPath>) 
             }
             None => false,
         },
-        Node::Schema(_) | Node::Where(_) | Node::Text(_) => false,
+        Node::Schema(_) | Node::Where(_) | Node::Text(_) | Node::BucketGeo(_) => false,
         other => other.children().iter().all(|child| collect(child, prefix, found)),
     }
 }

@@ -46,6 +46,7 @@ impl<'e> Evaluation<'e> {
             Node::Expr(expression) => self.expr(expression, doc),
             Node::Schema(schema) => schema.matches(doc),
             Node::Text(clause) => clause.matches(doc),
+            Node::BucketGeo(within) => within.may_hold(doc),
             Node::Where(clause) => self.told(clause.matches(doc)),
         }
     }

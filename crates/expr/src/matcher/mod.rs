@@ -8,6 +8,7 @@
 //! equal values. Evaluation allocates nothing, but for `$expr`.
 
 mod bits;
+mod bucket_geo;
 mod comparison;
 mod dependencies;
 mod details;
@@ -28,6 +29,7 @@ mod where_clause;
 mod tests;
 
 pub use bits::{BitTest, Bits};
+pub use bucket_geo::BucketGeoWithin;
 pub use comparison::{Comparison, ComparisonOperator, InList};
 pub use details::MatchDetails;
 pub use failure::explain_failure;

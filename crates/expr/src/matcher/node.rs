@@ -1,6 +1,6 @@
 //! The tree of a filter.
 
-use super::{Bits, Comparison, InList, Schema, TextClause, TypeSet, WhereClause};
+use super::{Bits, BucketGeoWithin, Comparison, InList, Schema, TextClause, TypeSet, WhereClause};
 use crate::{Expression, Regex};
 use pando_doc::FieldPath;
 use pando_geo::{GeoPredicate, NearQuery};
@@ -31,6 +31,8 @@ pub enum Node {
     Text(TextClause),
     /// `$where`.
     Where(WhereClause),
+    /// `$_internalBucketGeoWithin`.
+    BucketGeo(Arc<BucketGeoWithin>),
 }
 
 /// A condition on what a path leads to.

@@ -39,6 +39,7 @@ pub(super) fn optimize(node: Node, collator: &Option<SharedCollator>) -> Node {
         Node::Schema(schema) => Node::Schema(schema),
         Node::Where(clause) => Node::Where(clause),
         Node::Text(clause) => Node::Text(clause),
+        Node::BucketGeo(within) => Node::BucketGeo(within),
         constant @ (Node::AlwaysTrue | Node::AlwaysFalse) => constant,
     };
     // The empty conjunction is how "everything" is written.
@@ -221,7 +222,7 @@ fn rank(node: &Node) -> u8 {
         Node::Leaf(leaf) => rank_of_predicate(&leaf.predicate),
         Node::Not(_) => 30,
         Node::Nor(_) => 31,
-        Node::Expr(_) | Node::Schema(_) | Node::Where(_) | Node::Text(_) => 40,
+        Node::Expr(_) | Node::Schema(_) | Node::Where(_) | Node::Text(_) | Node::BucketGeo(_) => 40,
         Node::AlwaysFalse => 42,
         Node::AlwaysTrue => 43,
     }

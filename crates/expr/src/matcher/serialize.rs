@@ -25,6 +25,7 @@ fn write_node(node: &Node, builder: &mut DocBuilder) {
         }
         Node::Expr(expression) => builder.append("$expr", expression.to_value().view()),
         Node::Schema(schema) => builder.append("$jsonSchema", schema.source()),
+        Node::BucketGeo(within) => builder.append("$_internalBucketGeoWithin", within.to_doc()),
         Node::Text(clause) => builder.append("$text", clause.to_doc()),
         Node::Where(clause) => builder.append("$where", Value::Code(BStr::new(clause.code()))),
     }

@@ -27,6 +27,10 @@ impl CellId {
         CellId(point.cell)
     }
 
+    pub(crate) fn id(self) -> CellID {
+        self.0
+    }
+
     /// The key that it has in an index.
     pub fn key(self) -> i64 {
         self.0.0 as i64

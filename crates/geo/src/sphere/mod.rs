@@ -4,6 +4,7 @@
 //! square centimetre): so a point that was put on a border meets the shape.
 
 mod big_polygon;
+mod boxes;
 mod covering;
 mod edge_tree;
 mod line;
@@ -11,6 +12,7 @@ mod polygon;
 mod ring;
 
 pub use big_polygon::BigPolygon;
+pub use boxes::Boxes;
 pub(crate) use covering::RegionParts;
 pub use covering::{CellId, SphereLevels, annulus_covering, covering, is_touched_by_annulus, keys_of_cell};
 pub use line::Line;

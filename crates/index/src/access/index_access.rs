@@ -31,7 +31,9 @@ impl IndexAccess {
         let generator = match descriptor.kind {
             IndexKind::Text => KeyGenerator::text(pattern, specification)?,
             IndexKind::TwoD => KeyGenerator::two_d(pattern, specification)?,
-            IndexKind::TwoDSphere => KeyGenerator::two_d_sphere(pattern, specification, collator.clone())?,
+            IndexKind::TwoDSphere | IndexKind::TwoDSphereBucket => {
+                KeyGenerator::two_d_sphere(pattern, specification, collator.clone())?
+            }
             IndexKind::Wildcard => {
                 let projection = descriptor.wildcard_projection.as_ref().map(|projection| projection.view());
                 KeyGenerator::wildcard(pattern, projection, collator.clone())?

@@ -10,6 +10,7 @@ use pando_doc::{Collator, DocRef, FieldPath, Value};
 use pando_geo::parse_stored;
 use pando_geo::sphere::{CellId, SphereLevels, covering};
 use pando_keystring::KeyOrdering;
+use pando_timeseries::column_values;
 
 /// A document that would have more keys is refused.
 const KEY_COUNT_MAX: usize = 100_000;
@@ -17,11 +18,22 @@ const KEY_COUNT_MAX: usize = 100_000;
 /// Makes the keys of one index.
 #[derive(Clone)]
 pub(super) struct TwoDSphereKeys {
-    fields: Box<[(FieldPath, bool)]>,
+    fields: Box<[(FieldPath, Part)]>,
     levels: SphereLevels,
     version: i64,
     collator: Option<SharedCollator>,
     pub(super) ordering: KeyOrdering,
+}
+
+/// What a field of the pattern is.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Part {
+    /// Values.
+    Value,
+    /// Shapes.
+    Place,
+    /// The points of all measurements of a bucket of a time series.
+    PlacesOfBucket,
 }
 
 /// What one field puts into keys.
@@ -39,15 +51,19 @@ impl TwoDSphereKeys {
         let version = version_of(specification)?;
         let mut fields = Vec::new();
         for field in pattern.elements() {
-            let is_place = field.value.as_str() == Some("2dsphere");
-            if !is_place && !field.value.is_number() {
+            let part = match field.value.as_str() {
+                Some("2dsphere") => Part::Place,
+                Some("2dsphere_bucket") => Part::PlacesOfBucket,
+                _ => Part::Value,
+            };
+            if part == Part::Value && !field.value.is_number() {
                 let reason = format!(
                     "Cannot use 2dsphere index with other special index types: {}: {}",
                     field.name, field.value
                 );
                 return Err(Error::location(16823, reason));
             }
-            fields.push((FieldPath::lenient(field.name)?, is_place));
+            fields.push((FieldPath::lenient(field.name)?, part));
         }
         Ok(TwoDSphereKeys {
             fields: fields.into(),
@@ -63,11 +79,25 @@ impl TwoDSphereKeys {
         let mut components = Vec::with_capacity(self.fields.len());
         let mut has_place = self.version < 2;
         let mut count = 1_usize;
-        for (number, (path, is_place)) in self.fields.iter().enumerate() {
-            let mut values = values_along(document, path, false, &mut |part| keys.add_array(number, part));
+        for (number, (path, part)) in self.fields.iter().enumerate() {
             let last = path.part_count() - 1;
-            let found = match is_place {
-                true => {
+            let mut values = match part {
+                Part::PlacesOfBucket => Vec::new(),
+                _ => values_along(document, path, false, &mut |part| keys.add_array(number, part)),
+            };
+            let found = match part {
+                Part::PlacesOfBucket => {
+                    let cells = bucket_cells(document, path)?;
+                    has_place |= !cells.is_empty();
+                    if cells.len() > 1 {
+                        keys.add_array(number, last);
+                    }
+                    match cells.is_empty() {
+                        true => vec![Component::Value(Value::Null)],
+                        false => cells.into_iter().map(Component::Cell).collect(),
+                    }
+                }
+                Part::Place => {
                     if self.version >= 2 && matches!(values.as_slice(), [only] if is_nothing(*only)) {
                         values.clear();
                     }
@@ -78,7 +108,7 @@ impl TwoDSphereKeys {
                     }
                     found
                 }
-                false => {
+                Part::Value => {
                     if values.iter().any(|value| matches!(value, Value::Array(_))) {
                         keys.add_array(number, last);
                     }
@@ -161,6 +191,46 @@ impl TwoDSphereKeys {
             return Ok(vec![CellId::of_point(point)]);
         }
         Ok(covering(&geometry, Some(self.levels)).unwrap_or_default())
+    }
+}
+
+/// The cells of the points that the measurements of a bucket have at a path, each once. The path begins with `data`.
+fn bucket_cells(bucket: DocRef<'_>, path: &FieldPath) -> Result<Vec<i64>> {
+    let mut parts = path.parts().skip(1);
+    let Some(name) = parts.next() else { return Ok(Vec::new()) };
+    let below: Vec<&bstr::BStr> = parts.collect();
+    let data = bucket.get("data").and_then(|data| data.as_document());
+    let Some(column) = data.and_then(|data| data.get(name)) else { return Ok(Vec::new()) };
+    let Some(column) = column_values(column)? else { return Ok(Vec::new()) };
+    let mut cells = Vec::new();
+    for element in column.elements() {
+        let mut value = Some(element.value);
+        for name in &below {
+            value = match value {
+                Some(Value::Document(document)) => document.get(*name),
+                _ => None,
+            };
+        }
+        if let Some(value) = value.filter(|value| !is_nothing(*value)) {
+            cells.push(point_cell(value)?.key());
+        }
+    }
+    cells.sort_unstable();
+    cells.dedup();
+    Ok(cells)
+}
+
+/// The cell of a point; nothing else is indexed of measurements.
+fn point_cell(value: Value<'_>) -> Result<CellId> {
+    let unreadable = |reason: &str| Error::location(183_934, format!("Can't extract geo keys: {value}  {reason}"));
+    let geometry = parse_stored(value).map_err(|error| unreadable(error.reason()))?;
+    let Some(place) = geometry.as_point() else {
+        let reason = format!("Time-series collections '2dsphere' indexes only support point data: {value}");
+        return Err(Error::location(183_493, reason));
+    };
+    match &place.sphere {
+        Some(point) => Ok(CellId::of_point(point)),
+        None => Err(unreadable("it is not on the sphere")),
     }
 }
 

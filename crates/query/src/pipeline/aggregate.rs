@@ -338,6 +338,7 @@ impl QueryEngine {
             let below: Vec<Doc> = view_stages(&view).collect();
             let mut all = parse_pipeline(&below, &parser)?;
             all.extend(stages.iter().cloned());
+            let all = unpack::expanded(all, &parser)?;
             return self.pipeline_source(operation, &view.namespace, &all, collator);
         }
         let stages = &mut unpack::rewrite(optimize(stages.to_vec()), operation, collection.as_deref())?;

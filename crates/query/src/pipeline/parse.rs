@@ -77,7 +77,9 @@ pub fn parse_pipeline(stages: &[Doc], parser: &PipelineParser) -> Result<Vec<Sha
     for (place, stage) in stages.iter().enumerate() {
         let read = parse_stage(stage.view(), parser)?;
         for stage in read {
-            if stage.must_be_first() && !parsed.is_empty() {
+            let is_behind_unpacking = matches!(stage.pushdown(), Pushdown::GeoNear(_))
+                && parsed.last().is_some_and(|last| last.unpacking().is_some());
+            if stage.must_be_first() && !parsed.is_empty() && !is_behind_unpacking {
                 let reason = format!("{} is only valid as the first stage in a pipeline", stage.name());
                 let code = if stage.name() == "$geoNear" { 40603 } else { 40602 };
                 return Err(Error::location(code, reason));
@@ -101,7 +103,7 @@ pub fn parse_pipeline(stages: &[Doc], parser: &PipelineParser) -> Result<Vec<Sha
             parsed.push(stage);
         }
     }
-    Ok(parsed)
+    unpack::expanded(parsed, parser)
 }
 
 /// Reads one stage, which may become several.

@@ -53,6 +53,7 @@ pub fn conditions<'q>(conjuncts: &[&'q Node]) -> Vec<Condition<'q>> {
 fn collect<'q>(node: &'q Node, conjunct: usize, found: &mut Vec<Condition<'q>>) {
     let (leaf, negated) = match node {
         Node::Leaf(leaf) => (leaf, false),
+        Node::BucketGeo(within) => (within.leaf(), false),
         Node::Not(child) => match &**child {
             Node::Leaf(leaf) => (leaf, true),
             _ => return,

@@ -29,6 +29,7 @@ impl Implication<'_> {
             (_, Node::Or(children)) if children.iter().any(|child| self.node(filter, child)) => true,
             (Node::And(children), _) => children.iter().any(|child| self.node(child, wanted)),
             (Node::Leaf(filter), Node::Leaf(wanted)) => self.leaf(filter, wanted),
+            (Node::BucketGeo(filter), Node::BucketGeo(wanted)) => self.leaf(filter.leaf(), wanted.leaf()),
             _ => false,
         }
     }

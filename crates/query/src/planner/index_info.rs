@@ -58,7 +58,12 @@ impl IndexInfo {
         let descriptor = &index.descriptor;
         let is_known = matches!(
             descriptor.kind,
-            IndexKind::Btree | IndexKind::Hashed | IndexKind::TwoD | IndexKind::TwoDSphere | IndexKind::Wildcard
+            IndexKind::Btree
+                | IndexKind::Hashed
+                | IndexKind::TwoD
+                | IndexKind::TwoDSphere
+                | IndexKind::TwoDSphereBucket
+                | IndexKind::Wildcard
         );
         if !is_known {
             return Ok(None);
@@ -92,7 +97,7 @@ impl IndexInfo {
 
     /// True if it is an index of places.
     pub fn is_for_places(&self) -> bool {
-        matches!(self.index.descriptor.kind, IndexKind::TwoD | IndexKind::TwoDSphere)
+        matches!(self.index.descriptor.kind, IndexKind::TwoD | IndexKind::TwoDSphere | IndexKind::TwoDSphereBucket)
     }
 
     /// Its name.

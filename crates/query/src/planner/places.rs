@@ -34,7 +34,9 @@ impl PlaceField {
         let version = || specification.get("2dsphereIndexVersion").map_or(1, |version| version.to_i64_or_zero());
         match plugin {
             Some("2d") => Ok(Some(PlaceField::Plane(Grid::parse(specification)?))),
-            Some("2dsphere") => Ok(Some(PlaceField::Sphere(SphereLevels::parse(specification, version())?))),
+            Some("2dsphere" | "2dsphere_bucket") => {
+                Ok(Some(PlaceField::Sphere(SphereLevels::parse(specification, version())?)))
+            }
             _ => Ok(None),
         }
     }

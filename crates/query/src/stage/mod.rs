@@ -49,6 +49,7 @@ pub use index_scan::IndexScanStage;
 pub use member::{GeoNearMetadata, IndexKey, KeyLayout, Member, Metadata};
 pub(crate) use member::{distance_missing, record_id_value, text_score_missing};
 pub use multi_plan::{Candidate, MultiPlanStage, Outcome};
+pub(crate) use near::Nearest;
 pub use sort_key::SortKeyGenerator;
 pub use update::{ReturnedImage, UpdateParameters, UpdateStage};
 

@@ -28,6 +28,7 @@ mod stages;
 mod text_search;
 mod timeseries;
 mod timeseries_order;
+mod timeseries_places;
 mod transactions;
 mod ttl;
 mod watch;

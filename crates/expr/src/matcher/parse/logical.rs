@@ -2,9 +2,10 @@
 
 use super::{Level, Parser};
 use crate::Expression;
-use crate::matcher::{Node, Schema, TextClause, WhereClause};
+use crate::matcher::{BucketGeoWithin, Node, Schema, TextClause, WhereClause};
 use pando_base::{Error, ErrorCode, Result};
 use pando_doc::{Element, FieldPath, Value, doc};
+use std::sync::Arc;
 
 impl Parser<'_> {
     /// None for operators without effect.
@@ -32,6 +33,7 @@ impl Parser<'_> {
             "$text" => self.text_clause(element, level)?,
             "$where" => self.where_clause(element, level)?,
             "$jsonSchema" => self.json_schema(element)?,
+            "$_internalBucketGeoWithin" => Node::BucketGeo(Arc::new(BucketGeoWithin::parse(element.value)?)),
             "$sampleRate" => self.sample_rate(element, level)?,
             _ => {
                 let hint =

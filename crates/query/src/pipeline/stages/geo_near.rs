@@ -7,12 +7,21 @@ use crate::pipeline::{DocumentSource, Pushdown, SharedStage, StageSpec};
 use crate::planner::NearOutput;
 use pando_base::{Error, ErrorCode, Namespace, Result};
 use pando_catalog::{Collection, IndexKind};
-use pando_doc::{Doc, DocBuilder, DocRef, FieldPath, OwnedValue, Value};
+use pando_doc::{Array, Doc, DocBuilder, DocRef, FieldPath, OwnedValue, Value, doc};
 use pando_expr::{Expression, ParseContext};
+use pando_geo::NearQuery;
 use std::sync::Arc;
 
+/// The field of buckets that gets their distances, where those of measurements are wanted: nobody looks at it.
+const BUCKET_DISTANCE: &str = "bucketDistance";
+
+/// What a greatest distance is multiplied by where nothing at that distance may be missed.
+const ROUNDING: f64 = 1.000_001;
+/// And what is added to it.
+const SLACK: f64 = 1e-9;
+
 /// A `$geoNear` as it was read.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct GeoNear {
     key: Option<FieldPath>,
     near: Expression,
@@ -124,6 +133,50 @@ impl GeoNear {
             operators.append_some("$maxDistance", self.max_distance);
         });
         Ok(filter.finish())
+    }
+
+    /// The field of measurements that is searched, on a time series.
+    pub(super) fn key_on_measurements(&self) -> Result<&FieldPath> {
+        if !self.query.is_empty() {
+            let reason = "Must not specify 'query' for $geoNear on a time-series collection; use $match instead";
+            return Err(Error::location(1_938_439, reason));
+        }
+        let reason = "Must specify 'key' option for $geoNear on a time-series collection";
+        self.key.as_ref().ok_or_else(|| Error::location(5_860_206, reason))
+    }
+
+    /// The same search among buckets, which keep no distances.
+    pub(super) fn on_buckets(&self, key: FieldPath) -> Result<GeoNear> {
+        let distance_field = FieldPath::lenient(BUCKET_DISTANCE)?;
+        Ok(GeoNear { key: Some(key), distance_field, include_locations: None, ..self.clone() })
+    }
+
+    /// The point and the distances.
+    pub(super) fn near_query(&self) -> Result<NearQuery> {
+        let near = self.constant_near()?;
+        let mut operators = DocBuilder::new();
+        operators.append(if self.is_spherical { "$nearSphere" } else { "$near" }, near.view());
+        operators.append_some("$minDistance", self.min_distance);
+        operators.append_some("$maxDistance", self.max_distance);
+        NearQuery::parse(operators.finish().view())
+    }
+
+    /// The condition that everything fulfils which is near enough.
+    pub(super) fn region(&self, key: &FieldPath, near: &NearQuery) -> Doc {
+        let (_, greatest) = near.measured_range();
+        let center = near.center.plane;
+        let (shape, radius) = match near.center.is_spherical {
+            // A little more, for what rounding takes.
+            true => {
+                let radius = pando_geo::sphere::radians(greatest) * ROUNDING + SLACK;
+                ("$centerSphere", radius.min(std::f64::consts::PI))
+            }
+            false => ("$center", greatest * ROUNDING + SLACK * (1.0 + center.x.abs() + center.y.abs())),
+        };
+        let radius = if radius.is_finite() { radius } else { f64::MAX };
+        let circle =
+            Array::from_iter([OwnedValue::Array(Array::from_iter([center.x, center.y])), OwnedValue::Double(radius)]);
+        Doc::from_iter([(key.text(), doc! { "$geoWithin": { (shape): circle } })])
     }
 
     /// Where the distances go.

@@ -20,6 +20,7 @@ mod group_rows;
 pub(super) mod limit;
 pub(super) mod lookup;
 pub(super) mod match_stage;
+pub(super) mod near_distance;
 pub(super) mod no_effect;
 mod options;
 mod ordering;

@@ -3,7 +3,10 @@
 //! Ring after ring around the point is scanned in the index, each by a scan with a fetch of its own. What was found waits, ordered by distance, until no
 //! nearer one can come: until the ring that its distance lies in has been scanned to its end. A document with several keys is taken once.
 
+mod nearest;
 mod rings;
+
+pub(crate) use nearest::Nearest;
 
 use super::fetch::FetchStage;
 use super::{GeoNearMetadata, IndexScanStage, Member, Stage, StageNode, Step, plan_killed};
@@ -11,9 +14,7 @@ use crate::pipeline::with_field;
 use crate::planner::{IndexScanPlan, IntervalList, NearPlan, SharedFilter};
 use pando_base::{RecordId, Result};
 use pando_catalog::Collection;
-use pando_doc::{Doc, DocBuilder, OwnedValue, Value};
-use pando_geo::plane::PlanePoint;
-use pando_index::values_along;
+use pando_doc::{DocBuilder, OwnedValue, Value};
 use pando_operation::Operation;
 use pando_storage::Direction;
 use rings::{Ring, Rings};
@@ -154,39 +155,15 @@ impl NearStage {
         {
             return;
         }
-        let Some((distance, place, point)) = self.nearest(document) else { return };
-        if !self.rings.wants(distance, point) {
-            return;
-        }
+        let path = self.plan.info.fields.get(self.plan.field).map(|field| &field.path);
+        let nearest = path.and_then(|path| Nearest::of(document.view(), path, &self.plan.near));
+        let wanted = nearest.filter(|nearest| nearest.is_between(&self.plan.near, self.rings.range()));
+        let Some(Nearest { distance, place, .. }) = wanted else { return };
         self.found_count += 1;
         if let Some(ring) = self.stats.last_mut() {
             ring.buffered += 1;
         }
         self.waiting.push(Waiting { distance, number: self.found_count, member, place });
-    }
-
-    /// The distance of the document's nearest place, with that.
-    fn nearest(&self, document: &Doc) -> Option<(f64, OwnedValue, Option<PlanePoint>)> {
-        let path = &self.plan.info.fields.get(self.plan.field)?.path;
-        let mut best: Option<(f64, Value<'_>, Option<PlanePoint>)> = None;
-        for value in values_along(document.view(), path, false, &mut |_| {}) {
-            // Many places may be in one array, as a place itself may be.
-            let places = match (pando_geo::parse_stored(value), value) {
-                (Ok(place), _) => vec![(value, place)],
-                (Err(_), Value::Array(array)) => {
-                    let parsed = |value| pando_geo::parse_stored(value).ok().map(|place| (value, place));
-                    array.values().filter_map(parsed).collect()
-                }
-                (Err(_), _) => Vec::new(),
-            };
-            for (value, geometry) in places {
-                let Some(distance) = geometry.distance(&self.plan.near.center) else { continue };
-                if best.as_ref().is_none_or(|(least, ..)| distance < *least) {
-                    best = Some((distance, value, geometry.as_point().map(|place| place.plane)));
-                }
-            }
-        }
-        best.map(|(distance, value, point)| (distance, value.to_owned(), point))
     }
 
     /// The nearest document, if none that is nearer can come.

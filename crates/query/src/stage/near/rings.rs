@@ -72,12 +72,9 @@ impl Rings {
         Ok(Rings { ground, center, is_spherical, inner, outer, reached: None, width: 0.0 })
     }
 
-    /// True if a document whose nearest place is this far is wanted.
-    pub(super) fn wants(&self, distance: f64, place: Option<PlanePoint>) -> bool {
-        match place.filter(|_| !self.is_spherical) {
-            Some(place) => Annulus { center: self.center, inner: self.inner, outer: self.outer }.contains(place),
-            None => distance >= self.inner && distance <= self.outer,
-        }
+    /// The least and the greatest distance that is wanted.
+    pub(super) fn range(&self) -> (f64, f64) {
+        (self.inner, self.outer)
     }
 
     // ---- The probe.

@@ -5,10 +5,12 @@
 //! are unpacked.
 
 mod groups;
+mod near;
 mod parse;
 mod predicates;
 mod rewrite;
 
+pub(in crate::pipeline) use near::expanded;
 pub(in crate::pipeline) use parse::parse;
 pub(crate) use predicates::Facts;
 pub(in crate::pipeline) use rewrite::rewrite;

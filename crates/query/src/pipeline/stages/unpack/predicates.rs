@@ -8,8 +8,9 @@
 //! A bucket starts less than its span before each of its measurements, so that a bound on one end of its times bounds the other too.
 
 use pando_doc::{FieldPath, ObjectId, OwnedValue, Value};
-use pando_expr::matcher::{Comparison, ComparisonOperator, Node, Predicate};
+use pando_expr::matcher::{BucketGeoWithin, Comparison, ComparisonOperator, Node, Predicate};
 use pando_timeseries::{TimeseriesOptions, index_keys};
+use std::sync::Arc;
 
 /// An `$in` with more values than this says nothing of buckets.
 const IN_COUNT_MAX: usize = 64;
@@ -103,6 +104,10 @@ impl Facts<'_> {
                     self.on_extremes(path, &Predicate::Comparison(comparison))
                 };
                 list.values().iter().map(equal).collect::<Option<Vec<_>>>().map(Node::Or)
+            }
+            Predicate::Geo(geo) => {
+                let within = BucketGeoWithin::of(FieldPath::lenient(path).ok()?, geo)?;
+                Some(Node::BucketGeo(Arc::new(within)))
             }
             Predicate::Exists if self.has_one_schema => {
                 let min = control("min", path)?;
