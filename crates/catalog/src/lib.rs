@@ -24,6 +24,7 @@ mod check;
 mod collection;
 mod ddl;
 mod durable;
+mod fail_points;
 mod ident;
 mod index;
 mod index_spec;
@@ -38,19 +39,23 @@ mod views;
 
 pub use catalog::Catalog;
 pub use collection::Collection;
-pub use ddl::{CollModChange, CollModOutcome, IndexChange, Observers, PreparedIndex, RenameOptions, SystemViewsWriter};
+pub use ddl::{
+    CollModChange, CollModOutcome, IndexChange, Observers, PreparedIndex, RenameOptions, SystemViewsWriter,
+    requires_id_index,
+};
 pub use durable::{
     CATALOG_IDENT, CatalogEntry, CatalogFeatures, DurableCatalog, IndexEntry, list_catalog_row, list_catalog_view_row,
 };
+pub use fail_points::FAIL_POINTS;
 pub use ident::INTERNAL_PREFIX;
 pub use index::{
     ID_INDEX_NAME, Index, IndexDescriptor, IndexKind, MultikeyComponents, MultikeyPaths, MultikeyState,
     is_id_key_pattern, is_wildcard_path,
 };
 pub use index_spec::{
-    EXPIRE_AFTER_SECONDS_INACTIVE, FAIL_POINTS, INDEXES_MAX, SpecFit, compare_with_existing, complete_index_spec,
-    default_id_index_spec, default_index_name, is_expiry_usable, known_fields_of_index, validate_id_index_spec,
-    validate_index_spec, validate_key_pattern, with_usable_expiry,
+    EXPIRE_AFTER_SECONDS_INACTIVE, FAIL_POINTS as EXPIRY_FAIL_POINTS, INDEXES_MAX, SpecFit, compare_with_existing,
+    complete_index_spec, default_id_index_spec, default_index_name, is_expiry_usable, known_fields_of_index,
+    validate_id_index_spec, validate_index_spec, validate_key_pattern, with_usable_expiry,
 };
 pub use load::{LoadReport, UnfinishedBuild};
 pub use memory::CollectionCatalog;

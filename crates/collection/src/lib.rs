@@ -27,6 +27,7 @@ mod document_key;
 mod find;
 mod insert;
 mod put;
+mod rest;
 #[cfg(test)]
 mod tests;
 mod truncate;
@@ -40,8 +41,14 @@ pub use capped::{can_batch_inserts, capped_lock_resource};
 pub use check::check_indexes;
 pub use cluster_key::cluster_key;
 pub use pando_index::{Constraints, KeyCounts};
+pub use rest::rest_while_yielded;
 pub use validate::{
-    IndexReport, Repair, ValidateOptions, ValidateReport, move_to_lost_and_found, record_id_value, validate_collection,
+    IndexReport, Repair, ValidateNote, ValidateOptions, ValidateReport, Validation, move_to_lost_and_found,
+    record_id_value, validate_collection,
 };
 pub use validation::{AcceptAll, DocumentValidator};
 pub use write_path::{InsertWatcher, WritePath};
+
+/// The fail points of this crate.
+pub const FAIL_POINTS: &[&dyn pando_base::AnyFailPoint] =
+    &[&rest::YIELD_HANG, &validate::FAIL_RECORD_STORE_TRAVERSAL, &validate::FAIL_INDEX_KEY_ORDERING];

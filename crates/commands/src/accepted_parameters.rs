@@ -164,9 +164,55 @@ fn check_framework(name: &str) -> Result<()> {
     Ok(())
 }
 
+static SKIP_OPLOG_SAMPLING: Parameter<bool> = Parameter::new(
+    "skipOplogSampling",
+    false,
+    "A start does not sample the oplog for the places where it can be cut. Without effect: the log knows them.",
+)
+.settable(Settable::AtStartup);
+
+static RECOVER_AS_STANDALONE: Parameter<bool> = Parameter::new(
+    "recoverFromOplogAsStandalone",
+    false,
+    "A member that is started by itself first applies what only its oplog has. Without effect: it always does.",
+)
+.settable(Settable::AtStartup);
+
+static STRICT_BUCKET_VALIDATOR_DISABLED: Parameter<bool> = Parameter::new(
+    "timeseriesDisableStrictBucketValidator",
+    false,
+    "What clients write to buckets directly is not looked into beyond the collection's validator. Without effect: it never \
+     is.",
+);
+
+static VALIDATE_MEGABYTES_PER_SECOND: Parameter<i32> = Parameter::new(
+    "maxValidateMBperSec",
+    0,
+    "How many megabytes validate in the background reads in a second; 0 for as many as it can. Without effect: it reads as \
+     many as it can.",
+)
+.at_least(0);
+
+static VALIDATE_FEATURES_AS_PRIMARY: Parameter<bool> = Parameter::new(
+    "internalValidateFeaturesAsPrimary",
+    true,
+    "Options of new versions are refused as a primary refuses them. Without effect: there is one version.",
+)
+.aliases(&["internalValidateFeaturesAsMaster"])
+.settable(Settable::AtStartup);
+
+static ARBITRARY_CLUSTER_KEY: Parameter<bool> = Parameter::new(
+    "supportArbitraryClusterKeyIndex",
+    false,
+    "Clustered collections that are not replicated may have another key than _id. Without effect: the key is _id.",
+)
+.settable(Settable::AtStartup)
+.for_tests();
+
 /// All of them.
 pub static ACCEPTED_PARAMETERS: &[&dyn AnyParameter] = &[
     &ALLOW_MULTIPLE_ARBITERS,
+    &ARBITRARY_CLUSTER_KEY,
     &RESHARDING_MINIMUM_MS,
     &COMMIT_QUORUM,
     &COORDINATOR_RETURNS_EARLY,
@@ -188,4 +234,9 @@ pub static ACCEPTED_PARAMETERS: &[&dyn AnyParameter] = &[
     &PROHIBIT_BLOCKING_MERGE,
     &ADD_TO_SET_BYTES,
     &QUERY_FRAMEWORK,
+    &RECOVER_AS_STANDALONE,
+    &SKIP_OPLOG_SAMPLING,
+    &STRICT_BUCKET_VALIDATOR_DISABLED,
+    &VALIDATE_FEATURES_AS_PRIMARY,
+    &VALIDATE_MEGABYTES_PER_SECOND,
 ];

@@ -3,6 +3,7 @@
 
 use crate::Invocation;
 use crate::backup::Backups;
+use crate::catalog::DropsPending;
 use crate::crud::InsertNews;
 use crate::settings::ClusterSettings;
 use crate::watch::{Profiler, Top};
@@ -28,6 +29,8 @@ pub struct Data {
     pub catalog: Arc<Catalog>,
     /// Who is told of every write: the oplog's writer in a set.
     pub observers: Arc<Observers>,
+    /// The databases that are being dropped.
+    pub drops_pending: DropsPending,
     /// The index builds under way.
     pub index_builds: Arc<IndexBuilds>,
     /// Plans and runs; it has the write path.

@@ -64,7 +64,8 @@ pub use pando_security::Action;
 pub use parameters::{
     ACCEPT_API_VERSION_2, AUTOMATION_SERVICE_DESCRIPTOR, BACKTRACE_LOG_FILE, ENABLE_TEST_COMMANDS,
     FEATURE_COMPATIBILITY_VERSION, LOG_COMPONENT_VERBOSITY, LOG_LEVEL, MAX_LOG_SIZE_KB, PARAMETERS,
-    QUERY_GLOBAL_PROFILE_FILTER, REDACT_CLIENT_LOG_DATA, REQUIRE_API_VERSION, SLOW_MS, SLOW_OP_SAMPLE_RATE,
+    QUERY_GLOBAL_PROFILE_FILTER, REDACT_CLIENT_LOG_DATA, REQUIRE_API_VERSION, SIGNALED_SHUTDOWN_MS, SLOW_MS,
+    SLOW_OP_SAMPLE_RATE,
 };
 pub use replication::{
     NotInitiated, OneMember, ReplicationView, StandAlone, TopologyVersion, append_cluster_time, check_as_secondary,
@@ -88,6 +89,9 @@ pub static FAIL_POINTS: &[&dyn pando_base::AnyFailPoint] = &[
     &ttl::HANG_BETWEEN_PASSES,
     &ttl::HANG_WITH_LOCK,
 ];
+
+/// Those of commands that change the catalog.
+pub static CATALOG_FAIL_POINTS: &[&dyn pando_base::AnyFailPoint] = catalog::fail_points::ALL;
 
 /// The rows of this crate, by area.
 pub static ROWS: &[&[CommandRow]] = &[

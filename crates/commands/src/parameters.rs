@@ -50,6 +50,21 @@ pub static ENABLE_TEST_COMMANDS: Parameter<bool> =
     Parameter::new("enableTestCommands", false, "Offers commands and fail points that only tests should use.")
         .settable(Settable::AtStartup);
 
+/// How long a node that a signal ends waits for those who are connected.
+pub static SIGNALED_SHUTDOWN_MS: Parameter<i32> = Parameter::new(
+    "shutdownTimeoutMillisForSignaledShutdown",
+    15_000,
+    "How long a node that a signal ends waits for those who are connected, in milliseconds.",
+)
+.at_least(0);
+
+/// How often there are checkpoints.
+pub static SYNC_DELAY_SECONDS: Parameter<f64> =
+    Parameter::new("syncdelay", 60.0, "Seconds between checkpoints; 0 for none but those that are asked for.")
+        .at_least(0.0)
+        .at_most(9_000_000.0)
+        .settable(Settable::AtStartup);
+
 /// How much the log says.
 pub static LOG_LEVEL: Parameter<i32> =
     Parameter::new("logLevel", 0, "How much the log says, from 0 to 5.").at_least(0).at_most(5);
@@ -111,6 +126,8 @@ pub static PARAMETERS: &[&dyn AnyParameter] = &[
     &FEATURE_COMPATIBILITY_VERSION,
     &LOG_COMPONENT_VERBOSITY,
     &LOG_LEVEL,
+    &SIGNALED_SHUTDOWN_MS,
+    &SYNC_DELAY_SECONDS,
     &MAX_LOG_SIZE_KB,
     &QUERY_GLOBAL_PROFILE_FILTER,
     &QUIET,

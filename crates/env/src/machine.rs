@@ -66,4 +66,7 @@ pub trait Machine: Send + Sync {
     fn facts(&self) -> &MachineFacts;
     /// What this process uses now; zeros where the system does not tell.
     fn usage(&self) -> ProcessUsage;
+    /// Ends the process on the spot with this code, as a test of recovery wants it: nothing is written any more. Where the process is
+    /// only simulated, it goes on.
+    fn end_abruptly(&self, code: i32);
 }

@@ -57,6 +57,11 @@ impl ActiveBuild {
         }
     }
 
+    /// The operation that builds.
+    pub fn operation_id(&self) -> u32 {
+        self.context.id()
+    }
+
     /// Waits for its end.
     pub async fn wait(&self) -> Result<Finished> {
         let mut outcome = self.outcome.subscribe();

@@ -94,6 +94,16 @@ pub(crate) struct Building {
     pub(crate) keys_loaded: u64,
     /// The entry that goes to the sorter next.
     pub(crate) entry: Vec<u8>,
+    /// What was drained since that was told.
+    pub(crate) drained: Drained,
+}
+
+/// Side writes that went into an index.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Drained {
+    pub(crate) applied: u64,
+    pub(crate) inserted: u64,
+    pub(crate) deleted: u64,
 }
 
 /// The work of one build.
@@ -139,6 +149,7 @@ impl Builder {
                 index: Arc::clone(index),
                 keys_loaded: 0,
                 entry: Vec::new(),
+                drained: Drained::default(),
             });
         }
         Ok(builder)

@@ -2,6 +2,7 @@
 
 use crate::active::ActiveBuild;
 use crate::builder::{BatchLimits, Builder};
+use crate::counters::BuildCounters;
 use crate::parameters::{
     MAX_ACTIVE_BUILDS, MAX_ITERATORS_MEMORY_PERCENTAGE, MAX_MEMORY_MEGABYTES, MIN_DISK_SPACE_MEGABYTES,
 };
@@ -9,8 +10,8 @@ use crate::quorum::{CommitQuorum, Member, Members};
 use crate::resume::{KEY, PURPOSE, ResumeInfo};
 use crate::temporary::TemporaryTable;
 use pando_base::{
-    Component, Error, ErrorCode, LogValue, Namespace, OperationContext, OperationKind, Result, Severity, Uuid, ensure,
-    log,
+    Component, DatabaseName, Error, ErrorCode, LogValue, Namespace, OperationContext, OperationKind, Result, Severity,
+    Uuid, ensure, log,
 };
 use pando_catalog::{Catalog, Collection, Index, Observers};
 use pando_collection::WritePath;
@@ -25,12 +26,15 @@ use parking_lot::Mutex;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 use tokio::sync::Notify;
 
 const MEGABYTE: u64 = 1024 * 1024;
 
 /// Documents that a scan reads between two yields.
 pub(crate) const SCAN_LIMITS: BatchLimits = BatchLimits { count_max: 2000, bytes_max: 2 * 1024 * 1024 };
+/// How long somebody waits for a build to end before the log says so again.
+const ABORT_PATIENCE: Duration = Duration::from_secs(1);
 /// Keys that are loaded between two yields.
 pub(crate) const LOAD_KEYS: usize = 5000;
 
@@ -65,6 +69,8 @@ pub struct IndexBuilds {
     /// Builds that the shutdown has stopped.
     pub(crate) left: Mutex<Vec<Builder>>,
     next_number: AtomicU64,
+    /// What was done so far.
+    pub counters: BuildCounters,
 }
 
 /// What is to be built.
@@ -89,6 +95,7 @@ impl IndexBuilds {
             changed: Notify::new(),
             left: Mutex::default(),
             next_number: AtomicU64::new(0),
+            counters: BuildCounters::default(),
         })
     }
 
@@ -110,19 +117,60 @@ impl IndexBuilds {
     /// Ends the builds of a collection for a reason, and waits until they have. The caller holds no locks.
     pub async fn abort_collection(&self, uuid: Uuid, reason: &str) {
         let builds = self.of_collection(uuid);
+        let (log, message) = (&self.parts.services.log, "About to abort all index builders on collection");
+        log!(log, Severity::Info, Component::Storage, 23879, message, "uuid" = uuid, "reason" = reason);
         for build in &builds {
+            self.tell_abort(build, reason);
             build.abort(aborted(build, reason));
         }
-        for build in builds {
-            // How it ended is told to whoever asked for it.
-            let _ = build.wait().await;
+        for build in &builds {
+            self.wait_aborted(build, reason).await;
         }
     }
 
     /// Ends one build, and waits until it has.
     pub async fn abort(&self, build: &ActiveBuild, reason: &str) {
+        self.tell_abort(build, reason);
         build.abort(aborted(build, reason));
-        let _ = build.wait().await;
+        self.wait_aborted(build, reason).await;
+    }
+
+    /// Waits for the end of a build that was told to. How it ended is told to whoever asked for it.
+    async fn wait_aborted(&self, build: &ActiveBuild, reason: &str) {
+        loop {
+            let patience = self.parts.services.env.clock().sleep(ABORT_PATIENCE);
+            tokio::select! {
+                biased;
+                _ = build.wait() => return,
+                () = patience => self.tell_abort(build, reason),
+            }
+            // Simulated time does not wait for tasks.
+            yield_now().await;
+        }
+    }
+
+    /// Ends the builds of a database for a reason, and waits until they have. The caller holds no locks.
+    pub async fn abort_database(&self, database: &DatabaseName, reason: &str) {
+        let message = "About to abort all index builders running for collections in the given database";
+        let (log, name) = (&self.parts.services.log, database.to_string());
+        log!(log, Severity::Info, Component::Storage, 4612302, message, "database" = name, "reason" = reason);
+        let builds = self.active();
+        for build in builds.iter().filter(|build| build.namespace.database_name() == *database) {
+            self.abort(build, reason).await;
+        }
+    }
+
+    fn tell_abort(&self, build: &ActiveBuild, reason: &str) {
+        log!(
+            self.parts.services.log,
+            Severity::Info,
+            Component::Index,
+            4656010,
+            "About to abort index builder",
+            "buildUUID" = shown(&build.build_uuid),
+            "collectionUUID" = build.collection_uuid,
+            "reason" = reason
+        );
     }
 
     /// Who is in the set now.

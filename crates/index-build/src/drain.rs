@@ -23,6 +23,7 @@ impl Builder {
         limits: BatchLimits,
     ) -> Result<Option<u64>> {
         while let Some(building) = self.indexes.get(self.drained.0) {
+            let mut drained = building.drained;
             let Some(interceptor) = &building.interceptor else {
                 self.drained = (self.drained.0 + 1, None);
                 continue;
@@ -33,16 +34,24 @@ impl Builder {
                     let BatchLimits { count_max, bytes_max } = limits;
                     let unit = &mut operation.recovery_unit;
                     let rows = interceptor.side_writes().rows_after(unit, after, count_max, bytes_max)?;
-                    self.apply(operation, collection, building, interceptor, &rows)?;
-                    Ok(rows)
+                    let (inserted, deleted) = self.apply(operation, collection, building, interceptor, &rows)?;
+                    Ok((rows, inserted, deleted))
                 })
             })?;
             operation.recovery_unit.abandon_snapshot()?;
+            let (rows, inserted, deleted) = rows;
             match rows.last() {
                 Some((last, _)) => {
                     interceptor.note_drained(rows.len() as u64);
+                    let count = rows.len() as u64;
+                    drained.applied += count;
+                    drained.inserted += inserted;
+                    drained.deleted += deleted;
+                    if let Some(building) = self.indexes.get_mut(self.drained.0) {
+                        building.drained = drained;
+                    }
                     self.drained.1 = Some(last.clone());
-                    return Ok(Some(rows.len() as u64));
+                    return Ok(Some(count));
                 }
                 None => self.drained = (self.drained.0 + 1, None),
             }
@@ -66,22 +75,25 @@ impl Builder {
         building: &Building,
         interceptor: &Arc<Interceptor>,
         rows: &[Row],
-    ) -> Result<()> {
+    ) -> Result<(u64, u64)> {
+        let (mut inserted, mut deleted) = (0, 0);
         let indexing = self.write_path.indexing();
         let index = &building.index;
         for row in rows {
             let side_write = interceptor.read(row)?;
             match side_write.kind {
                 SideWrite::Insert => {
+                    inserted += 1;
                     building.insert(self, operation, collection, [side_write.key], &side_write.record_id)?;
                 }
                 SideWrite::Remove => {
+                    deleted += 1;
                     indexing.remove_keys(operation, index, [side_write.key], &side_write.record_id)?;
                 }
             }
             interceptor.side_writes().delete(&mut operation.recovery_unit, &row.0)?;
         }
-        Ok(())
+        Ok((inserted, deleted))
     }
 
     /// Looks again at documents that could not be indexed: those that are there must be by now. The caller holds the collection

@@ -2,13 +2,15 @@
 
 use crate::active::{ActiveBuild, Finished};
 use crate::builder::{BatchLimits, Builder, Phase};
-use crate::builds::{IndexBuilds, LOAD_KEYS, SCAN_LIMITS, shown};
+use crate::builds::{IndexBuilds, SCAN_LIMITS, shown};
+use crate::counters::MemoryMeter;
 use crate::fail_points as points;
 use crate::fail_points::{Place, wait_at};
-use crate::parameters::{DRAIN_BATCH_SIZE, DRAIN_MEGABYTES};
+use crate::parameters::{DRAIN_BATCH_SIZE, DRAIN_MEGABYTES, LOAD_YIELD_KEYS};
 use crate::progress::Meter;
-use pando_base::{Component, Error, ErrorCode, FailPoint, Result, Severity, log};
+use pando_base::{Component, Error, ErrorCode, FailPoint, LogValue, Result, Severity, log};
 use pando_catalog::{Collection, Index};
+use pando_collection::rest_while_yielded;
 use pando_doc::Doc;
 use pando_locks::Mode;
 use pando_operation::{Operation, write_conflict_retry, yield_now};
@@ -21,6 +23,8 @@ const DRAINED_ROWS: u64 = 1000;
 const PASSES_MAX: usize = 100;
 /// How long a build waits for votes before it drains again.
 const QUORUM_WAIT: Duration = Duration::from_secs(1);
+/// How long a build waits before it looks again whether the node may write.
+const PRIMARY_WAIT: Duration = Duration::from_millis(100);
 
 /// Who waits for a step of a build.
 #[derive(Clone, Copy)]
@@ -35,6 +39,7 @@ impl IndexBuilds {
     /// The task of a build.
     pub(crate) async fn run(self: Arc<Self>, build: Arc<ActiveBuild>, mut builder: Builder, mut operation: Operation) {
         let log = self.parts.services.log.clone();
+        self.counters.total.increment();
         let outcome = self.build(&build, &mut builder, &mut operation).await;
         operation.locker.unlock_everything();
         let outcome = match outcome {
@@ -47,9 +52,18 @@ impl IndexBuilds {
             }
             Err(error) => {
                 let cause = build.cause(error);
+                match cause.code() {
+                    ErrorCode::OutOfDiskSpace => self.counters.out_of_disk_space.increment(),
+                    ErrorCode::DataCorruptionDetected => self.counters.data_corruption.increment(),
+                    _ => {}
+                }
                 let (uuid, shown_cause) = (shown(&build.build_uuid), &cause);
                 let message = "Index build: failed";
                 log!(log, Severity::Info, Component::Index, 20649, message, "buildUUID" = uuid, "error" = shown_cause);
+                let mut resting = self.parts.services.internal_operation("abort-index-build");
+                // Told to end while it rests, it goes on and sees what is left to do.
+                let _ = self.pause(&points::BEFORE_OWN_ABORT, &build, &[], 0, &mut resting).await;
+                drop(resting);
                 if let Err(error) = self.clean_up(&build, &mut builder, &cause).await {
                     let message = "Unexpected error code during index build cleanup";
                     log!(log, Severity::Warning, Component::Index, 6967701, message, "error" = &error);
@@ -57,13 +71,17 @@ impl IndexBuilds {
                 Err(cause)
             }
         };
+        if outcome.is_ok() {
+            let _ = self.pause(&points::AFTER_COMMIT, &build, &[], 0, &mut operation).await;
+        }
         drop(operation);
         self.unregister(&build);
         build.end(outcome);
     }
 
     async fn build(&self, build: &ActiveBuild, builder: &mut Builder, operation: &mut Operation) -> Result<Finished> {
-        let log = &self.parts.services.log;
+        let (log, clock, counters) = (&self.parts.services.log, self.parts.services.env.clock(), &self.counters);
+        let started_ns = clock.monotonic_ns();
         let indexes: Vec<Arc<Index>> = builder.indexes.iter().map(|building| Arc::clone(&building.index)).collect();
         for index in &indexes {
             let (uuid, name) = (shown(&build.build_uuid), index.name());
@@ -76,36 +94,46 @@ impl IndexBuilds {
                 message,
                 "buildUUID" = uuid,
                 "namespace" = namespace,
-                "name" = name
+                "name" = name,
+                "ident" = index.ident()
             );
         }
         self.pause(&points::BEFORE_INITIALIZING, build, &indexes, 0, operation).await?;
         if self.has_votes(build) {
             self.enter_entry(build).await?;
         }
-        for point in [&points::AFTER_INITIALIZING, &points::BEFORE_BUILDING, &points::AFTER_SETTING_UP] {
+        for point in
+            [&points::AFTER_INITIALIZING, &points::BEFORE_BUILDING, &points::BEFORE_MAJORITY, &points::AFTER_SETTING_UP]
+        {
             self.pause(point, build, &indexes, 0, operation).await?;
         }
         self.pause(&points::AFTER_SETTING_UP_UNLOCKED, build, &indexes, 0, operation).await?;
         if builder.phase() <= Phase::CollectionScan {
+            counters.scans.increment();
             self.scan(build, builder, operation, &indexes).await?;
         }
         if builder.phase() == Phase::BulkLoad {
             self.load(build, builder, operation).await?;
         }
         self.pause(&points::AFTER_BULK_LOAD, build, &indexes, 0, operation).await?;
+        counters.first_drains.increment();
         self.drain(build, builder, operation, &indexes).await?;
         self.pause(&points::AFTER_FIRST_DRAIN, build, &indexes, 0, operation).await?;
         if self.has_votes(build) {
             self.pause(&points::BEFORE_VOTE, build, &indexes, 0, operation).await?;
+            self.pause(&points::BEFORE_ENTRY, build, &indexes, 0, operation).await?;
+            self.await_primary(operation).await?;
             self.vote(build, &self.parts.members.own_host()).await?;
         }
         self.pause(&points::AFTER_VOTE, build, &indexes, 0, operation).await?;
+        counters.quorum_waits.increment();
         self.await_quorum(build, builder, operation, &indexes).await?;
+        counters.second_drains.increment();
         self.drain(build, builder, operation, &indexes).await?;
         self.pause(&points::AFTER_SECOND_DRAIN, build, &indexes, 0, operation).await?;
         self.pause(&points::BEFORE_COMMIT, build, &indexes, 0, operation).await?;
         let committed = self.commit(build, builder, operation).await?;
+        counters.committed(clock.monotonic_ns().saturating_sub(started_ns) / 1_000_000);
         if self.has_votes(build)
             && let Err(error) = self.remove_entry(build.build_uuid).await
         {
@@ -114,7 +142,21 @@ impl IndexBuilds {
         }
         let uuid = shown(&build.build_uuid);
         let (message, namespace) = ("Index build: completed successfully", &build.namespace);
-        log!(log, Severity::Info, Component::Index, 20663, message, "buildUUID" = uuid, "namespace" = namespace);
+        let names = build.index_names.iter().map(LogValue::from).collect::<Vec<_>>();
+        let count_after = committed.indexes.len();
+        log!(
+            log,
+            Severity::Info,
+            Component::Index,
+            20663,
+            message,
+            "buildUUID" = uuid,
+            "namespace" = namespace,
+            "uuid" = build.collection_uuid,
+            "indexesBuilt" = names,
+            "numIndexesBefore" = count_after - build.index_names.len().min(count_after),
+            "numIndexesAfter" = count_after
+        );
         Ok(Finished { last_commit: operation.last_commit, index_count: committed.indexes.len() })
     }
 
@@ -127,7 +169,17 @@ impl IndexBuilds {
         operation: &mut Operation,
     ) -> Result<()> {
         let place = Place { build_uuid: build.build_uuid, indexes, iteration, step: 1, document: None };
-        wait_at(point, place, operation).await
+        wait_at(point, place, operation, &self.parts.services.log).await
+    }
+
+    /// Waits until the node may write: one that has stepped down goes on when it is primary again.
+    async fn await_primary(&self, operation: &mut Operation) -> Result<()> {
+        while !self.parts.members.may_write() {
+            let sleep = self.parts.services.env.clock().sleep(PRIMARY_WAIT);
+            operation.context.interruptible(sleep).await?;
+            yield_now().await;
+        }
+        Ok(())
     }
 
     /// Does a piece of work with the collection locked, off the workers of other operations; then lets others run.
@@ -142,6 +194,7 @@ impl IndexBuilds {
         let outcome = self.with_collection(build, operation, Haste::Aside, work);
         operation.locker.unlock_everything();
         operation.context.statistics().yields.add(1);
+        rest_while_yielded(operation).await?;
         yield_now().await;
         outcome
     }
@@ -180,6 +233,8 @@ impl IndexBuilds {
         operation: &mut Operation,
         indexes: &[Arc<Index>],
     ) -> Result<()> {
+        let (log, mut read_before) = (&self.parts.services.log, builder.documents_read);
+        let mut memory = MemoryMeter::new(&self.counters.sorting);
         let total = self.collection(build)?.records.num_records().map_or(0, |count| u64::try_from(count).unwrap_or(0));
         let mut meter = Meter::new("Index Build: scanning collection", total, &operation.context);
         loop {
@@ -194,23 +249,36 @@ impl IndexBuilds {
             let iteration = builder.documents_read;
             let place = || Place { build_uuid: build.build_uuid, indexes, iteration, step: 1, document: next.as_ref() };
             if next.is_some() {
-                wait_at(&points::SCAN_BEFORE_INSERTION, place(), operation).await?;
+                wait_at(&points::SCAN_BEFORE_INSERTION, place(), operation, log).await?;
             }
-            let read = self
-                .step(build, operation, &mut |operation, found| builder.scan_batch(operation, found, limits))
-                .await?;
-            if read.is_none() {
-                break;
+            let read =
+                self.step(build, operation, &mut |operation, found| builder.scan_batch(operation, found, limits)).await;
+            memory.set(builder.sorting_bytes());
+            match read {
+                Ok(Some(_)) => {}
+                Ok(None) => break,
+                Err(error) if error.code() == ErrorCode::CappedPositionLost => {
+                    let (message, uuid) = ("Index build: collection scan restarted", shown(&build.build_uuid));
+                    let error = &error;
+                    log!(log, Severity::Info, Component::Index, 5470300, message, "buildUUID" = uuid, "error" = error);
+                    builder.restart_scan(&self.sorting(indexes.len()));
+                    read_before = 0;
+                    continue;
+                }
+                Err(error) => return Err(error),
             }
-            wait_at(&points::SCAN_AFTER_INSERTION, place(), operation).await?;
+            wait_at(&points::SCAN_AFTER_INSERTION, place(), operation, log).await?;
         }
         let (uuid, message, count) =
-            (shown(&build.build_uuid), "Index build: collection scan done", builder.documents_read);
-        let log = &self.parts.services.log;
+            (shown(&build.build_uuid), "Index build: collection scan done", builder.documents_read - read_before);
         log!(log, Severity::Info, Component::Index, 20391, message, "buildUUID" = uuid, "totalRecords" = count);
-        meter.end(&operation.context);
         self.pause(&points::AFTER_STARTING, build, indexes, 0, operation).await?;
         self.pause(&points::AFTER_STARTING_UNLOCKED, build, indexes, 0, operation).await?;
+        meter.end(&operation.context);
+        for sorter in builder.indexes.iter().filter_map(|building| building.sorter.as_ref()) {
+            self.counters.sorting.indexes.increment();
+            self.counters.sorting.add(&sorter.statistics());
+        }
         builder.end_scan();
         Ok(())
     }
@@ -222,7 +290,8 @@ impl IndexBuilds {
             meter.show(builder.keys_loaded(), &operation.context, &self.parts.services.log);
             self.require_disk_space()?;
             let is_watched = points::DURING_BULK_LOAD.is_on() || points::BULK_LOAD_YIELD.is_on();
-            let count_max = if is_watched { 1 } else { LOAD_KEYS };
+            let keys_max = usize::try_from(self.parts.services.parameters.get(&LOAD_YIELD_KEYS)).unwrap_or(1);
+            let count_max = if is_watched { 1 } else { keys_max };
             if let Some((index, iteration)) = builder.loading_index().filter(|_| is_watched) {
                 let index = [index];
                 self.pause(&points::DURING_BULK_LOAD, build, &index, iteration, operation).await?;
@@ -246,6 +315,7 @@ impl IndexBuilds {
                 20685,
                 message,
                 "buildUUID" = uuid,
+                "namespace" = &build.namespace,
                 "index" = name,
                 "keysInserted" = count
             );
@@ -290,10 +360,30 @@ impl IndexBuilds {
             }
         }
         meter.end(&operation.context);
-        let (log, message) = (&self.parts.services.log, "Index build: drained side writes");
-        let uuid = shown(&build.build_uuid);
-        log!(log, Severity::Debug(1), Component::Index, 20689, message, "buildUUID" = uuid, "numDrained" = iteration);
+        self.tell_drained(build, builder);
         Ok(())
+    }
+
+    /// What was drained of each index since the last time this was told.
+    fn tell_drained(&self, build: &ActiveBuild, builder: &mut Builder) {
+        let log = &self.parts.services.log;
+        for building in &mut builder.indexes {
+            let drained = std::mem::take(&mut building.drained);
+            let severity = if drained.applied == 0 { Severity::Debug(1) } else { Severity::Info };
+            log!(
+                log,
+                severity,
+                Component::Index,
+                20689,
+                "Index build: drained side writes",
+                "buildUUID" = shown(&build.build_uuid),
+                "namespace" = &build.namespace,
+                "index" = building.index.name(),
+                "numApplied" = drained.applied,
+                "totalInserted" = drained.inserted,
+                "totalDeleted" = drained.deleted
+            );
+        }
     }
 
     fn drain_limits(&self) -> BatchLimits {
@@ -336,7 +426,16 @@ impl IndexBuilds {
         operation: &mut Operation,
     ) -> Result<Arc<Collection>> {
         let limits = self.drain_limits();
-        self.lock(operation, &build.namespace, Mode::X).await?;
+        loop {
+            self.await_primary(operation).await?;
+            self.lock(operation, &build.namespace, Mode::X).await?;
+            // With the lock nobody steps down.
+            if self.parts.members.may_write() {
+                break;
+            }
+            operation.locker.unlock_everything();
+        }
+        self.counters.last_drains.increment();
         loop {
             operation.context.check()?;
             let work =
@@ -345,6 +444,7 @@ impl IndexBuilds {
                 break;
             }
         }
+        self.counters.constraint_checks.increment();
         self.with_collection(build, operation, Haste::Awaited, &mut |operation, found| {
             builder.retry_skipped(operation, found)?;
             builder.check_duplicates(operation)?;
@@ -385,6 +485,7 @@ impl IndexBuilds {
         let mut operation = self.parts.services.internal_operation("abort-index-build");
         let indexes: Vec<Arc<Index>> = builder.indexes.iter().map(|building| Arc::clone(&building.index)).collect();
         self.pause(&points::BEFORE_ABORT_CLEAN_UP, build, &indexes, 0, &mut operation).await?;
+        self.await_primary(&mut operation).await?;
         self.lock(&mut operation, &build.namespace, Mode::X).await?;
         // A collection that is gone has taken its indexes with it.
         if let Ok(collection) = self.collection(build) {

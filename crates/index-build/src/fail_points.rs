@@ -1,8 +1,9 @@
 //! Places where tests hold a build, by MongoDB's names. A build waits there without locks, and can be ended meanwhile.
 
-use pando_base::{AnyFailPoint, FailPoint, Result, Uuid};
+use crate::builds::shown;
+use pando_base::{AnyFailPoint, Component, FailPoint, Log, LogValue, Result, Severity, Uuid};
 use pando_catalog::Index;
-use pando_doc::{Doc, DocRef, Value, compare};
+use pando_doc::{Doc, DocRef, JsonFormat, Value, compare, doc_to_json};
 use pando_operation::Operation;
 use std::cmp::Ordering;
 use std::sync::Arc;
@@ -21,6 +22,7 @@ pub(crate) static AFTER_SETTING_UP: Hang = hang("hangAfterSettingUpIndexBuild");
 pub(crate) static AFTER_SETTING_UP_UNLOCKED: Hang = hang("hangAfterSettingUpIndexBuildUnlocked");
 pub(crate) static AFTER_INITIALIZING: Hang = hang("hangAfterInitializingIndexBuild");
 pub(crate) static BEFORE_BUILDING: Hang = hang("hangBeforeBuildingIndex");
+pub(crate) static BEFORE_MAJORITY: Hang = hang("hangIndexBuildBeforeWaitingUntilMajorityOpTime");
 pub(crate) static BEFORE_INITIALIZING: Hang = hang("hangBeforeInitializingIndexBuild");
 pub(crate) static SCAN_BEFORE_INSERTION: Hang = hang("hangIndexBuildDuringCollectionScanPhaseBeforeInsertion");
 pub(crate) static SCAN_AFTER_INSERTION: Hang = hang("hangIndexBuildDuringCollectionScanPhaseAfterInsertion");
@@ -34,8 +36,11 @@ pub(crate) static DRAIN_YIELD: Hang = hang("hangDuringIndexBuildDrainYield");
 pub(crate) static AFTER_FIRST_DRAIN: Hang = hang("hangAfterIndexBuildFirstDrain");
 pub(crate) static AFTER_SECOND_DRAIN: Hang = hang("hangAfterIndexBuildSecondDrain");
 pub(crate) static BEFORE_VOTE: Hang = hang("hangBeforeVoteCommitIndexBuild");
+pub(crate) static BEFORE_ENTRY: Hang = hang("hangBeforeGettingIndexBuildEntry");
 pub(crate) static AFTER_VOTE: Hang = hang("hangIndexBuildAfterSignalPrimaryForCommitReadiness");
 pub(crate) static BEFORE_COMMIT: Hang = hang("hangIndexBuildBeforeCommit");
+pub(crate) static AFTER_COMMIT: Hang = hang("hangBeforeUnregisteringAfterCommit");
+pub(crate) static BEFORE_OWN_ABORT: Hang = hang("hangIndexBuildBeforeTransitioningReplStateTokAwaitPrimaryAbort");
 pub(crate) static BEFORE_ABORT_CLEAN_UP: Hang = hang("hangIndexBuildBeforeAbortCleanUp");
 
 /// All of them.
@@ -44,6 +49,7 @@ pub const FAIL_POINTS: &[&dyn AnyFailPoint] = &[
     &AFTER_SETTING_UP_UNLOCKED,
     &AFTER_INITIALIZING,
     &BEFORE_BUILDING,
+    &BEFORE_MAJORITY,
     &BEFORE_INITIALIZING,
     &SCAN_BEFORE_INSERTION,
     &SCAN_AFTER_INSERTION,
@@ -57,8 +63,11 @@ pub const FAIL_POINTS: &[&dyn AnyFailPoint] = &[
     &AFTER_FIRST_DRAIN,
     &AFTER_SECOND_DRAIN,
     &BEFORE_VOTE,
+    &BEFORE_ENTRY,
     &AFTER_VOTE,
     &BEFORE_COMMIT,
+    &AFTER_COMMIT,
+    &BEFORE_OWN_ABORT,
     &BEFORE_ABORT_CLEAN_UP,
 ];
 
@@ -75,6 +84,24 @@ pub(crate) struct Place<'a> {
 }
 
 impl Place<'_> {
+    /// What the log tells of it.
+    fn attributes(&self, point: &'static Hang, data: &Doc) -> Vec<(&'static str, LogValue)> {
+        let mut attributes = vec![("buildUUID", shown(&self.build_uuid)), ("iteration", self.iteration.into())];
+        let names = data.get("indexNames").and_then(|names| names.as_array());
+        let is_named = |index: &&Arc<Index>| {
+            names.is_none_or(|names| names.values().any(|name| name.as_str() == Some(index.name())))
+        };
+        if let Some(index) = self.indexes.iter().find(is_named) {
+            attributes.push(("index", index.name().into()));
+        }
+        if let Some(document) = self.document {
+            let is_before = std::ptr::eq(point, &SCAN_BEFORE_INSERTION);
+            attributes.push(("where", if is_before { "before" } else { "after" }.into()));
+            attributes.push(("doc", LogValue::Json(doc_to_json(document.view(), JsonFormat::Relaxed))));
+        }
+        attributes
+    }
+
     /// Does the point's data mean this place? What it does not say may be anything.
     fn is_meant(&self, data: &Doc) -> bool {
         let is_build =
@@ -96,10 +123,32 @@ impl Place<'_> {
     }
 }
 
-/// Waits at a point that is on and means this place.
-pub(crate) async fn wait_at(point: &'static Hang, place: Place<'_>, operation: &mut Operation) -> Result<()> {
-    if !point.is_on() || point.hit_if(|data| place.is_meant(data)).is_none() {
+/// The line that tells of a build that waits at a point, where tests look for one.
+fn line_of(point: &'static Hang) -> Option<(i32, &'static str)> {
+    let lines: [(&'static Hang, i32, &'static str); 6] = [
+        (&BEFORE_BUILDING, 4_940_900, "Hanging before building index"),
+        (&BEFORE_MAJORITY, 4_940_901, "Hanging index build before waiting until the majority opTime"),
+        (&SCAN_BEFORE_INSERTION, 20_386, "Hanging index build during collection scan phase"),
+        (&SCAN_AFTER_INSERTION, 20_386, "Hanging index build during collection scan phase"),
+        (&DURING_BULK_LOAD, 4_924_400, "Hanging index build during bulk load phase"),
+        (&DURING_DRAIN, 4_841_800, "Hanging index build during drain writes phase"),
+    ];
+    lines.into_iter().find(|(line, ..)| std::ptr::eq(*line, point)).map(|(_, id, message)| (id, message))
+}
+
+/// Waits at a point that is on and means this place. Whoever looks for it finds it in the log.
+pub(crate) async fn wait_at(
+    point: &'static Hang,
+    place: Place<'_>,
+    operation: &mut Operation,
+    log: &Log,
+) -> Result<()> {
+    if !point.is_on() {
         return Ok(());
+    }
+    let Some(hit) = point.hit_if(|data| place.is_meant(data)) else { return Ok(()) };
+    if let Some((id, message)) = line_of(point) {
+        log.write(Severity::Info, Component::Index, id, message, place.attributes(point, &hit));
     }
     operation.locker.unlock_everything();
     operation.context.interruptible(point.until_off()).await

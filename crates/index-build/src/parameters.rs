@@ -53,6 +53,14 @@ pub static MAX_ITERATORS_MEMORY_PERCENTAGE: Parameter<f64> = Parameter::new(
 .above(0.0)
 .at_most(1.0);
 
+/// How many keys are loaded between two yields.
+pub static LOAD_YIELD_KEYS: Parameter<i32> = Parameter::new(
+    "internalIndexBuildBulkLoadYieldIterations",
+    5000,
+    "How many sorted keys an index build loads before it lets others go on.",
+)
+.at_least(1);
+
 /// All of them.
 pub const PARAMETERS: &[&dyn AnyParameter] = &[
     &MAX_MEMORY_MEGABYTES,
@@ -61,4 +69,5 @@ pub const PARAMETERS: &[&dyn AnyParameter] = &[
     &DRAIN_BATCH_SIZE,
     &DRAIN_MEGABYTES,
     &MAX_ITERATORS_MEMORY_PERCENTAGE,
+    &LOAD_YIELD_KEYS,
 ];

@@ -27,6 +27,8 @@ pub trait Members: Send + Sync {
     fn members(&self) -> Vec<Member>;
     /// This node.
     fn own_host(&self) -> String;
+    /// May this node write, being the primary or no member of a set?
+    fn may_write(&self) -> bool;
 }
 
 /// A commit quorum.

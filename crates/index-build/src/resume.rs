@@ -5,7 +5,7 @@
 //! before it does anything else: what they say is true once.
 
 use crate::arrays::LearntArrays;
-use crate::builder::{Builder, Building, Phase};
+use crate::builder::{Builder, Building, Drained, Phase};
 use crate::interceptor::{Interceptor, InterceptorIdents};
 use pando_base::{Error, ErrorCode, RecordId, Result, Uuid, ensure};
 use pando_catalog::{Collection, INTERNAL_PREFIX, MultikeyComponents};
@@ -144,6 +144,7 @@ impl ResumeInfo {
                 index,
                 keys_loaded: 0,
                 entry: Vec::new(),
+                drained: Drained::default(),
             });
         }
         Ok(builder)

@@ -2,11 +2,12 @@
 
 use crate::builder::{BatchLimits, Builder, Building, Phase, TypeBits};
 use pando_base::record_id::suffix;
-use pando_base::{RecordId, Result};
+use pando_base::{Error, ErrorCode, RecordId, Result};
 use pando_catalog::Collection;
 use pando_doc::{Doc, DocRef};
 use pando_index::{Arrays, KeySet};
 use pando_operation::{Operation, write_conflict_retry_blocking};
+use pando_sorter::{Sorter, SorterOptions};
 use pando_storage::Direction;
 
 impl Builder {
@@ -26,6 +27,18 @@ impl Builder {
             Some(position) => cursor.seek(unit, position)?,
             None => cursor.next(unit)?,
         };
+        // New documents push old ones out: what was read last is gone, and others may be that were not read.
+        if collection.is_capped()
+            && let Some(position) = &self.position
+            && record.as_ref().is_none_or(|found| found.id != *position)
+        {
+            return Err(Error::new(
+                ErrorCode::CappedPositionLost,
+                format!(
+                    "CollectionScan died due to position in capped collection being deleted. Last seen record id: {position:?}"
+                ),
+            ));
+        }
         while let Some(found) = record.take() {
             if self.position.as_ref() != Some(&found.id) {
                 let document = DocRef::trusted(found.value);
@@ -65,6 +78,21 @@ impl Builder {
         drop(cursor);
         operation.recovery_unit.abandon_snapshot()?;
         Ok(document)
+    }
+
+    /// Begins the scan anew.
+    pub(crate) fn restart_scan(&mut self, sorting: &SorterOptions) {
+        for building in &mut self.indexes {
+            building.sorter = Some(Sorter::new(sorting.clone()));
+        }
+        self.position = None;
+        self.documents_read = 0;
+    }
+
+    /// What the sorters have in memory.
+    pub(crate) fn sorting_bytes(&self) -> u64 {
+        let sorters = self.indexes.iter().filter_map(|building| building.sorter.as_ref()).map(Sorter::statistics);
+        sorters.map(|done| done.data_bytes.saturating_sub(done.spilled_memory_bytes)).sum()
     }
 
     /// The scan is over.

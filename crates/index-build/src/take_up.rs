@@ -5,7 +5,7 @@ use crate::builder::Builder;
 use crate::builds::{IndexBuilds, shown};
 use crate::quorum::CommitQuorum;
 use crate::resume::ResumeInfo;
-use pando_base::{Component, Result, Severity, Uuid, log};
+use pando_base::{Component, LogValue, Result, Severity, Uuid, log};
 use pando_catalog::{Collection, INTERNAL_PREFIX, Index};
 use pando_doc::doc;
 use pando_locks::Mode;
@@ -40,6 +40,18 @@ impl IndexBuilds {
             let info = place.map(|place| infos.swap_remove(place));
             let log = &self.parts.services.log;
             let (uuid, namespace) = (shown(&build_uuid), &collection.namespace);
+            for index in &indexes {
+                log!(
+                    log,
+                    Severity::Info,
+                    Component::Storage,
+                    22253,
+                    "Found index from unfinished build",
+                    "namespace" = namespace,
+                    "index" = index.name(),
+                    "buildUUID" = shown(&build_uuid)
+                );
+            }
             if let Some(info) = info {
                 let message = "Index build: resuming";
                 let phase = info.phase.name();
@@ -51,7 +63,7 @@ impl IndexBuilds {
                     message,
                     "buildUUID" = uuid,
                     "namespace" = namespace,
-                    "phase" = phase
+                    "details" = LogValue::Map(vec![("phase".into(), phase.into())])
                 );
                 match self.resume(&info, &collection).await {
                     Ok(_) => continue,
@@ -118,6 +130,7 @@ impl IndexBuilds {
         builder.install(&parts.interceptors);
         operation.locker.unlock_everything();
         let quorum = self.stored_quorum(info.build_uuid, collection.uuid).await?;
+        self.counters.sorting.resumed.add(builder.indexes.len() as u64);
         self.launch(builder, true, quorum)
     }
 
@@ -160,6 +173,18 @@ impl IndexBuilds {
         .await?;
         let fresh: Vec<Arc<Index>> =
             indexes.iter().filter_map(|index| restarted.index(index.name())).cloned().collect();
+        for index in &fresh {
+            log!(
+                parts.services.log,
+                Severity::Info,
+                Component::Storage,
+                6987700,
+                "Resetting unfinished index",
+                "namespace" = namespace,
+                "index" = index.name(),
+                "ident" = index.ident()
+            );
+        }
         let intercepted = Some((&parts.services.engine, &*parts.catalog));
         let sorting = self.sorting(fresh.len());
         let builder = Builder::new(build_uuid, &restarted, &fresh, &parts.write_path, &sorting, intercepted)?;

@@ -15,8 +15,8 @@ mod access;
 mod keys;
 
 pub use access::{
-    Arrays, Constraints, DocumentFilter, Duplicates, IndexAccess, IndexHooks, IndexInterceptor, Indexing, Interceptors,
-    KeyCounts, KeyScratch, SideWrite, duplicate_cluster_key_error, duplicate_key_error,
+    Arrays, Constraints, DocumentFilter, Duplicates, FAIL_POINTS, IndexAccess, IndexHooks, IndexInterceptor, Indexing,
+    Interceptors, KeyCounts, KeyScratch, SideWrite, duplicate_cluster_key_error, duplicate_key_error,
 };
 pub use keys::{
     Key, KeyGenerator, KeySet, Purpose, SharedCollator, WILDCARD_PATH_FIELD, WildcardFields, values_along,

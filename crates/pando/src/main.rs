@@ -18,6 +18,7 @@ mod store;
 
 use clap::{Parser, Subcommand};
 use error::{PandoError, Result};
+use pando_base::ErrorCode;
 use pando_env::Env;
 use serve::ProgramName;
 use std::ffi::OsString;
@@ -80,9 +81,18 @@ fn main() -> ExitCode {
         }
         match error {
             PandoError::Argument(_) => ExitCode::from(2),
+            _ if name == ProgramName::Mongod => ExitCode::from(mongod_exit_code(&error)),
             _ => ExitCode::FAILURE,
         }
     })
+}
+
+/// What mongod ends with when it cannot start: scripts tell a port that is taken from everything else.
+fn mongod_exit_code(error: &PandoError) -> u8 {
+    match error {
+        PandoError::Server(error) if error.code() == ErrorCode::SocketException => 48,
+        _ => 100,
+    }
 }
 
 /// Options in front mean a node; so does the name of MongoDB's program, which has no tools.

@@ -51,6 +51,7 @@ impl Background {
         background.spawn(env, repeat(env, data, log, CURSOR_INTERVAL, time_out_cursors))?;
         background.spawn(env, repeat(env, data, log, TRANSACTION_INTERVAL, abort_expired_transactions))?;
         if data.replication.is_replicated() {
+            tell_oplog(data, log);
             background.spawn(env, repeat(env, data, log, TICK_INTERVAL, |data| data.replication_parts.tick()))?;
             background.spawn(env, repeat(env, data, log, FLOW_INTERVAL, refresh_flow_tickets))?;
             background.spawn(env, compatibility::write_when_primary(env.clone(), Arc::downgrade(data), log.clone()))?;
@@ -167,6 +168,15 @@ fn keep_sessions(env: &Env, data: &Arc<Data>, log: &Log) -> impl Future<Output =
             }
         }
     }
+}
+
+/// The oplog is cut off at its old end from now on, at the ends of the log's segments.
+fn tell_oplog(data: &Data, log: &Log) {
+    let Some(oplog) = data.services.engine.oplog() else { return };
+    let count = oplog.markers().len();
+    let (severity, component) = (Severity::Debug(1), Component::Storage);
+    log!(log, severity, component, 5295000, "Oplog cap maintainer started");
+    log!(log, severity, component, 22382, "Oplog truncate markers calculated", "markerCount" = count);
 }
 
 /// Drops what nobody needs any more, unless the files are to stay as they are.

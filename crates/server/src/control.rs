@@ -7,6 +7,7 @@ use pando_net::Tls;
 use parking_lot::Mutex;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
 use tokio::sync::Notify;
 
 /// How long connections have to finish unless somebody says otherwise.
@@ -15,7 +16,7 @@ const PATIENCE_SECONDS: u64 = 15;
 /// The switch that ends the process, and the log that it writes.
 pub struct ProcessControl {
     is_stopping: AtomicBool,
-    patience_seconds: AtomicU64,
+    patience_ms: AtomicU64,
     stopping: Notify,
     log_target: Arc<dyn LogTarget>,
     tls: Mutex<Option<Arc<Tls>>>,
@@ -26,7 +27,7 @@ impl ProcessControl {
     pub fn new(log_target: Arc<dyn LogTarget>) -> ProcessControl {
         ProcessControl {
             is_stopping: AtomicBool::new(false),
-            patience_seconds: AtomicU64::new(PATIENCE_SECONDS),
+            patience_ms: AtomicU64::new(PATIENCE_SECONDS * 1000),
             stopping: Notify::new(),
             log_target,
             tls: Mutex::default(),
@@ -50,14 +51,20 @@ impl ProcessControl {
     }
 
     /// How long connections have to finish.
-    pub fn patience_seconds(&self) -> u64 {
-        self.patience_seconds.load(Ordering::SeqCst)
+    pub fn patience(&self) -> Duration {
+        Duration::from_millis(self.patience_ms.load(Ordering::SeqCst))
+    }
+
+    /// Connections have so long to finish.
+    pub(crate) fn set_patience(&self, patience: Duration) {
+        let patience_ms = u64::try_from(patience.as_millis()).unwrap_or(u64::MAX);
+        self.patience_ms.store(patience_ms, Ordering::SeqCst);
     }
 }
 
 impl Control for ProcessControl {
     fn shut_down(&self, timeout_seconds: u64) {
-        self.patience_seconds.store(timeout_seconds.min(PATIENCE_SECONDS), Ordering::SeqCst);
+        self.set_patience(Duration::from_secs(timeout_seconds.min(PATIENCE_SECONDS)));
         self.is_stopping.store(true, Ordering::SeqCst);
         self.stopping.notify_waiters();
     }

@@ -7,10 +7,11 @@
 use crate::compatibility;
 use crate::options::{ReplicationMode, ServerOptions};
 use crate::user_observer::UserObserver;
-use pando_base::{Component, Error, ErrorCode, Log, OperationRegistry, ParameterSet, Result, Severity, log};
+use pando_base::{Component, Error, ErrorCode, Log, Namespace, OperationRegistry, ParameterSet, Result, Severity, log};
 use pando_catalog::{Catalog, Observers};
 use pando_collection::{InsertWatcher, WritePath};
 use pando_commands::Data;
+use pando_commands::catalog::DropsPending;
 use pando_commands::crud::InsertNews;
 use pando_commands::settings::{ClusterSettings, SettingsObserver};
 use pando_commands::watch::{ProfileFilter, ProfileSettings, Profiler, Top};
@@ -119,6 +120,7 @@ pub(crate) fn assemble(on: &Foundations<'_>, options: &ServerOptions, hostname: 
         data_directory: options.data_directory.clone(),
     };
     Ok(Arc::new(Data {
+        drops_pending: DropsPending::default(),
         index_builds: IndexBuilds::new(build_parts, found),
         services,
         catalog,
@@ -159,6 +161,10 @@ impl Members for SetMembers {
 
     fn own_host(&self) -> String {
         self.own_host.clone()
+    }
+
+    fn may_write(&self) -> bool {
+        self.node.check_can_write(Namespace::index_builds()).is_ok()
     }
 }
 

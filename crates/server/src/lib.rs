@@ -11,6 +11,7 @@
 //! Order of start: log, parameters, engine (given), data (`data`, which recovers it), node, tasks (`background`), sockets.
 //! Order of shutdown: operations are told, sockets drain, tasks end, the engine closes, the log ends.
 
+mod accepted_fail_points;
 mod background;
 mod compatibility;
 mod control;

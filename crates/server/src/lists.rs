@@ -36,12 +36,21 @@ pub fn parameters() -> impl Iterator<Item = &'static dyn AnyParameter> {
 /// The fail points.
 pub(crate) const FAIL_POINTS: &[&[&dyn AnyFailPoint]] = &[
     pando_base::FAIL_POINTS,
+    pando_catalog::EXPIRY_FAIL_POINTS,
     pando_catalog::FAIL_POINTS,
+    pando_collection::FAIL_POINTS,
     pando_commands::FAIL_POINTS,
+    pando_commands::CATALOG_FAIL_POINTS,
+    pando_index::FAIL_POINTS,
     pando_index_build::FAIL_POINTS,
     pando_query::stage::DELETE_FAIL_POINTS,
+    pando_query::timeseries::FAIL_POINTS,
     pando_repl::FAIL_POINTS,
     pando_session::FAIL_POINTS,
+    pando_storage::FAIL_POINTS,
+    crate::accepted_fail_points::FAIL_POINTS,
+    crate::dispatch::FAIL_POINTS,
+    crate::start::FAIL_POINTS,
 ];
 
 /// The commands.

@@ -13,17 +13,20 @@ use crate::replication::NodeInSet;
 use crate::sections;
 use crate::startup_log;
 use pando_base::{
-    Component, Error, ErrorCode, FailPointSet, Log, LogLine, LogSink, LogValue, MetricTree, OperationRegistry,
-    ParameterSet, ParameterValue, Result, Severity, Timestamp, log,
+    AnyFailPoint, Component, Error, ErrorCode, FailPoint, FailPointSet, Log, LogLine, LogSink, LogValue, MetricTree,
+    OperationRegistry, ParameterSet, ParameterValue, Result, Severity, Timestamp, log,
 };
-use pando_commands::administration::apply_verbosity;
+use pando_commands::administration::{apply_verbosity, feature_flag};
+use pando_commands::replication::interrupt_writers;
 use pando_commands::{
     CommandTable, Control, Counters, Data, LOG_COMPONENT_VERBOSITY, LOG_LEVEL, MAX_LOG_SIZE_KB, Node, NodeOptions,
-    NotInitiated, OneMember, ReplicationView, StandAlone, StatusSection, VERSION, security::Security, status,
+    NotInitiated, OneMember, ReplicationView, SIGNALED_SHUTDOWN_MS, StandAlone, StatusSection, VERSION,
+    security::Security, status,
 };
 use pando_doc::ObjectId;
 use pando_env::{Env, Machine, Signal, Signals};
 use pando_net::{ConnectionCounters, Net, NetworkCounters, Tls};
+use pando_repl::ReplGate;
 use pando_storage::Engine;
 use parking_lot::Mutex;
 use std::net::{IpAddr, SocketAddr};
@@ -78,10 +81,11 @@ impl Server {
                 data.replication_parts.rebuild_prepared().await?;
                 data::take_up_builds(data, recovered).await?;
             }
+            pando_commands::catalog::check_at_startup(data, options.is_read_only, &log).await?;
             data.settings.load(data, i64::try_from(env.clock().wall_ms()).unwrap_or(i64::MAX)).await?;
         }
         let node = Arc::new(node(env, machine, &options, &log, &control, extra, grounds)?);
-        if let Some(data) = node.data.as_ref().filter(|_| !options.is_read_only) {
+        if let Some(data) = node.data.as_ref().filter(|_| !options.is_read_only && node.security.is_enabled) {
             pando_commands::security::refresh_time_keys(&node, data).await?;
         }
         log_start(&node, &options, &log);
@@ -94,10 +98,11 @@ impl Server {
             background.spawn(env, diagnostic_data::collect(env.clone(), Arc::downgrade(&node), directory))?;
         }
         if let (Some(background), Some(data)) = (&background, served.filter(|_| !options.is_read_only)) {
+            let replicated = data.replication.is_replicated();
             let (data, counters) = (Arc::downgrade(data), Arc::clone(&node.counters));
             let removing = pando_commands::pre_images::keep_removing(env.clone(), data.clone(), log.clone());
             background.spawn(env, removing)?;
-            if node.security.is_enabled {
+            if replicated {
                 background.spawn(env, pando_commands::security::keep_time_keys(Arc::downgrade(&node)))?;
             }
             background.spawn(env, pando_commands::ttl::keep_expiring(env.clone(), data, counters, log.clone()))?;
@@ -177,7 +182,11 @@ impl Server {
             log!(log, Severity::Info, Component::Control, 23377, "Received signal", "signal" = signal.number());
             match signal {
                 Signal::User1 => self.rotate_logs(&log),
-                Signal::Terminate | Signal::Interrupt | Signal::HangUp => break,
+                Signal::Terminate | Signal::Interrupt | Signal::HangUp => {
+                    let patience_ms = self.node.parameters.get(&SIGNALED_SHUTDOWN_MS);
+                    self.control.set_patience(Duration::from_millis(u64::try_from(patience_ms).unwrap_or(0)));
+                    break;
+                }
             }
         }
         self.shut_down().await
@@ -192,13 +201,17 @@ impl Server {
     /// Ends: operations are told, connections drain, the engine closes.
     pub async fn shut_down(&self) -> Result<()> {
         let log = &self.node.log;
+        if let Some(data) = self.node.data.as_ref().filter(|data| data.replication.is_replicated()) {
+            interrupt_writers(&self.node, data, None);
+        }
+        HANG_BEFORE_SHUTDOWN.pause_while_on().await;
         log!(log, Severity::Info, Component::Control, 4784901, "Shutting down the listeners");
         if self.node.data.as_ref().is_some_and(|data| data.backups.unlock_for_shutdown()) {
             let message = "Interrupting fsync because the server is shutting down";
             log!(log, Severity::Warning, Component::Command, 20469, message);
         }
         self.node.operations.shut_down(None);
-        self.net.shut_down(Duration::from_secs(self.control.patience_seconds())).await;
+        self.net.shut_down(self.control.patience()).await;
         if let Some(data) = &self.node.data {
             data.sessions.abort_all(ErrorCode::InterruptedAtShutdown);
             data.sessions.release_all();
@@ -319,6 +332,12 @@ fn known_as(hostname: &str, addresses: &[String]) -> String {
     if port == "27017" { hostname.to_owned() } else { format!("{hostname}:{port}") }
 }
 
+/// Holds the server before it ends, while it still serves.
+static HANG_BEFORE_SHUTDOWN: FailPoint = FailPoint::new("hangBeforeShutdown");
+
+/// The fail points of this crate.
+pub(crate) const FAIL_POINTS: &[&dyn AnyFailPoint] = &[&HANG_BEFORE_SHUTDOWN];
+
 /// What a node stands on: its settings, its operations, its data.
 pub(crate) struct Grounds {
     settings: Settings,
@@ -400,7 +419,10 @@ impl Settings {
     /// Fail points are set like parameters: `--setParameter failpoint.NAME={mode: ...}`.
     fn set(&self, env: &Env, name: &str, value: &str) -> Result<()> {
         let Some(point) = name.strip_prefix("failpoint.") else {
-            return self.parameters.set_from_text(name, value);
+            return match feature_flag(name) {
+                Some(is_on) => check_flag(name, is_on, value),
+                None => self.parameters.set_from_text(name, value),
+            };
         };
         let setting = pando_doc::doc_from_json(value)?;
         let mode = match setting.get("mode").and_then(|mode| mode.as_str().map(str::to_owned)) {
@@ -410,6 +432,18 @@ impl Settings {
         let data = setting.get("data").and_then(|data| data.as_document()).map(|data| data.to_doc().into_bytes());
         self.fail_points.set(point, mode, data.unwrap_or_default(), env.random().next_u64()).map(|_| ())
     }
+}
+
+/// Flags stay as they are.
+fn check_flag(name: &str, is_on: bool, value: &str) -> Result<()> {
+    let same: &[&str] = if is_on { &["true", "1"] } else { &["false", "0"] };
+    pando_base::ensure!(
+        same.contains(&value),
+        ErrorCode::BadValue,
+        "Bad value for parameter \"{name}\": this server has it {} always",
+        if is_on { "on" } else { "off" }
+    );
+    Ok(())
 }
 
 /// Whoever listens to others without authentication is told so.

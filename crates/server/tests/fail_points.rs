@@ -79,6 +79,10 @@ fn u18_fail_points_of_deadlines_and_of_writes_in_sessions() {
         deadlines(&mut client).await;
         deadlines_of_cursors(&mut client).await;
         writes_in_sessions(&env, &mut client).await;
+        drops_of_databases(&env, &mut client).await;
+        unique_indexes(&env, &mut client).await;
+        ends_of_commands(&env, &mut client).await;
+        conflicts(&mut client).await;
     });
 }
 
@@ -137,4 +141,93 @@ async fn writes_in_sessions(env: &Env, client: &mut Client) {
     assert_eq!(number(&failed, "n"), 0, "{failed}");
     assert_eq!(number(&client.ask(&insert(2)).await, "n"), 1);
     assert_eq!(number(&client.ask(&count).await, "n"), 2);
+}
+
+/// Waits until somebody has come to a point. Simulated time does not wait for tasks, so `waitForFailPoint` would not.
+async fn entered(client: &mut Client, point: &str) {
+    let name = format!("failpoint.{point}");
+    let mut body = DocBuilder::new();
+    body.append("getParameter", 1);
+    body.append(name.as_str(), 1);
+    body.append("$db", "admin");
+    let body = body.finish();
+    for _ in 0..100_000 {
+        let reply = client.ask(&body).await;
+        let status = reply.get(&name).and_then(|status| status.as_document()).unwrap().to_doc();
+        if number(&status, "timesEntered") > 0 {
+            return;
+        }
+    }
+    panic!("nobody has come to {point}");
+}
+
+impl Client {
+    async fn hold(&mut self, point: &str, data: Doc) {
+        self.configure(point, Value::String("alwaysOn".into()), data).await;
+    }
+
+    async fn release(&mut self, point: &str) {
+        self.configure(point, Value::String("off".into()), doc! {}).await;
+    }
+}
+
+/// While a database is being dropped, nobody makes a collection there.
+async fn drops_of_databases(env: &Env, client: &mut Client) {
+    let insert = doc! { "insert": "c", "documents": [{ "_id": 1 }], "$db": "gone" };
+    client.ask(&insert).await;
+    let point = "dropDatabaseHangAfterWaitingForIndexBuilds";
+    client.hold(point, doc! {}).await;
+    let mut other = Client::connect(env).await;
+    let drop = doc! { "dropDatabase": 1, "$db": "gone" };
+    let looking = async {
+        entered(client, point).await;
+        assert_eq!(number(&client.ask(&doc! { "create": "x", "$db": "gone" }).await, "code"), 215);
+        client.release(point).await;
+    };
+    let (dropped, ()) = tokio::join!(other.ask(&drop), looking);
+    assert_eq!(number(&dropped, "ok"), 1, "{dropped}");
+    assert_eq!(number(&client.ask(&insert).await, "n"), 1);
+}
+
+/// An index that is changed while it is looked through for duplicates does not become unique.
+async fn unique_indexes(env: &Env, client: &mut Client) {
+    let change = |index: Doc| doc! { "collMod": "u", "index": index, "$db": "d" };
+    client.ask(&doc! { "insert": "u", "documents": [{ "_id": 1, "a": 1 }], "$db": "d" }).await;
+    client.ask(&doc! { "createIndexes": "u", "indexes": [{ "key": { "a": 1 }, "name": "a_1" }], "$db": "d" }).await;
+    client.ask(&change(doc! { "name": "a_1", "prepareUnique": true })).await;
+    let point = "hangAfterCollModIndexUniqueReleaseIXLock";
+    client.hold(point, doc! { "nss": "d.u" }).await;
+    let mut other = Client::connect(env).await;
+    let unique = change(doc! { "name": "a_1", "unique": true });
+    let looking = async {
+        entered(client, point).await;
+        assert_eq!(number(&client.ask(&change(doc! { "name": "a_1", "hidden": true })).await, "ok"), 1);
+        client.release(point).await;
+    };
+    let (refused, ()) = tokio::join!(other.ask(&unique), looking);
+    assert_eq!(number(&refused, "code"), 125, "{refused}");
+    assert_eq!(number(&client.ask(&unique).await, "ok"), 1);
+}
+
+/// A command that is meant waits with its reply, others do not.
+async fn ends_of_commands(env: &Env, client: &mut Client) {
+    let point = "waitAfterCommandFinishesExecution";
+    client.hold(point, doc! { "ns": "d.u", "commands": ["count"] }).await;
+    let mut other = Client::connect(env).await;
+    let count = doc! { "count": "u", "$db": "d" };
+    let looking = async {
+        entered(client, point).await;
+        assert_eq!(number(&client.ask(&doc! { "count": "c", "$db": "d" }).await, "ok"), 1);
+        client.release(point).await;
+    };
+    let (counted, ()) = tokio::join!(other.ask(&count), looking);
+    assert_eq!(number(&counted, "n"), 1, "{counted}");
+}
+
+/// Writers that meet others try again.
+async fn conflicts(client: &mut Client) {
+    let twice = doc! { "times": 2 };
+    client.configure("WTWriteConflictException", Value::Document(twice.view()), doc! {}).await;
+    let inserted = client.ask(&doc! { "insert": "u", "documents": [{ "_id": 2, "a": 2 }], "$db": "d" }).await;
+    assert_eq!(number(&inserted, "n"), 1, "{inserted}");
 }

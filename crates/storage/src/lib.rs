@@ -30,7 +30,8 @@ pub use engine::*;
 pub use error::{Result, StorageError};
 pub use pando_base::RecordIdKind;
 pub use record_store::{
-    Direction, NewRecord, OplogRecordCursor, OplogRecordStore, Record, RecordCursor, RecordLoader, RecordStore,
+    Direction, FAIL_POINTS, NewRecord, OplogRecordCursor, OplogRecordStore, Record, RecordCursor, RecordLoader,
+    RecordStore,
 };
 pub use recovery_unit::{Change, NoReplication, PreCommitHook, ReadSource, ReadTimestamps, RecoveryUnit, SnapshotId};
 pub use retry::{Retry, RetryCounters, RetryDecision, RetryPolicy, retry_storage_unavailable};

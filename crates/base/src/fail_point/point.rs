@@ -154,11 +154,16 @@ impl<T: Send + Sync> FailPoint<T> {
 
     /// Has an operation rest here while the point is on, and shows where it rests.
     pub async fn rest(&self, context: &OperationContext) -> Result<()> {
-        if !self.is_on() {
+        self.rest_if(context, |_| true).await
+    }
+
+    /// The same, if the predicate, which sees the data, agrees.
+    pub async fn rest_if(&self, context: &OperationContext, predicate: impl FnOnce(&T) -> bool) -> Result<()> {
+        if self.hit_if(predicate).is_none() {
             return Ok(());
         }
         context.describe(|description| description.fail_point = self.name);
-        let rested = context.interruptible(self.pause_while_on()).await;
+        let rested = context.interruptible(self.until_off()).await;
         context.describe(|description| description.fail_point = "");
         rested
     }

@@ -2,6 +2,7 @@
 
 use super::{Observers, require_unit};
 use crate::catalog::{Catalog, record_id_kind};
+use crate::fail_points::SKIP_ID_INDEX;
 use crate::index::Index;
 use crate::{
     CatalogEntry, Collection, CollectionOptions, IndexDescriptor, IndexEntry, MultikeyComponents, complete_index_spec,
@@ -117,7 +118,7 @@ impl Catalog {
 /// The specification of the index on `_id`, or none for a collection without one.
 fn id_index_spec(namespace: &Namespace, options: &mut CollectionOptions) -> Result<Option<Doc>> {
     let given = options.id_index.take();
-    if !requires_id_index(namespace, options) {
+    if !requires_id_index(namespace, options) || SKIP_ID_INDEX.should_fail() {
         return Ok(None);
     }
     let Some(given) = given else { return Ok(Some(default_id_index_spec(options))) };
@@ -134,7 +135,7 @@ fn id_index_spec(namespace: &Namespace, options: &mut CollectionOptions) -> Resu
 }
 
 /// The oplog and the profiler's collection have none, a clustered collection needs none.
-fn requires_id_index(namespace: &Namespace, options: &CollectionOptions) -> bool {
+pub fn requires_id_index(namespace: &Namespace, options: &CollectionOptions) -> bool {
     !options.is_clustered()
         && options.auto_index_id != Some(false)
         && !namespace.is_oplog()

@@ -17,6 +17,7 @@ mod rename;
 mod views;
 
 pub use coll_mod::{CollModChange, CollModOutcome, IndexChange};
+pub use create::requires_id_index;
 pub use indexes::PreparedIndex;
 pub use rename::RenameOptions;
 pub use views::SystemViewsWriter;

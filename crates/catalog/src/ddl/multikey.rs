@@ -11,7 +11,7 @@
 
 use super::{Observers, not_found, require_unit};
 use crate::catalog::Catalog;
-use crate::{Collection, Index, MultikeyComponents, uncommitted};
+use crate::{Collection, Index, MultikeyComponents, MultikeyState, uncommitted};
 use pando_base::{Error, ErrorCode, Result};
 use pando_doc::doc;
 use pando_operation::{Operation, write_conflict_retry_blocking};
@@ -53,6 +53,36 @@ impl Catalog {
         Ok(())
     }
 
+    /// Lets the state say no more than this: for one who has seen all documents, and lets nobody write meanwhile. Readers
+    /// of earlier versions of the collection keep what they know, for they may see documents that are gone.
+    pub fn narrow_multikey(
+        self: &Arc<Self>,
+        operation: &mut Operation,
+        collection: &Collection,
+        index: &Index,
+        is_multikey: bool,
+        paths: &[MultikeyComponents],
+    ) -> Result<()> {
+        require_unit(operation)?;
+        // Another index may have been narrowed just before: its state is in the version after this.
+        let collection = self.collection_for_ddl(operation, &collection.namespace)?;
+        let id = &collection.catalog_id;
+        let entry = self.durable.get(&mut operation.recovery_unit, id)?;
+        let mut entry = entry.ok_or_else(|| not_found(&collection.namespace))?;
+        let written = entry.index_mut(index.name()).filter(|written| written.ident == index.ident());
+        let written = written.ok_or_else(|| missing(index))?;
+        written.multikey = is_multikey;
+        written.multikey_paths.iter_mut().zip(paths).for_each(|(known, new)| *known = *new);
+        self.durable.update(&mut operation.recovery_unit, id, &entry)?;
+        let mut next = self.instantiate(id.clone(), &entry, collection.minimum_valid_snapshot, Some(&collection))?;
+        for place in next.indexes.iter_mut().filter(|place| place.ident() == index.ident()) {
+            let tracked = place.descriptor.tracked_field_count();
+            let state = MultikeyState::restored(tracked, is_multikey, paths);
+            *place = Arc::new(Index { multikey: Arc::new(state), ..Index::clone(place) });
+        }
+        self.put_uncommitted(operation, &Arc::new(next), Some(&collection.namespace))
+    }
+
     /// Writes the state down; false if it was.
     fn write_multikey(
         &self,
@@ -65,8 +95,7 @@ impl Catalog {
         let entry = self.durable.get(&mut operation.recovery_unit, id)?;
         let mut entry = entry.ok_or_else(|| not_found(&collection.namespace))?;
         let written = entry.index_mut(index.name()).filter(|written| written.ident == index.ident());
-        let missing = || Error::new(ErrorCode::IndexNotFound, format!("index not found with name [{}]", index.name()));
-        let written = written.ok_or_else(missing)?;
+        let written = written.ok_or_else(|| missing(index))?;
         let before = (written.multikey, written.multikey_paths.clone());
         written.multikey = true;
         written.multikey_paths.iter_mut().zip(paths).for_each(|(known, new)| known.union(new));
@@ -76,6 +105,10 @@ impl Catalog {
         self.durable.update(&mut operation.recovery_unit, id, &entry)?;
         Ok(true)
     }
+}
+
+fn missing(index: &Index) -> Error {
+    Error::new(ErrorCode::IndexNotFound, format!("index not found with name [{}]", index.name()))
 }
 
 /// A mark in the oplog gives the unit its time.

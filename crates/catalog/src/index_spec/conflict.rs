@@ -1,5 +1,6 @@
 //! A new specification beside the indexes that a collection has.
 
+use crate::fail_points::EXPIRE_IN_CAPPED;
 use crate::index::{IndexDescriptor, IndexKind};
 use crate::{ClusteredIndex, Collection};
 use pando_base::{Error, ErrorCode, Result, bail, ensure};
@@ -110,7 +111,7 @@ fn check_room(collection: &Collection, candidate: &IndexDescriptor) -> Result<()
         "TTL indexes are not supported on capped clustered collections"
     );
     ensure!(
-        !collection.is_capped() || candidate.expire_after_seconds.is_none(),
+        !collection.is_capped() || candidate.expire_after_seconds.is_none() || EXPIRE_IN_CAPPED.should_fail(),
         ErrorCode::CannotCreateIndex,
         "Cannot create TTL index on a capped collection"
     );

@@ -2,6 +2,7 @@
 
 use super::expiry::{KEEP_AS_GIVEN, SKIP_CHECK};
 use super::{EXPIRE_AFTER_SECONDS_INACTIVE, validate_key_pattern};
+use crate::fail_points::SKIP_FIELD_NAMES;
 use crate::index::{ID_INDEX_NAME, IndexKind, is_id_key_pattern};
 use pando_base::{ErrorCode, Result, bail, ensure};
 use pando_doc::{Doc, DocBuilder, DocRef, Element, JsonFormat, Value, ValueType, doc_to_json};
@@ -48,7 +49,7 @@ pub fn validate_index_spec(specification: DocRef<'_>) -> Result<Doc> {
     for element in specification.elements() {
         let known = FIELDS.iter().chain(&DOCUMENT_FIELDS).any(|field| element.name == *field);
         ensure!(
-            known,
+            known || SKIP_FIELD_NAMES.should_fail(),
             ErrorCode::InvalidIndexSpecificationOption,
             "The field '{}' is not valid for an index specification. Specification: {}",
             element.name,

@@ -1,7 +1,7 @@
 //! The indexes: each in order, unique where it should be, its entries counted.
 
-use super::Validation;
 use super::records::shown;
+use super::{FAIL_INDEX_KEY_ORDERING, Validation};
 use pando_base::{RecordId, Result};
 use pando_index::Key;
 use pando_keystring::{Version, to_doc};
@@ -31,7 +31,7 @@ impl Validation<'_> {
             let key = Key { bytes: entry.key, type_bits: entry.type_bits };
             if is_first && let Some((last, last_id)) = &previous {
                 let order = last.as_slice().cmp(entry.key).then_with(|| last_id.cmp(&entry.record_id));
-                if order.is_ge() {
+                if order.is_ge() || FAIL_INDEX_KEY_ORDERING.should_fail() {
                     let name = index.name();
                     errors.push(format!("index '{name}' is not in strictly ascending or descending order"));
                 } else if is_unique && last.as_slice() == entry.key {

@@ -14,6 +14,7 @@
 //!
 //! The caller holds the collection in X, or has a snapshot that nobody changes; everything is read in one snapshot.
 
+mod arrays;
 mod conformance;
 mod consistency;
 mod entries;
@@ -22,10 +23,11 @@ mod records;
 mod repair;
 
 use crate::write_path::WritePath;
+use arrays::Arrays;
 use consistency::Consistency;
-use pando_base::{RecordId, Result};
-use pando_catalog::{Catalog, Collection, Index, MultikeyComponents};
-use pando_doc::{Doc, DocBuilder, Value};
+use pando_base::{FailPoint, LogValue, RecordId, Result, Severity};
+use pando_catalog::{Catalog, Collection, Index, MultikeyComponents, known_fields_of_index};
+use pando_doc::{Doc, DocBuilder, DocRef, JsonFormat, Value, doc_to_json};
 use pando_index::IndexAccess;
 use pando_operation::Operation;
 use pando_storage::Damage;
@@ -33,6 +35,14 @@ use pando_timeseries::TimeseriesOptions;
 use std::sync::Arc;
 
 pub use lost_and_found::move_to_lost_and_found;
+
+/// Has validation take the documents for out of order.
+pub(crate) static FAIL_RECORD_STORE_TRAVERSAL: FailPoint = FailPoint::new("failRecordStoreTraversal");
+/// Has validation take the entries of indexes for out of order.
+pub(crate) static FAIL_INDEX_KEY_ORDERING: FailPoint = FailPoint::new("failIndexKeyOrdering");
+
+/// As many lines are kept for the log.
+const NOTES_MAX: usize = 1000;
 
 /// Documents and entries between two looks at whether to stop.
 const CHECK_INTERVAL: u64 = 1024;
@@ -43,7 +53,7 @@ pub enum Repair {
     /// Nothing.
     #[default]
     Nothing,
-    /// Multikey states are widened.
+    /// Multikey states that say more than the documents do are narrowed.
     Multikey,
     /// Everything that can be put right is.
     Everything,
@@ -66,6 +76,19 @@ pub struct ValidateOptions {
     pub repair: Repair,
     /// How much memory the second pass may take for what it finds.
     pub details_bytes_max: usize,
+}
+
+/// A line for the log: validation itself has none.
+#[derive(Clone, Debug)]
+pub struct ValidateNote {
+    /// How bad it is.
+    pub severity: Severity,
+    /// The line's id.
+    pub id: i32,
+    /// What is said.
+    pub message: &'static str,
+    /// The values.
+    pub attributes: Vec<(&'static str, LogValue)>,
 }
 
 /// What was found of one index.
@@ -98,6 +121,8 @@ pub struct ValidateReport {
     pub warnings: Vec<String>,
     /// What is wrong.
     pub errors: Vec<String>,
+    /// What the log is to say of it; not everything, if it is much.
+    pub notes: Vec<ValidateNote>,
     /// Keys that an index lacks; not all, if they are many.
     pub missing_entries: Vec<Doc>,
     /// Keys that an index has too much; not all, if they are many.
@@ -120,6 +145,12 @@ impl ValidateReport {
         self.errors.is_empty() && self.indexes.iter().all(|index| index.errors.is_empty())
     }
 
+    fn note(&mut self, note: ValidateNote) {
+        if self.notes.len() < NOTES_MAX {
+            self.notes.push(note);
+        }
+    }
+
     fn warn_once(&mut self, warning: &str) {
         if !self.warnings.iter().any(|known| known == warning) {
             self.warnings.push(warning.to_owned());
@@ -127,22 +158,15 @@ impl ValidateReport {
     }
 }
 
-/// What documents teach of an index's arrays, where the catalog does not know it.
-#[derive(Clone, Default)]
-struct Uncovered {
-    is_found: bool,
-    paths: Vec<MultikeyComponents>,
-}
-
 /// One index under validation.
 struct Target {
     index: Arc<Index>,
     access: Arc<IndexAccess>,
-    uncovered: Uncovered,
+    arrays: Arrays,
 }
 
-/// A validation in progress.
-struct Validation<'a> {
+/// A validation in progress: first the documents, then the indexes.
+pub struct Validation<'a> {
     write_path: &'a WritePath,
     catalog: &'a Arc<Catalog>,
     collection: &'a Collection,
@@ -153,6 +177,8 @@ struct Validation<'a> {
     consistency: Consistency,
     report: ValidateReport,
     steps: u64,
+    /// Nothing further can be looked at, or is to be.
+    is_over: bool,
 }
 
 /// Validates a collection.
@@ -163,42 +189,93 @@ pub fn validate_collection(
     collection: &Collection,
     options: ValidateOptions,
 ) -> Result<ValidateReport> {
-    let mut targets = Vec::new();
-    for index in collection.ready_indexes() {
-        let paths = vec![MultikeyComponents::NONE; index.descriptor.tracked_field_count()];
-        let uncovered = Uncovered { is_found: false, paths };
-        targets.push(Target { index: Arc::clone(index), access: write_path.indexing().access(index)?, uncovered });
+    let mut validation = Validation::new(write_path, catalog, collection, options)?;
+    validation.scan_documents(operation)?;
+    validation.finish(operation)
+}
+
+impl<'a> Validation<'a> {
+    /// A validation that has looked at nothing.
+    pub fn new(
+        write_path: &'a WritePath,
+        catalog: &'a Arc<Catalog>,
+        collection: &'a Collection,
+        options: ValidateOptions,
+    ) -> Result<Validation<'a>> {
+        let mut targets = Vec::new();
+        for index in collection.ready_indexes() {
+            let paths = vec![MultikeyComponents::NONE; index.descriptor.tracked_field_count()];
+            let arrays = Arrays { paths, ..Arrays::default() };
+            targets.push(Target { index: Arc::clone(index), access: write_path.indexing().access(index)?, arrays });
+        }
+        let stored = collection.options.timeseries.as_ref().filter(|_| collection.namespace.is_timeseries_buckets());
+        let buckets = stored.map(|stored| TimeseriesOptions::parse(stored.view())).transpose()?;
+        let consistency = Consistency::new(options.details_bytes_max);
+        let report = ValidateReport::default();
+        Ok(Validation {
+            write_path,
+            catalog,
+            collection,
+            options,
+            targets,
+            buckets,
+            consistency,
+            report,
+            steps: 0,
+            is_over: false,
+        })
     }
-    let stored = collection.options.timeseries.as_ref().filter(|_| collection.namespace.is_timeseries_buckets());
-    let buckets = stored.map(|stored| TimeseriesOptions::parse(stored.view())).transpose()?;
-    let consistency = Consistency::new(options.details_bytes_max);
-    let mut validation = Validation {
-        write_path,
-        catalog,
-        collection,
-        options,
-        targets,
-        buckets,
-        consistency,
-        report: ValidateReport::default(),
-        steps: 0,
-    };
-    validation.report.errors = catalog.metadata_faults(operation, collection)?;
-    validation.start_indexes();
-    if options.metadata_only {
-        return Ok(validation.report);
+
+    /// Looks at what the catalog says, and goes through all documents.
+    pub fn scan_documents(&mut self, operation: &mut Operation) -> Result<()> {
+        self.report.errors = self.catalog.metadata_faults(operation, self.collection)?;
+        self.start_indexes();
+        self.check_specifications();
+        self.is_over = match self.options {
+            ValidateOptions { metadata_only: true, .. } => true,
+            ValidateOptions { verifies_tables: true, .. } => !self.are_tables_sound(operation)?,
+            _ => false,
+        };
+        if self.is_over { Ok(()) } else { self.scan_records(operation, true) }
     }
-    if options.verifies_tables && !validation.are_tables_sound(operation)? {
-        return Ok(validation.report);
+
+    /// Goes through all indexes and tells what was found. Documents were gone through before.
+    pub fn finish(mut self, operation: &mut Operation) -> Result<ValidateReport> {
+        if !self.is_over {
+            self.check_indexes(operation)?;
+        }
+        Ok(self.report)
     }
-    validation.run(operation)?;
-    Ok(validation.report)
 }
 
 impl Validation<'_> {
     fn start_indexes(&mut self) {
         let started = |target: &Target| IndexReport { name: target.index.name().to_owned(), ..IndexReport::default() };
         self.report.indexes = self.targets.iter().map(started).collect();
+    }
+
+    /// Specifications of older versions may have fields that no index has.
+    fn check_specifications(&mut self) {
+        for index in &self.collection.indexes {
+            let specification = index.descriptor.specification.view();
+            let known = known_fields_of_index(specification);
+            if known.view().field_count() == specification.field_count() {
+                continue;
+            }
+            let name = index.name();
+            self.report.warnings.push(format!(
+                "The index specification for index '{name}' contains invalid fields. Run the 'collMod' command on the \
+                 collection without any arguments to remove the invalid index options"
+            ));
+            let attributes = vec![
+                ("collectionNs", LogValue::from(&self.collection.namespace)),
+                ("indexName", name.into()),
+                ("spec", json(specification)),
+            ];
+            let message = "Index specification contains invalid fields. Run the 'collMod' command on the collection \
+                           without any arguments to remove the invalid index options";
+            self.report.note(ValidateNote { severity: Severity::Warning, id: 5_980_500, message, attributes });
+        }
     }
 
     /// Has the engine read the tables. What is damaged there cannot be read any further.
@@ -222,8 +299,7 @@ impl Validation<'_> {
         Ok(is_sound)
     }
 
-    fn run(&mut self, operation: &mut Operation) -> Result<()> {
-        self.scan_records(operation, true)?;
+    fn check_indexes(&mut self, operation: &mut Operation) -> Result<()> {
         self.scan_entries(operation, true)?;
         self.check_key_counts();
         if self.consistency.has_differences() {
@@ -233,7 +309,7 @@ impl Validation<'_> {
         }
         self.check_count(operation)?;
         operation.recovery_unit.abandon_snapshot()?;
-        self.tell_multikey(operation)?;
+        self.adjust_multikey(operation)?;
         self.tell_differences(operation)
     }
 
@@ -253,7 +329,7 @@ impl Validation<'_> {
                     "number of _id index entries ({keys}) does not match the number of documents in the index ({documents})"
                 ));
             }
-            let has_arrays = target.index.multikey.is_multikey() || target.uncovered.is_found;
+            let has_arrays = target.index.multikey.is_multikey() || target.arrays.is_uncovered;
             let is_one_each = !matches!(
                 descriptor.kind,
                 pando_catalog::IndexKind::Wildcard
@@ -278,6 +354,11 @@ impl Validation<'_> {
             }
         }
     }
+}
+
+/// A document for the log.
+fn json(document: DocRef<'_>) -> LogValue {
+    LogValue::Json(doc_to_json(document, JsonFormat::Relaxed))
 }
 
 /// A record id as replies have it.

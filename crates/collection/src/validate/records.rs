@@ -1,9 +1,9 @@
 //! The documents: each is one, in its place, and has keys.
 
 use super::conformance;
-use super::{Validation, record_id_value};
+use super::{FAIL_RECORD_STORE_TRAVERSAL, Repair, ValidateNote, Validation, record_id_value};
 use crate::cluster_key::cluster_key;
-use pando_base::{RecordId, Result};
+use pando_base::{LogValue, RecordId, Result, Severity};
 use pando_catalog::{Collection, CollectionOptions, ValidationAction, ValidationLevel};
 use pando_doc::{DocBuilder, DocRef, StringComparator};
 use pando_index::KeySet;
@@ -38,8 +38,13 @@ impl Validation<'_> {
             let parsed = DocRef::parse(record.value);
             if is_first {
                 self.report.records += 1;
-                if previous.as_ref().is_some_and(|previous| *previous >= id) {
+                if let Some(previous) = &previous
+                    && (*previous >= id || FAIL_RECORD_STORE_TRAVERSAL.should_fail())
+                {
                     self.error_once(OUT_OF_ORDER);
+                    let attributes = vec![("prevRecordId", shown(previous).into()), ("recordId", shown(&id).into())];
+                    let (severity, message) = (Severity::Error, "Documents out of order");
+                    self.report.note(ValidateNote { severity, id: 20_404, message, attributes });
                 }
                 previous = Some(id.clone());
             }
@@ -94,24 +99,37 @@ impl Validation<'_> {
     ) -> Result<()> {
         let mut is_compliant = true;
         if let Some(strict) = strict
-            && self.write_path.validator.validate(operation, strict, document).is_err()
+            && let Err(error) = self.write_path.validator.validate(operation, strict, document)
         {
             is_compliant = false;
+            let message = "Document is not compliant with the collection's schema";
+            self.note_document(5_363_500, message, id, LogValue::from(&error));
             match self.buckets {
                 Some(_) => self.error_once(NOT_AS_VALIDATOR),
                 None => self.report.warn_once(NOT_AS_VALIDATOR),
             }
         }
-        if is_compliant && self.bucket_fault(document)?.is_some() {
+        if is_compliant && let Some(fault) = self.bucket_fault(document)? {
             is_compliant = false;
+            let message = "Document is not compliant with time-series specifications";
+            self.note_document(6_698_300, message, id, fault.into());
             self.error_once(NOT_AS_BUCKET);
         }
-        if self.options.checks_conformance && conformance::fault(document).is_some() {
+        if self.options.checks_conformance
+            && let Some(fault) = conformance::fault(document)
+        {
             is_compliant = false;
+            self.note_document(6_825_900, "Document is not conformant to BSON specifications", id, fault.into());
             self.report.warn_once(NOT_CONFORMANT);
         }
         self.report.non_compliant_documents += i64::from(!is_compliant);
         self.check_cluster_key(document, id)
+    }
+
+    fn note_document(&mut self, id: i32, message: &'static str, record_id: &RecordId, reason: LogValue) {
+        let namespace = LogValue::from(&self.collection.namespace);
+        let attributes = vec![("namespace", namespace), ("recordId", shown(record_id).into()), ("reason", reason)];
+        self.report.note(ValidateNote { severity: Severity::Warning, id, message, attributes });
     }
 
     /// What is wrong with a document as a bucket of measurements, in collections of such.
@@ -142,6 +160,7 @@ impl Validation<'_> {
         let mut key_of_document = DocBuilder::new();
         key_of_document.append_some("_id", document.get("_id"));
         let key_of_document = key_of_document.finish();
+        let mut notes = Vec::new();
         for (place, target) in self.targets.iter_mut().enumerate() {
             if let Err(error) = target.access.keys(document, keys) {
                 if is_first && let Some(report) = self.report.indexes.get_mut(place) {
@@ -149,15 +168,15 @@ impl Validation<'_> {
                 }
                 continue;
             }
-            if is_first && keys.is_multikey() && !target.index.multikey.covers(keys.multikey_paths()) {
-                target.uncovered.is_found = true;
-                let learnt = target.uncovered.paths.iter_mut().zip(keys.multikey_paths());
-                learnt.for_each(|(known, new)| known.union(new));
+            if is_first && keys.is_multikey() {
+                let report = self.report.indexes.get_mut(place).filter(|_| self.options.repair != Repair::Everything);
+                notes.extend(target.learn(document, id, keys, report));
             }
             for key in keys.iter() {
                 self.consistency.add_expected(place, key, id, key_of_document.bytes());
             }
         }
+        notes.into_iter().for_each(|note| self.report.note(note));
     }
 
     /// Does the store's own count agree?

@@ -2,8 +2,8 @@
 
 use super::consistency::Difference;
 use super::lost_and_found::move_to_lost_and_found;
-use super::{Repair, Validation, append_record_id};
-use pando_base::{ErrorCode, RecordId, Result};
+use super::{Repair, ValidateNote, Validation, append_record_id, json};
+use pando_base::{ErrorCode, RecordId, Result, Severity};
 use pando_doc::{Doc, DocBuilder, DocRef};
 use pando_index::{Duplicates, Key};
 use pando_keystring::{Version, to_doc};
@@ -15,34 +15,6 @@ const UNIT_ENTRIES: usize = 500;
 const TOLD_BYTES_MAX: usize = 1024 * 1024;
 
 impl Validation<'_> {
-    /// Multikey states that do not cover all documents.
-    pub(super) fn tell_multikey(&mut self, operation: &mut Operation) -> Result<()> {
-        let observers = &*self.write_path.observers;
-        for (target, report) in self.targets.iter().zip(&mut self.report.indexes) {
-            if !target.uncovered.is_found {
-                continue;
-            }
-            let name = target.index.name();
-            if self.options.repair == Repair::Nothing {
-                let what = match target.index.multikey.is_multikey() {
-                    true => format!("Index {name} multikey paths do not cover all documents"),
-                    false => format!("Index {name} is not multikey but has more than one key in document(s)"),
-                };
-                report.errors.push(what);
-                continue;
-            }
-            let (catalog, collection) = (self.catalog, self.collection);
-            write_conflict_retry_blocking(operation, "validate", &collection.namespace, |operation| {
-                operation.in_unit_of_work(|operation| {
-                    catalog.set_multikey(operation, observers, collection, &target.index, &target.uncovered.paths)
-                })
-            })?;
-            report.warnings.push(format!("Updated index {name} multikey metadata."));
-            self.report.is_repaired = true;
-        }
-        Ok(())
-    }
-
     /// Missing and extra entries, and documents that are none.
     pub(super) fn tell_differences(&mut self, operation: &mut Operation) -> Result<()> {
         let repairs = self.options.repair == Repair::Everything;
@@ -52,7 +24,7 @@ impl Validation<'_> {
         let missing: Vec<(Difference, Vec<u8>)> = std::mem::take(&mut self.consistency.missing).into_iter().collect();
         let extra = std::mem::take(&mut self.consistency.extra);
         if self.consistency.is_cut_off {
-            let told = "Not all index entry inconsistencies are listed due to size limitations.";
+            let told = "Not all index entry inconsistencies are reported due to memory limitations.";
             self.report.errors.push(told.to_owned());
         }
         if missing.is_empty() && extra.is_empty() {
@@ -97,6 +69,11 @@ impl Validation<'_> {
             let error = format!("Index with name '{}' has inconsistencies.", report.name);
             if !report.errors.contains(&error) {
                 report.errors.push(error);
+                if let Some(target) = self.targets.get(index) {
+                    let attributes = vec![("spec", json(target.index.descriptor.specification.view()))];
+                    let message = "Index with inconsistencies";
+                    self.report.note(ValidateNote { severity: Severity::Error, id: 7_463_100, message, attributes });
+                }
             }
         }
     }

@@ -1,6 +1,6 @@
 //! The feature flags of MongoDB 7.0 as `getParameter` shows them: on, with the version that brought them, or off.
 //!
-//! Clients and tests ask whether a flag is on before they use what it stands for. They cannot be set here.
+//! Clients and tests ask whether a flag is on before they use what it stands for. They cannot be set here; saying at the start what is so anyway does no harm.
 
 use pando_doc::{Doc, DocBuilder};
 
@@ -68,6 +68,12 @@ const FLAGS: &[(&str, Option<&str>)] = &[
     ("UserRoles", Some("7.0")),
     ("VectorSearchPublicPreview", Some("7.0")),
 ];
+
+/// Whether the flag of this whole name is on; none if there is no such flag.
+pub fn feature_flag(name: &str) -> Option<bool> {
+    let short = name.strip_prefix("featureFlag")?;
+    FLAGS.iter().find(|(flag, _)| *flag == short).map(|(_, version)| version.is_some())
+}
 
 /// All flags, by their whole names, as they are shown.
 pub(super) fn all() -> impl Iterator<Item = (String, Doc)> {

@@ -1,6 +1,6 @@
 //! `getParameter`: one, several or all, with or without details. Fail points show as parameters called `failpoint.NAME`.
 
-use super::{append_parameter, feature_flags, present_value};
+use super::{append_parameter, feature_flags, present_value, warn_of_old_name};
 use crate::{Access, Action, CommandRow, Invocation, run_boxed};
 use pando_base::{ErrorCode, FailPointStatus, ParameterValue, Result, ensure};
 use pando_doc::{Doc, DocBuilder, DocRef, Value};
@@ -37,6 +37,9 @@ fn run(invocation: &Invocation, reply: &mut DocBuilder) -> Result<()> {
     for (name, definition, value) in node.parameters.list_names() {
         if is_all || body.contains(name) {
             let (settable, value) = (definition.settable(), present_value(node, name, value));
+            if !is_all {
+                warn_of_old_name(node, name, definition.name());
+            }
             append(name, &value, settable.at_runtime(), settable.at_startup(), is_detailed, reply);
         }
     }

@@ -11,11 +11,12 @@ mod set_parameter;
 mod set_profiling_filter_globally;
 mod shutdown;
 
+pub use feature_flags::feature_flag;
 pub use log_component_verbosity::{apply_verbosity, shown_verbosity};
 pub(crate) use log_component_verbosity::{check_verbosity, verbosity_from_text};
 
 use crate::{CommandRow, Node};
-use pando_base::{Component, ParameterValue};
+use pando_base::{Component, ParameterValue, Severity, log};
 use pando_doc::{DocBuilder, DocRef};
 
 /// The commands of this area.
@@ -36,6 +37,15 @@ fn present_value(node: &Node, name: &str, value: ParameterValue) -> ParameterVal
         "logComponentVerbosity" => ParameterValue::Document(shown_verbosity(&node.log).bytes().to_vec()),
         "logLevel" => ParameterValue::Int(node.log.verbosity(Component::Default).map_or(0, i32::from)),
         _ => value,
+    }
+}
+
+/// Whoever uses an old name of a parameter is told the new one.
+fn warn_of_old_name(node: &Node, name: &str, present: &str) {
+    if name != present {
+        let message = "Use of deprecated server parameter name";
+        let (log, severity) = (&node.log, Severity::Warning);
+        log!(log, severity, Component::Control, 636300, message, "deprecatedName" = name, "canonicalName" = present);
     }
 }
 

@@ -4,7 +4,7 @@
 
 use super::change::lock_exclusively;
 use crate::{Data, locking};
-use pando_base::{Category, Error, ErrorCode, Namespace, Result};
+use pando_base::{Category, Component, Error, ErrorCode, Namespace, Result, Severity, log};
 use pando_index_build::{ActiveBuild, Finished};
 use pando_operation::Operation;
 use std::time::Duration;
@@ -32,7 +32,12 @@ pub(super) async fn await_own_build(data: &Data, operation: &mut Operation, buil
             };
             Ok(finished)
         }
-        Err(error) => Err(failed(build, error)),
+        Err(error) => {
+            let (log, message) = (&data.services.log, "Index build: joined after abort");
+            let (uuid, status) = (build.build_uuid, &error);
+            log!(log, Severity::Info, Component::Index, 20655, message, "buildUUID" = uuid, "status" = status);
+            Err(failed(build, error))
+        }
     }
 }
 

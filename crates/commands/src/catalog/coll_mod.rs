@@ -2,16 +2,21 @@
 
 use super::change::{change, lock_exclusively};
 use super::collection_options::check_validator;
+use super::fail_points::{self, rest_at};
 use super::names::check_uuid;
 use super::system_views::ViewDocuments;
 use super::unique_conversion::check_unique;
 use super::view_pipeline::check_view_pipeline;
 use crate::arguments::{SafeBool, SafeLong, is_generic};
+use crate::locking::{lock_collection, unlock};
 use crate::timeseries::{Timeseries, timeseries};
 use crate::{Access, Class, CommandRow, Data, Invocation, NamespaceOf, SecondaryOk, arguments, run_boxed};
 use pando_base::{Error, ErrorCode, Namespace, Result, Uuid, bail, ensure};
-use pando_catalog::{CollModChange, Collection, Index, IndexChange, ValidationAction, ValidationLevel, ViewDefinition};
+use pando_catalog::{
+    CollModChange, Collection, Index, IndexChange, IndexDescriptor, ValidationAction, ValidationLevel, ViewDefinition,
+};
 use pando_doc::{Array, Doc, DocBuilder, DocRef, Value, compare_docs};
+use pando_locks::Mode;
 use pando_operation::Operation;
 use pando_query::timeseries::options_of;
 use pando_storage::Direction;
@@ -89,15 +94,49 @@ async fn run(invocation: &Invocation, reply: &mut DocBuilder) -> Result<()> {
     }
     let system_views = Namespace::system_views(&namespace.database_name());
     let mut operation = invocation.operation()?;
+    let checked = check_unique_beside_writers(data, &mut operation, &namespace, &arguments).await?;
     lock_exclusively(data, &mut operation, &[&namespace, &system_views]).await?;
     check_uuid(data, &namespace, arguments.collection_uuid)?;
     if let Some(collection) = data.catalog.collection_for_write(&mut operation, &namespace)? {
-        return modify_collection(invocation, data, &mut operation, &collection, &arguments, reply).await;
+        if let Some(checked) = &checked {
+            let now = collection.index(&checked.name).map(|index| &index.descriptor.specification);
+            let is_same = now == Some(&checked.specification);
+            ensure!(
+                is_same,
+                ErrorCode::CommandFailed,
+                "The index {} was modified by another process while it was looked through for duplicates",
+                checked.name
+            );
+        }
+        let (is_checked, arguments) = (checked.is_some(), &arguments);
+        return modify_collection(invocation, data, &mut operation, &collection, arguments, is_checked, reply).await;
     }
     match data.catalog.latest().view(&namespace)?.cloned() {
         Some(view) => modify_view(invocation, data, &mut operation, &view, &arguments).await,
         None => bail!(ErrorCode::NamespaceNotFound, "ns does not exist"),
     }
+}
+
+/// Looks for duplicates in an index that is to be unique, while others write: it refuses new ones already. Gives the index that
+/// was looked at.
+async fn check_unique_beside_writers(
+    data: &Data,
+    operation: &mut Operation,
+    namespace: &Namespace,
+    arguments: &CollModArguments<'_>,
+) -> Result<Option<Arc<IndexDescriptor>>> {
+    let wanted = arguments.index.as_ref().filter(|index| index.unique.is_some_and(|unique| unique.0));
+    let Some(wanted) = wanted.filter(|_| !arguments.dry_run.0) else { return Ok(None) };
+    lock_collection(operation, namespace, Mode::IX).await?;
+    let Some(collection) = data.catalog.collection_for_write(operation, namespace)? else { return Ok(None) };
+    let change = index_change(&collection, wanted)?;
+    let Some(index) = collection.index(&change.name).filter(|index| index.descriptor.prepare_unique) else {
+        return Ok(None);
+    };
+    check_unique(operation, &collection, index)?;
+    unlock(operation);
+    rest_at(&fail_points::AFTER_UNIQUE_CHECK, &operation.context, namespace).await?;
+    Ok(Some(Arc::clone(&index.descriptor)))
 }
 
 async fn modify_collection(
@@ -106,6 +145,7 @@ async fn modify_collection(
     operation: &mut Operation,
     collection: &Arc<Collection>,
     arguments: &CollModArguments<'_>,
+    is_checked: bool,
     reply: &mut DocBuilder,
 ) -> Result<()> {
     for (is_given, name) in [(arguments.view_on.is_some(), "viewOn"), (arguments.pipeline.is_some(), "pipeline")] {
@@ -122,7 +162,7 @@ async fn modify_collection(
     if arguments.dry_run.0 {
         check_dry_run(arguments)?;
     }
-    if let Some(change) = change_of.index.as_ref().filter(|change| change.unique == Some(true))
+    if let Some(change) = change_of.index.as_ref().filter(|change| change.unique == Some(true) && !is_checked)
         && let Some(index) = collection.index(&change.name)
     {
         check_unique(operation, collection, index)?;

@@ -18,6 +18,7 @@ pub static HANG_AND_FAIL: FailPoint<String> =
 
 /// Does what the points say of a collection that is about to be made.
 pub(crate) async fn pass(data: &Data, operation: &mut Operation, namespace: &Namespace) -> Result<()> {
+    data.drops_pending.check(namespace)?;
     if operation.in_multi_document_transaction() && THROW_IN_TRANSACTION.should_fail() {
         return Err(StorageError::WriteConflict.into());
     }

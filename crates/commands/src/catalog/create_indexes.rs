@@ -3,6 +3,7 @@
 use super::building::{await_other_build, await_own_build};
 use super::change::{change, is_a_view, lock_exclusively};
 use super::collation;
+use super::fail_points::TTL_REGISTERED;
 use super::names::{check_uuid, index_count};
 use super::partial_filter::check_partial_filter;
 use crate::arguments::SafeBool;
@@ -10,13 +11,14 @@ use crate::timeseries::{buckets_index, timeseries};
 use crate::{
     Access, Action, Class, CommandRow, Data, Invocation, NamespaceOf, SecondaryOk, arguments, locking, run_boxed,
 };
-use pando_base::{Error, ErrorCode, Namespace, Result, Uuid, ensure};
+use pando_base::{Component, Error, ErrorCode, Namespace, Result, Severity, Uuid, ensure, log};
 use pando_catalog::{Collection, CollectionOptions, IndexDescriptor, IndexKind, PreparedIndex};
 use pando_doc::{Doc, DocBuilder, DocRef, Value};
 use pando_index::IndexAccess;
 use pando_index_build::{ActiveBuild, CommitQuorum, StartBuild};
 use pando_locks::Mode;
 use pando_operation::Operation;
+use pando_repl::ReplGate;
 use pando_storage::Direction;
 use std::sync::Arc;
 
@@ -133,6 +135,13 @@ async fn run(invocation: &Invocation, reply: &mut DocBuilder) -> Result<()> {
             }
         }
     };
+    let expires = |specification: &Doc| specification.view().contains("expireAfterSeconds");
+    if TTL_REGISTERED.is_on() && specifications.iter().any(expires) {
+        let message = "Hanging due to hangTTLCollectionCacheAfterRegisteringInfo fail point";
+        log!(invocation.node.log, Severity::Info, Component::Index, 4664000, message);
+        locking::unlock(&operation);
+        TTL_REGISTERED.rest(&operation.context).await?;
+    }
     append_outcome(outcome, specifications.len(), is_two_phase.then_some(arguments.commit_quorum), reply);
     Ok(())
 }
@@ -165,6 +174,7 @@ async fn count_if_all_exist(
 /// Who has to be ready before the indexes are.
 fn commit_quorum(data: &Data, given: Option<Value<'_>>, is_two_phase: bool) -> Result<CommitQuorum> {
     let Some(given) = given else { return Ok(CommitQuorum::default()) };
+    ensure!(data.replication.is_replicated(), ErrorCode::BadValue, "Standalones can't specify commitQuorum");
     let quorum = CommitQuorum::parse(given)?;
     if is_two_phase {
         quorum.check_satisfiable(&data.index_builds.members())?;

@@ -2,6 +2,7 @@
 
 use super::building::lock_without_builds;
 use super::change::change;
+use super::fail_points::{self, rest_at};
 use super::names::check_uuid;
 use super::system_views::ViewDocuments;
 use crate::{Access, Action, Class, CommandRow, Data, Invocation, NamespaceOf, SecondaryOk, arguments, run_boxed};
@@ -34,6 +35,11 @@ async fn run(invocation: &Invocation, reply: &mut DocBuilder) -> Result<()> {
     let namespace = invocation.collection()?;
     let is_live_oplog = namespace.is_oplog() && invocation.node.replication.is_replica_set();
     ensure!(!is_live_oplog, ErrorCode::location(5255000), "can't drop live oplog while replicating");
+    ensure!(
+        !namespace.is_oplog(),
+        ErrorCode::location(5255001),
+        "can't drop oplog on storage engines that support replSetResizeOplog command"
+    );
     check_droppable(&namespace)?;
     ensure!(
         !namespace.is_system_profile() || data.profiler.settings(&namespace.database_name()).level == 0,
@@ -54,6 +60,7 @@ async fn run(invocation: &Invocation, reply: &mut DocBuilder) -> Result<()> {
     };
     lock_without_builds(data, &mut operation, &names, "collection drop").await?;
     check_uuid(data, &namespace, arguments.collection_uuid)?;
+    rest_at(&fail_points::DURING_DROP, &operation.context, &namespace).await?;
     if let Some(collection) = data.catalog.collection_for_write(&mut operation, &namespace)? {
         change(&mut operation, "drop", &namespace, |operation| {
             data.catalog.drop_collection(operation, &*data.observers, &namespace).map(|_| ())

@@ -1,6 +1,7 @@
 //! `dropDatabase`: every collection of a database goes, then the database.
 
 use super::change::change;
+use super::fail_points;
 use crate::locking::{lock_database, unlock};
 use crate::{Access, Action, Class, CommandRow, Data, Invocation, SecondaryOk, arguments, run_boxed};
 use pando_base::{DatabaseName, ErrorCode, Namespace, Result, ensure};
@@ -9,6 +10,7 @@ use pando_index_build::ActiveBuild;
 use pando_locks::Mode;
 use pando_operation::Operation;
 use pando_repl::ReplGate;
+use pando_storage::StorageError;
 use std::sync::Arc;
 
 pub(super) const ROW: CommandRow = CommandRow {
@@ -43,13 +45,20 @@ async fn run(invocation: &Invocation, _reply: &mut DocBuilder) -> Result<()> {
         "Have to pass 1 as 'drop' parameter"
     );
     let mut operation = invocation.operation()?;
+    lock_database(&mut operation, database, Mode::X).await?;
+    // From here on nobody makes a collection there, also while the lock is given back.
+    let _pending = data.drops_pending.enter(database)?;
     loop {
-        lock_database(&mut operation, database, Mode::X).await?;
         let is_here = |build: &Arc<ActiveBuild>| build.namespace.database_name() == *database;
-        let Some(build) = data.index_builds.active().into_iter().find(is_here) else { break };
+        let has_builds = data.index_builds.active().iter().any(is_here);
+        if !has_builds && !fail_points::AFTER_BUILDS_OF_DATABASE.is_on() {
+            break;
+        }
         unlock(&operation);
-        data.index_builds.abort_collection(build.collection_uuid, "dropDatabase command").await;
+        data.index_builds.abort_database(database, "dropDatabase command").await;
+        fail_points::AFTER_BUILDS_OF_DATABASE.rest(&operation.context).await?;
         operation.context.check()?;
+        lock_database(&mut operation, database, Mode::X).await?;
     }
     data.replication.check_can_write(&Namespace::from(database.clone()))?;
     drop_database(data, &mut operation, database).await?;
@@ -68,6 +77,9 @@ async fn drop_database(data: &Data, operation: &mut Operation, database: &Databa
     drop(latest);
     for namespace in others.iter().chain(&views) {
         change(operation, "dropDatabase", namespace, |operation| {
+            if fail_points::CONFLICT_OF_DROP_DATABASE.should_fail() {
+                return Err(StorageError::WriteConflict.into());
+            }
             data.catalog.drop_collection(operation, &*data.observers, namespace).map(|_| ())
         })
         .await?;

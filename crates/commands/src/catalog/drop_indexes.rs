@@ -1,6 +1,7 @@
 //! `dropIndexes`, also called `deleteIndexes`: by name, by names, by key, or all but the one on `_id`.
 
 use super::change::{change, lock_exclusively};
+use super::fail_points::AFTER_ABORTING_INDEXES;
 use super::names::{check_uuid, index_count};
 use crate::arguments::SafeBool;
 use crate::locking::unlock;
@@ -50,16 +51,38 @@ async fn run(invocation: &Invocation, reply: &mut DocBuilder) -> Result<()> {
     let mut operation = invocation.operation()?;
     let mut count_before = None;
     let mut ended: Vec<String> = Vec::new();
+    let (mut namespace, mut known, mut has_rested): (Namespace, Option<Uuid>, bool) = (namespace, None, false);
     let (collection, names, is_all) = loop {
+        // While there is no lock, the collection may get another name.
+        if let Some(uuid) = &known {
+            let present = data.catalog.latest().namespace_of(uuid).cloned();
+            let gone = || format!("Collection '{namespace}' with UUID {uuid} does not exist");
+            namespace = present.ok_or_else(|| Error::new(ErrorCode::NamespaceNotFound, gone()))?;
+        }
         lock_exclusively(data, &mut operation, &[&namespace]).await?;
         check_uuid(data, &namespace, arguments.collection_uuid)?;
         let collection = find(data, &mut operation, &namespace)?;
+        if *known.get_or_insert(collection.uuid) != collection.uuid {
+            unlock(&operation);
+            continue;
+        }
         count_before.get_or_insert(index_count(&collection));
         check_not_clustered(&collection, index)?;
         let (names, is_all) = names(&collection, index, &ended)?;
-        let Some(build) = build_in_the_way(data, &collection, &names)? else { break (collection, names, is_all) };
+        let build = build_in_the_way(data, &collection, &names)?;
+        if !has_rested && AFTER_ABORTING_INDEXES.is_on() && build.is_none() {
+            has_rested = true;
+            unlock(&operation);
+            AFTER_ABORTING_INDEXES.rest(&operation.context).await?;
+            continue;
+        }
+        let Some(build) = build else { break (collection, names, is_all) };
         unlock(&operation);
-        data.index_builds.abort(&build, "dropIndexes command").await;
+        if is_all {
+            data.index_builds.abort_collection(collection.uuid, "dropIndexes command").await;
+        } else {
+            data.index_builds.abort(&build, "dropIndexes command").await;
+        }
         ended.extend_from_slice(&build.index_names);
         operation.context.check()?;
     };

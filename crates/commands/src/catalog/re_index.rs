@@ -1,11 +1,15 @@
 //! `reIndex`: the indexes of a collection are made anew. Only on a node that stands alone.
 
 use super::change::{change, lock_exclusively};
+use super::fail_points;
 use super::names::index_count;
 use crate::{Access, Action, Class, CommandRow, Invocation, NamespaceOf, SecondaryOk, arguments, run_boxed};
 use pando_base::{ErrorCode, Result, bail, ensure};
 use pando_doc::{Doc, DocBuilder};
 use std::sync::Arc;
+
+/// What a process ends with that a test has cut off.
+const EXIT_ABRUPT: i32 = 14;
 
 pub(super) const ROW: CommandRow = CommandRow {
     name: "reIndex",
@@ -48,6 +52,10 @@ async fn run(invocation: &Invocation, reply: &mut DocBuilder) -> Result<()> {
         Ok(next)
     })
     .await?;
+    if fail_points::RE_INDEX_CRASH.should_fail() {
+        data.services.engine.flush_log()?;
+        invocation.node.machine.end_abruptly(EXIT_ABRUPT);
+    }
     let built = data.index_builds.build_exclusively(&mut operation, &bare, &specifications).await?;
     reply.append("nIndexesWas", index_count(&collection));
     reply.append("nIndexes", index_count(&built));

@@ -72,6 +72,8 @@ pub(crate) fn append_storage_stats(collection: Option<&Collection>, scale: i64, 
         stats.append("max", narrow(options.capped_documents_max));
         stats.append("maxSize", narrow(options.capped_size_bytes / scale));
     }
+    let uri = table_uri(collection.ident());
+    stats.document("wiredTiger", |engine| engine.append("uri", uri.as_str()));
     append_indexes(collection, &sizes, scale, stats);
     Ok(())
 }
@@ -85,7 +87,8 @@ fn append_indexes(collection: &Collection, sizes: &Sizes, scale: i64, stats: &mu
             details.append(index.name(), specification);
         }
         for index in &collection.indexes {
-            details.document(index.name(), |_| {});
+            let uri = table_uri(index.ident());
+            details.document(index.name(), |detail| detail.append("uri", uri.as_str()));
         }
     });
     stats.array("indexBuilds", |builds| {
@@ -101,6 +104,11 @@ fn append_indexes(collection: &Collection, sizes: &Sizes, scale: i64, stats: &mu
     let total = sizes.disk_bytes.saturating_add(indexes_bytes) / scale;
     stats.append("totalSize", narrow(total));
     stats.append("scaleFactor", narrow(scale));
+}
+
+/// Which table of the engine it is, in the words that tools look for.
+fn table_uri(ident: &str) -> String {
+    format!("statistics:table:{ident}")
 }
 
 fn signed(bytes: u64) -> i64 {

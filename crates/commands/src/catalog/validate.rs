@@ -1,12 +1,13 @@
 //! `validate`: does every index say what the documents say, are the counts right, is what the catalog says true?
 
+use super::fail_points;
 use crate::arguments::SafeBool;
 use crate::locking::{lock_collection, lock_for_read};
 use crate::timeseries::on_buckets;
 use crate::{Access, Action, CommandRow, Data, Invocation, NamespaceOf, SecondaryOk, arguments, run_boxed};
-use pando_base::{AnyParameter, ErrorCode, Namespace, Parameter, Result, bail, ensure};
+use pando_base::{AnyParameter, Component, ErrorCode, Namespace, Parameter, Result, bail, ensure};
 use pando_catalog::Collection;
-use pando_collection::{IndexReport, Repair, ValidateOptions, ValidateReport, record_id_value, validate_collection};
+use pando_collection::{IndexReport, Repair, ValidateOptions, ValidateReport, Validation, record_id_value};
 use pando_doc::{DocBuilder, Value};
 use pando_locks::Mode;
 use pando_operation::Operation;
@@ -80,13 +81,36 @@ async fn run(invocation: &Invocation, reply: &mut DocBuilder) -> Result<()> {
         },
         details_bytes_max: megabytes.saturating_mul(1024 * 1024),
     };
-    let mut outcome = None;
-    invocation.node.env.tasks().blocking(&mut || {
-        outcome = Some(validate_collection(&mut operation, data.write_path(), &data.catalog, &collection, options));
-    });
-    let Some(report) = outcome else { bail!(ErrorCode::InternalError, "validation was not run") };
-    append(&collection, &report?, arguments.metadata.0, reply);
+    let report = validate(invocation, data, &mut operation, &collection, options).await?;
+    for note in &report.notes {
+        let attributes = note.attributes.clone();
+        invocation.node.log.write(note.severity, Component::Command, note.id, note.message, attributes);
+    }
+    append(&collection, &report, arguments.metadata.0, reply);
     Ok(())
+}
+
+async fn validate(
+    invocation: &Invocation,
+    data: &Data,
+    operation: &mut Operation,
+    collection: &Collection,
+    options: ValidateOptions,
+) -> Result<ValidateReport> {
+    let tasks = invocation.node.env.tasks();
+    let mut validation = Validation::new(data.write_path(), &data.catalog, collection, options)?;
+    let mut scanned = Ok(());
+    tasks.blocking(&mut || scanned = validation.scan_documents(operation));
+    scanned?;
+    if !options.metadata_only {
+        fail_points::DURING_VALIDATION.rest(&invocation.context).await?;
+    }
+    let (mut validation, mut outcome) = (Some(validation), None);
+    tasks.blocking(&mut || outcome = validation.take().map(|validation| validation.finish(operation)));
+    match outcome {
+        Some(report) => report,
+        None => bail!(ErrorCode::InternalError, "validation was not run"),
+    }
 }
 
 fn check_arguments(arguments: &ValidateArguments<'_>, is_replicated: bool, is_read_only: bool) -> Result<()> {
@@ -159,8 +183,9 @@ fn append(collection: &Collection, report: &ValidateReport, metadata_only: bool,
     }
     reply.append("valid", report.is_valid());
     reply.append("repaired", report.is_repaired);
-    append_texts("warnings", &report.warnings, reply);
-    append_texts("errors", &report.errors, reply);
+    // What is said of an index is said of the collection too.
+    append_texts("warnings", &all_of(&report.warnings, report, |index| &index.warnings), reply);
+    append_texts("errors", &all_of(&report.errors, report, |index| &index.errors), reply);
     reply.array("extraIndexEntries", |array| report.extra_entries.iter().for_each(|entry| array.push(entry)));
     reply.array("missingIndexEntries", |array| report.missing_entries.iter().for_each(|entry| array.push(entry)));
     reply.array("corruptRecords", |array| {
@@ -175,6 +200,14 @@ fn append(collection: &Collection, report: &ValidateReport, metadata_only: bool,
     }
 }
 
+fn all_of<'a>(
+    own: &'a [String],
+    report: &'a ValidateReport,
+    of_index: impl Fn(&'a IndexReport) -> &'a Vec<String>,
+) -> Vec<&'a String> {
+    own.iter().chain(report.indexes.iter().flat_map(of_index)).collect()
+}
+
 fn append_index(index: &IndexReport, detail: &mut DocBuilder) {
     detail.append("valid", index.errors.is_empty());
     if !index.warnings.is_empty() {
@@ -185,15 +218,15 @@ fn append_index(index: &IndexReport, detail: &mut DocBuilder) {
     }
 }
 
-fn append_texts(name: &str, texts: &[String], out: &mut DocBuilder) {
+fn append_texts(name: &str, texts: &[impl AsRef<str>], out: &mut DocBuilder) {
     out.array(name, |array| {
         let mut size_bytes = 0;
         for text in texts {
             if size_bytes >= TEXTS_BYTES_MAX {
                 break;
             }
-            size_bytes += text.len();
-            array.push(text.as_str());
+            size_bytes += text.as_ref().len();
+            array.push(text.as_ref());
         }
     });
 }

@@ -5,6 +5,7 @@
 
 mod append_oplog_note;
 mod apply_ops;
+mod interruption;
 mod repl_set_abort_primary_catch_up;
 mod repl_set_freeze;
 mod repl_set_get_config;
@@ -23,6 +24,7 @@ mod repl_set_test;
 mod view;
 
 pub(crate) use apply_ops::{UuidUse, uuid_use};
+pub use interruption::interrupt_writers;
 pub use view::{
     NotInitiated, OneMember, ReplicationView, StandAlone, TopologyVersion, append_cluster_time, check_as_secondary,
 };

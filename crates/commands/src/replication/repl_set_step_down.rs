@@ -3,9 +3,10 @@
 //! Writers that have begun are told to stop, and the lock of state transitions keeps others out until the state has changed.
 //! Whoever comes then is refused.
 
+use super::interruption::interrupt_writers;
 use super::{SET_COMMAND, require_set};
-use crate::{Access, Action, Class, CommandRow, Invocation, run_boxed};
-use pando_base::{Component, ErrorCode, OperationContext, Result, Severity, log};
+use crate::{Access, Action, CommandRow, Invocation, run_boxed};
+use pando_base::{Component, Result, Severity, log};
 use pando_locks::{LockRequest, Mode, ResourceId, Wait};
 use pando_repl::topology::StepDownRequest;
 
@@ -32,23 +33,10 @@ async fn run(invocation: &Invocation) -> Result<()> {
     );
     let step_down = data.replication.await_step_down(&invocation.context, request).await?;
     let operation = invocation.operation()?;
-    let own = invocation.context.id();
-    let writes = |other: &OperationContext| other.id() != own && is_write(invocation, other);
-    invocation.node.operations.kill_where(ErrorCode::InterruptedDueToReplStateChange, writes);
-    // Transactions hold the lock that the step down needs.
-    data.sessions.abort_all(ErrorCode::InterruptedDueToReplStateChange);
+    interrupt_writers(&invocation.node, data, Some(invocation.context.id()));
     let transition = LockRequest::new(ResourceId::REPLICATION_STATE_TRANSITION, Mode::X);
     operation.locker.lock(transition, &Wait::of(&operation.context)).await?;
     data.replication.step_down(step_down)?;
     log!(log, Severity::Info, Component::Replication, 21580, "replSetStepDown command completed");
     Ok(())
-}
-
-fn is_write(invocation: &Invocation, other: &OperationContext) -> bool {
-    let name = other.description().command_name;
-    invocation
-        .node
-        .table
-        .find(name.as_bytes())
-        .is_some_and(|entry| matches!(entry.row.class, Class::Write | Class::Catalog))
 }

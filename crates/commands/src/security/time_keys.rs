@@ -1,12 +1,12 @@
 //! The keys that sign cluster times, in `admin.system.keys`: read at start and now and then, and made ahead of their time by the node
-//! that may write. Only where clients have to prove who they are.
+//! that may write. A set has them also where clients need not prove who they are; then nothing is signed with them.
 
 use crate::stored;
 use crate::{Data, Node};
 use pando_base::{Error, Namespace, Parameter, Result, Settable};
 use pando_doc::{Doc, Value, doc};
 use pando_repl::ReplGate;
-use pando_security::{TIME_KEY_BYTES, TimeKey};
+use pando_security::{TIME_KEY_BYTES, TimeKey, TimeSigner};
 use std::sync::Weak;
 use std::time::Duration;
 
@@ -21,17 +21,21 @@ pub static KEYS_ROTATION_INTERVAL_SECONDS: Parameter<i64> = Parameter::new(
 
 /// How often the keys are looked at.
 const REFRESH_INTERVAL: Duration = Duration::from_secs(60);
+/// The same while there is no primary that could make them.
+const AWAIT_PRIMARY_INTERVAL: Duration = Duration::from_millis(500);
 
 /// Reads the keys, and makes those that are missing.
 pub async fn refresh_time_keys(node: &Node, data: &Data) -> Result<()> {
-    if !node.security.is_enabled || !data.replication.is_replicated() {
+    if !data.replication.is_replicated() {
         return Ok(());
     }
     let namespace = Namespace::of("admin", "system.keys")?;
     let mut operation = data.services.internal_operation("KeysCollectionManager");
     let found = stored::find(data, &mut operation, &namespace, doc! { "purpose": "HMAC" }).await?;
     let mut keys: Vec<TimeKey> = found.iter().map(parse).collect::<Result<_>>()?;
-    let signer = &node.security.times;
+    // Without logins nobody is to see signatures.
+    let unused = TimeSigner::default();
+    let signer = if node.security.is_enabled { &node.security.times } else { &unused };
     signer.set_keys(keys.clone());
     if !data.replication.is_writable_primary() {
         return Ok(());
@@ -65,11 +69,15 @@ pub async fn keep_time_keys(node: Weak<Node>) {
     loop {
         let Some(served) = node.upgrade() else { return };
         let clock = served.env.clone();
+        let mut pause = REFRESH_INTERVAL;
         if let Some(data) = &served.data {
             // What fails now is tried again: times are signed with the keys that there are.
-            let _ = refresh_time_keys(&served, data).await;
+            let refreshed = refresh_time_keys(&served, data).await;
+            if refreshed.is_err() || !data.replication.is_writable_primary() {
+                pause = AWAIT_PRIMARY_INTERVAL;
+            }
         }
         drop(served);
-        clock.clock().sleep(REFRESH_INTERVAL).await;
+        clock.clock().sleep(pause).await;
     }
 }

@@ -1,5 +1,6 @@
 //! What serverStatus is made of: a list of sections, each with a name, to which other crates add theirs.
 
+mod indexes;
 mod latencies;
 mod locks;
 mod metrics;

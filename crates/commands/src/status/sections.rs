@@ -1,6 +1,6 @@
 //! The list of sections, and those that are a few lines.
 
-use super::{StatusSection, latencies, locks, read_concerns, storage, transactions};
+use super::{StatusSection, indexes, latencies, locks, read_concerns, storage, transactions};
 use crate::Invocation;
 use crate::counters::OpCounters;
 use pando_base::Counter;
@@ -29,7 +29,7 @@ impl StatusSection for Plain {
 
 /// The sections of this crate. The server sorts all by name.
 pub fn sections() -> Vec<Box<dyn StatusSection>> {
-    let plain: [(&'static str, Fill); 20] = [
+    let plain: [(&'static str, Fill); 23] = [
         ("asserts", asserts),
         ("bucketCatalog", buckets),
         ("catalogStats", storage::catalog),
@@ -37,6 +37,9 @@ pub fn sections() -> Vec<Box<dyn StatusSection>> {
         ("extra_info", extra_info),
         ("flowControl", locks::flow_control),
         ("globalLock", locks::global),
+        ("indexBuilds", indexes::builds),
+        ("indexBulkBuilder", indexes::sorting),
+        ("indexStats", indexes::statistics),
         ("locks", locks::taken),
         ("logicalSessionRecordCache", logical_sessions),
         ("mem", memory),

@@ -56,6 +56,10 @@ impl Machine for RealMachine {
         &self.facts
     }
 
+    fn end_abruptly(&self, code: i32) {
+        std::process::exit(code);
+    }
+
     fn usage(&self) -> ProcessUsage {
         read("/proc/self/stat").and_then(|stat| parse_usage(&stat, self.facts.page_bytes)).unwrap_or_default()
     }

@@ -40,6 +40,8 @@ impl Machine for SimulatedMachine {
         &self.facts
     }
 
+    fn end_abruptly(&self, _code: i32) {}
+
     fn usage(&self) -> ProcessUsage {
         ProcessUsage { resident_bytes: 32 << 20, virtual_bytes: 64 << 20, threads: 1, ..ProcessUsage::default() }
     }

@@ -27,7 +27,7 @@ mod write;
 pub use duplicate::{duplicate_cluster_key_error, duplicate_key_error};
 pub use hooks::{Arrays, DocumentFilter, IndexHooks, IndexInterceptor, Interceptors, SideWrite};
 pub use index_access::IndexAccess;
-pub use write::{Constraints, Duplicates, KeyCounts, KeyScratch};
+pub use write::{Constraints, Duplicates, FAIL_POINTS, KeyCounts, KeyScratch};
 
 use cache::AccessCache;
 use pando_base::Result;

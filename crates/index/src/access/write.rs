@@ -4,12 +4,23 @@ use super::duplicate::duplicate_key_error;
 use super::hooks::{Arrays, SideWrite};
 use super::{IndexAccess, Indexing};
 use crate::{Key, KeySet, Purpose};
-use pando_base::{RecordId, Result};
+use pando_base::{AnyFailPoint, FailPoint, RecordId, Result};
 use pando_catalog::{Collection, Index};
 use pando_doc::DocRef;
 use pando_operation::Operation;
 use pando_storage::Insertion;
 use std::ops::AddAssign;
+
+/// Indexes do not learn that they have several keys of a document.
+static SKIP_MULTIKEY: FailPoint = FailPoint::new("skipUpdateIndexMultikey");
+/// The keys of a document that is deleted stay in the index that the data names.
+static SKIP_UNINDEXING: FailPoint<String> = FailPoint::with_data("skipUnindexingDocumentWhenDeleted", |bytes| {
+    let data = if bytes.is_empty() { DocRef::EMPTY } else { DocRef::parse(bytes)? };
+    Ok(data.get("indexName").and_then(|name| name.as_str()).unwrap_or_default().to_owned())
+});
+
+/// The fail points of this crate.
+pub const FAIL_POINTS: &[&dyn AnyFailPoint] = &[&SKIP_MULTIKEY, &SKIP_UNINDEXING];
 
 /// Whether indexes may refuse a document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -96,6 +107,9 @@ impl Indexing {
     ) -> Result<KeyCounts> {
         let mut counts = KeyCounts::default();
         for index in &collection.indexes {
+            if SKIP_UNINDEXING.hit_if(|name| name == index.name()).is_some() {
+                continue;
+            }
             let access = self.access(index)?;
             let constraints = Constraints::Relaxed;
             let target = Target { collection, index, access: &access, record_id, constraints };
@@ -232,7 +246,7 @@ impl Indexing {
     /// Has it written down that the index is multikey, if these keys make it so and nobody knows.
     fn note_multikey(&self, operation: &mut Operation, target: &Target<'_>, keys: &KeySet) -> Result<()> {
         let paths = keys.multikey_paths();
-        if !keys.is_multikey() || target.index.multikey.covers(paths) {
+        if !keys.is_multikey() || target.index.multikey.covers(paths) || SKIP_MULTIKEY.should_fail() {
             return Ok(());
         }
         self.hooks.set_multikey(operation, target.collection, target.index, paths)

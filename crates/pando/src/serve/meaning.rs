@@ -56,6 +56,12 @@ pub fn plan(name: ProgramName, settings: &Settings, words: &[OsString]) -> Resul
     refuse_what_is_not_done(name, settings)?;
     let settings = &settings.clone().in_one_form();
     let replication = replication(name, settings)?;
+    for parameter in ["internalValidateFeaturesAsPrimary", "internalValidateFeaturesAsMaster"] {
+        let is_set = settings.parameters.iter().any(|(name, _)| name == parameter);
+        if is_set && settings.text("replication.replSet").is_some() {
+            return Err(argument(format!("Cannot specify both {parameter} and replication.replSet")));
+        }
+    }
     let addresses = addresses(settings)?;
     let mode = if replication == ReplicationMode::StandAlone { Mode::StandAlone } else { Mode::ReplicaSet };
     let compressors = settings.text("net.compression.compressors").map(Compressors::from_setting).transpose();
@@ -116,8 +122,16 @@ fn argument(reason: impl Into<String>) -> PandoError {
 
 /// An option that is ignored although somebody relies on it would be worse than none.
 fn refuse_what_is_not_done(name: ProgramName, settings: &Settings) -> Result<()> {
-    if settings.is_on("storage.repair") && settings.is_on("storage.queryableBackupMode") {
-        return Err(argument("Cannot specify both queryable backup mode and repair"));
+    if settings.is_on("storage.queryableBackupMode") {
+        for (is_given, name) in [
+            (settings.is_on("storage.repair"), "repair"),
+            (settings.is_on("storage.upgrade"), "upgrade"),
+            (settings.whole("operationProfiling.profile").is_some_and(|level| level != 0), "profile"),
+        ] {
+            if is_given {
+                return Err(argument(format!("Cannot specify both queryable backup mode and {name}")));
+            }
+        }
     }
     if name == ProgramName::Mongos {
         return Err(argument("the router is not there yet; start a node with `pando` or `mongod`"));
@@ -324,6 +338,9 @@ fn parameters(settings: &Settings) -> Result<Vec<(String, String)>> {
     if let Some(level) = settings.whole("systemLog.verbosity") {
         parameters.push(("logLevel".to_owned(), level.clamp(0, 5).to_string()));
     }
+    if let Some(seconds) = settings.decimal("storage.syncPeriodSecs") {
+        parameters.push(("syncdelay".to_owned(), seconds.to_string()));
+    }
     let components = component_verbosity(settings);
     if !components.is_empty() {
         parameters.push(("logComponentVerbosity".to_owned(), components));
@@ -367,7 +384,10 @@ impl Level<'_> {
 
 fn engine(settings: &Settings, mode: Mode, read_only: bool) -> Result<EngineOptions> {
     let mut options = EngineOptions { mode, read_only, ..EngineOptions::default() };
-    if let Some(seconds) = settings.decimal("storage.syncPeriodSecs") {
+    let as_parameter = settings.parameters.iter().rev().find(|(name, _)| name == "syncdelay");
+    // What is no number is refused where parameters are set.
+    let as_parameter = as_parameter.and_then(|(_, value)| value.parse().ok());
+    if let Some(seconds) = settings.decimal("storage.syncPeriodSecs").or(as_parameter) {
         let wrong = |_| argument(format!("Bad value for option storage.syncPeriodSecs: {seconds}"));
         options.checkpoint_interval = Duration::try_from_secs_f64(seconds).map_err(wrong)?;
     }
@@ -462,7 +482,13 @@ mod tests {
         assert_eq!(planned("pando --standalone").unwrap().server.replication, ReplicationMode::StandAlone);
         let reading = planned("pando --queryableBackupMode").unwrap();
         assert_eq!((reading.server.replication, reading.engine.read_only), (ReplicationMode::StandAlone, true));
-        assert!(planned("mongod --queryableBackupMode --replSet x").is_err());
+        for other in ["--replSet x", "--repair", "--upgrade", "--profile 1"] {
+            assert!(planned(&format!("mongod --queryableBackupMode {other}")).is_err(), "{other}");
+        }
+        assert!(planned("mongod --replSet x --setParameter internalValidateFeaturesAsPrimary=0").is_err());
+        assert!(planned("mongod --setParameter internalValidateFeaturesAsPrimary=0").is_ok());
+        let still = planned("mongod --replSet x --setParameter syncdelay=0").unwrap();
+        assert_eq!(still.engine.checkpoint_interval, Duration::ZERO);
         let set = planned("mongod --replSet x/a:1,b:2").unwrap();
         assert_eq!(set.server.replication, ReplicationMode::ReplicaSet("x".into()));
     }

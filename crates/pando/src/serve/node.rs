@@ -1,5 +1,6 @@
 //! Running a node: the log, the engine, the server, the signals, and the end.
 
+use super::lock_file::{self, LockFile};
 use super::meaning::{LogPlan, Plan};
 use super::{background, backtrace, repair, welcome};
 use crate::error::{PandoError, Result};
@@ -50,13 +51,24 @@ async fn serve(env: &Env, mut plan: Plan) -> Result<ExitCode> {
     }
     repair::refuse_incomplete(env, &plan.data_directory)?;
     let mut signals = RealSignals::new().map_err(PandoError::Output)?;
-    let engine = open(env, &*machine, &plan, &log)?;
+    let engine = match open(env, &*machine, &plan, &log) {
+        Ok(engine) => engine,
+        Err(error) => {
+            lock_file::tell_failure(&plan.data_directory, &error, &log);
+            return Err(error);
+        }
+    };
+    let is_changed = !plan.server.is_read_only;
+    let lock_file = is_changed.then(|| LockFile::write(env, &plan.data_directory, &log)).transpose()?;
     let welcome = plan.is_friendly.then(|| welcome::text(&plan));
     let starting = Server::start(env, machine, Some(Arc::clone(&engine)), plan.server.clone(), log, control);
     let server = match starting.await {
         Ok(server) => server,
         Err(error) => {
             engine.shut_down()?;
+            if let Some(lock_file) = lock_file {
+                lock_file.clear();
+            }
             return Err(PandoError::Server(error));
         }
     };
@@ -70,6 +82,9 @@ async fn serve(env: &Env, mut plan: Plan) -> Result<ExitCode> {
         let _ = env.disk().remove(path);
     }
     outcome.map_err(PandoError::Server)?;
+    if let Some(lock_file) = lock_file {
+        lock_file.clear();
+    }
     Ok(ExitCode::SUCCESS)
 }
 

@@ -2,6 +2,7 @@
 
 use super::{BatchOutcome, BatchSource, Collections, DocumentSink, YieldCause};
 use pando_base::{Error, OperationContext, Result};
+use pando_collection::rest_while_yielded;
 use pando_env::Env;
 use pando_operation::Operation;
 pub use pando_operation::yield_now;
@@ -74,6 +75,7 @@ pub(crate) async fn give_way(operation: &mut Operation, cause: YieldCause, confl
     operation.context.statistics().yields.add(1);
     operation.recovery_unit.abandon_snapshot()?;
     let saved = operation.locker.save_and_unlock();
+    rest_while_yielded(operation).await?;
     match cause {
         YieldCause::Time => yield_now().await,
         YieldCause::PrepareConflict => await_prepared(operation, epoch).await?,

@@ -4,6 +4,7 @@
 //! bucket is looked up in the catalog, read, added to as long as it has room, and stored; with what is left the next bucket is tried. What
 //! is stored is also kept in the catalog as it is filled, so that the next batch need not take the bucket apart: it compares bytes.
 
+use super::fail_points::{BEFORE_COMMIT, BEFORE_WRITE, FAIL_ATOMIC, check_source};
 use super::options::{catalog_bytes_max, limits, options_of};
 use crate::QueryEngine;
 use crate::write::InsertDocument;
@@ -110,16 +111,20 @@ impl QueryEngine {
             let group: Vec<usize> = (next..sources.len().min(next + GROUP_COUNT_MAX)).collect();
             next += group.len();
             // A group that fails is inserted source by source to see which it was.
-            if group.len() > 1 && self.insert_sources(operation, &target, &mut sources, &group).await.is_ok() {
+            let is_together = group.len() > 1 && !FAIL_ATOMIC.should_fail();
+            if is_together && self.insert_sources(operation, &target, &mut sources, &group).await.is_ok() {
                 continue;
             }
             for place in group {
                 while let Some(first) =
                     sources.get(place).and_then(|source| source.rest().first().map(|first| first.place))
                 {
-                    let Err(error) = self.insert_sources(operation, &target, &mut sources, &[place]).await else {
-                        continue;
+                    let passed = check_source(sources.get(place).and_then(Source::meta));
+                    let inserted = match passed {
+                        Ok(()) => self.insert_sources(operation, &target, &mut sources, &[place]).await,
+                        Err(error) => Err(error),
                     };
+                    let Err(error) = inserted else { continue };
                     if let Some(outcome) = outcomes.get_mut(first) {
                         *outcome = Err(error);
                     }
@@ -167,6 +172,8 @@ impl QueryEngine {
             if plans.is_empty() {
                 break;
             }
+            BEFORE_COMMIT.rest(&operation.context).await?;
+            BEFORE_WRITE.rest(&operation.context).await?;
             let added = match self.add_all(operation, target, sources, &mut plans).await {
                 Ok(added) => added,
                 Err(error) => {

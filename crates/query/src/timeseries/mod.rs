@@ -4,6 +4,7 @@
 //! in the unit of work that writes it, so writers that meet on one conflict and try again.
 
 mod close;
+mod fail_points;
 mod indexes;
 mod insert;
 mod modify;
@@ -12,6 +13,7 @@ mod partial;
 mod search;
 mod translate;
 
+pub use fail_points::FAIL_POINTS;
 pub use indexes::measurements_index;
 pub(crate) use modify::{Deletion, PlannedDeletion};
 pub use options::{PARAMETERS, hint_on_buckets, is_out_of_range, is_timeseries, options_of, options_of_view};

@@ -10,6 +10,7 @@
 //! A failure at any step becomes an error reply; only a connection that cannot go on is closed. A request without reply is
 //! run all the same.
 
+mod after_command;
 mod deadline;
 mod finish;
 mod linearizable;
@@ -28,6 +29,7 @@ use pando_net::{Next, Peer, Request, RequestHandler, Response};
 use pando_wire::{Command, Protocol, Reaction, Refusal, ReplyBuilder, ReplyTo};
 use std::sync::Arc;
 
+pub(crate) use after_command::FAIL_POINTS;
 pub(crate) use linearizable::ConfirmLinearizableRead;
 pub use stage::{Entered, Hold, Stage};
 pub(crate) use transaction::Transactions;
@@ -177,6 +179,7 @@ impl Dispatcher {
             }
             return Err(error);
         }
+        after_command::rest(invocation).await?;
         for stage in self.stages.iter().rev() {
             if let Some(leaving) = stage.leave(invocation, reply) {
                 leaving.await?;

@@ -1,7 +1,7 @@
 //! One collection: validated, put right, and if that is not enough, its indexes rebuilt.
 
 use super::RepairReport;
-use pando_base::{Log, Namespace, RecordId, Result};
+use pando_base::{Component, Log, Namespace, RecordId, Result};
 use pando_catalog::{Collection, INTERNAL_PREFIX, Index};
 use pando_collection::{Repair, ValidateOptions, ValidateReport, move_to_lost_and_found, validate_collection};
 use pando_commands::{Data, locking};
@@ -69,22 +69,27 @@ impl Work<'_> {
             details_bytes_max: DETAILS_BYTES_MAX,
             ..ValidateOptions::default()
         };
+        let mut collection = Arc::clone(collection);
         for _ in 0..VALIDATIONS_MAX {
             let (mut outcome, data) = (None, self.data);
             data.services.env.tasks().blocking(&mut || {
-                outcome = Some(validate_collection(operation, data.write_path(), &data.catalog, collection, options));
+                outcome = Some(validate_collection(operation, data.write_path(), &data.catalog, &collection, options));
             });
             let Some(found) = outcome.transpose()? else { return Ok(false) };
             if !found.is_repaired {
                 return Ok(found.is_valid());
             }
             self.tell(&found);
+            collection = data.catalog.collection_for_write(operation, self.namespace)?.unwrap_or(collection);
         }
         Ok(false)
     }
 
     fn tell(&mut self, found: &ValidateReport) {
         let namespace = self.namespace;
+        for note in &found.notes {
+            self.log.write(note.severity, Component::Storage, note.id, note.message, note.attributes.clone());
+        }
         let told: Vec<&String> =
             found.warnings.iter().chain(found.indexes.iter().flat_map(|index| &index.warnings)).collect();
         for warning in told {

@@ -21,7 +21,7 @@ mod oplog_walk;
 use crate::record_id_codec::{EncodedKey, decode_key};
 use crate::{BulkLoader, Engine, Oplog, RecordIdKind, RecoveryUnit, Result, StorageError, Table, TableSize};
 use bytes::Bytes;
-use pando_base::{RecordId, Timestamp};
+use pando_base::{AnyFailPoint, FailPoint, RecordId, Timestamp};
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -29,6 +29,18 @@ use std::sync::atomic::{AtomicI64, Ordering};
 pub(crate) use cursor::FollowingCursor;
 pub use cursor::{Direction, Record, RecordCursor};
 pub use oplog::{OplogRecordCursor, OplogRecordStore};
+
+/// Writes of records meet another writer's.
+static WRITE_CONFLICT: FailPoint = FailPoint::new("WTWriteConflictException");
+
+/// The fail points of this crate.
+pub const FAIL_POINTS: &[&dyn AnyFailPoint] = &[&WRITE_CONFLICT];
+
+/// Fails as if another writer had been met, if a test wants that.
+#[inline]
+fn meet_no_other() -> Result<()> {
+    if WRITE_CONFLICT.should_fail() { Err(StorageError::WriteConflict) } else { Ok(()) }
+}
 
 /// The smallest id that a store gives out.
 const RECORD_ID_FIRST: i64 = 1;
@@ -199,6 +211,7 @@ impl RecordStore {
 
     /// Writes a record that is known to be absent.
     fn put_new(&self, unit: &mut RecoveryUnit, id: &RecordId, value: &[u8]) -> Result<()> {
+        meet_no_other()?;
         self.require_writable(id)?;
         unit.writer()?.put(&self.table, EncodedKey::new(id).as_slice(), value)?;
         if let Some(meter) = unit.meter() {
@@ -217,6 +230,7 @@ impl RecordStore {
 
     /// Replaces a record that the caller has read in this snapshot, and whose length it knows.
     pub fn update_known(&self, unit: &mut RecoveryUnit, id: &RecordId, old_length: usize, value: &[u8]) -> Result<()> {
+        meet_no_other()?;
         self.require_writable(id)?;
         unit.writer()?.put(&self.table, EncodedKey::new(id).as_slice(), value)?;
         self.note_changed(unit, id, value.len());
@@ -236,6 +250,7 @@ impl RecordStore {
 
     /// Removes a record that the caller has read in this snapshot, and whose length it knows.
     pub fn delete_known(&self, unit: &mut RecoveryUnit, id: &RecordId, old_length: usize) -> Result<()> {
+        meet_no_other()?;
         self.require_writable(id)?;
         unit.writer()?.delete(&self.table, EncodedKey::new(id).as_slice())?;
         self.note_changed(unit, id, old_length);

@@ -414,3 +414,44 @@ fn i8_an_index_of_an_empty_collection_is_one_entry() {
         node.valid("c").await;
     });
 }
+
+#[test]
+fn i1_a_scan_that_a_capped_collection_overtakes_begins_anew() {
+    run_alone(async {
+        let mut node = node().await;
+        node.ok(doc! { "create": "c", "capped": true, "size": 1_000_000, "max": 5 }).await;
+        node.insert_into("c", &numbered(5)).await;
+        let point = "hangIndexBuildDuringCollectionScanPhaseAfterInsertion";
+        let mut client = node.begin_held(point, "overtaken", create("overtaken", "a", false)).await;
+        let later: Vec<Doc> = (100..105).map(|id| doc! { "_id": id, "a": id }).collect();
+        node.insert_into("c", &later).await;
+        node.release(point).await;
+        let reply = reply_of(&mut client).await;
+        assert_eq!(number(&reply, "ok"), 1.0, "{reply}");
+        let validated = node.valid("c").await;
+        assert_eq!(part(&validated, "keysPerIndex").get("overtaken"), Some(Value::Int64(5)), "{validated}");
+    });
+}
+
+#[test]
+fn i9_the_status_counts_builds_and_what_their_sorters_did() {
+    run_alone(async {
+        let mut node = node().await;
+        node.insert_into("c", &numbered(50)).await;
+        node.ok(create("counted", "a", false)).await;
+        let status = node.ok_on("admin", doc! { "serverStatus": 1 }).await;
+        let builds = part(&status, "indexBuilds");
+        assert_eq!(number(&builds, "total"), 1.0, "{builds}");
+        let phases = part(&builds, "phases");
+        for phase in ["scanCollection", "drainSideWritesTable", "waitForCommitQuorum", "commit"] {
+            assert_eq!(number(&phases, phase), 1.0, "{phase}: {phases}");
+        }
+        assert!(number(&phases, "lastCommittedMillis") >= 1.0, "{phases}");
+        let sorting = part(&status, "indexBulkBuilder");
+        assert_eq!((number(&sorting, "count"), number(&sorting, "numSorted")), (1.0, 50.0), "{sorting}");
+        assert_eq!(number(&sorting, "memUsage"), 0.0, "{sorting}");
+        let features = part(&part(&status, "indexStats"), "features");
+        assert_eq!(number(&part(&features, "single"), "count"), 1.0, "{features}");
+        assert_eq!(number(&part(&features, "id"), "count"), 1.0, "{features}");
+    });
+}

@@ -172,3 +172,52 @@ fn x24_modes_that_do_not_go_together_are_refused() {
         assert_eq!(member.code(doc! { "validate": "c", "repair": true }).await, 72);
     });
 }
+
+/// Whether an index is multikey, and for each of its fields whether there are arrays.
+fn arrays_of(node: &Node, index: &str) -> (bool, Vec<bool>) {
+    let data = node.fixture.server.node().data.clone().unwrap();
+    let latest = data.catalog.latest();
+    let collection = latest.collection(&Namespace::of("d", "c").unwrap()).unwrap();
+    let multikey = collection.index(index).unwrap().multikey.clone();
+    (multikey.is_multikey(), multikey.paths().iter().map(|path| !path.is_empty()).collect())
+}
+
+#[test]
+fn x24_states_that_say_too_much_of_arrays_are_narrowed() {
+    run(async {
+        let mut node = node_as(ReplicationMode::StandAlone).await;
+        let index = |key: Doc, name: &str| doc! { "createIndexes": "c", "indexes": [{ "key": key, "name": name }] };
+        node.ok(index(doc! { "a": 1, "b": 1 }, "damaged")).await;
+        node.ok(index(doc! { "a": 1 }, "other")).await;
+        node.insert_into("c", &[doc! { "_id": 1, "a": [0, 1] }, doc! { "_id": 2, "b": [0, 1] }]).await;
+        node.valid("c").await;
+        node.ok(doc! { "delete": "c", "deletes": [{ "q": { "_id": 1 }, "limit": 1 }] }).await;
+        let reply = node.ok(doc! { "validate": "c" }).await;
+        assert_eq!((reply.get("valid"), reply.get("repaired")), (Some(Value::Bool(true)), Some(Value::Bool(true))));
+        assert_eq!((length(&reply, "warnings"), length(&reply, "errors")), (2, 0), "{reply}");
+        assert_eq!(
+            (arrays_of(&node, "damaged"), arrays_of(&node, "other")),
+            ((true, vec![false, true]), (false, vec![false]))
+        );
+        // What was learnt is still learnt.
+        node.insert_into("c", &[doc! { "_id": 3, "a": [5] }]).await;
+        assert_eq!(arrays_of(&node, "other"), (true, vec![true]));
+        let reply = node.ok(doc! { "validate": "c" }).await;
+        assert_eq!(reply.get("repaired"), Some(Value::Bool(false)), "{reply}");
+    });
+}
+
+#[test]
+fn x24_what_is_said_of_an_index_is_said_of_the_collection() {
+    run(async {
+        let mut node = prepared().await;
+        node.tamper(|operation, collection| {
+            let (key, id) = first_entry(operation, collection);
+            collection.index("damaged").unwrap().data.unindex(&mut operation.recovery_unit, &key, &id).unwrap();
+        });
+        let reply = node.invalid().await;
+        let errors = reply.get("errors").and_then(|errors| errors.as_array()).unwrap();
+        let is_told = |error: Value<'_>| error.as_str().is_some_and(|error| error.contains("inconsistencies"));
+        assert!(errors.values().any(is_told), "{reply}");
+    });
+}

@@ -1,0 +1,13 @@
+//! Places where tests have the catalog take what it would refuse, by MongoDB's names.
+
+use pando_base::{AnyFailPoint, FailPoint};
+
+/// Specifications of indexes may have fields that no index has.
+pub(crate) static SKIP_FIELD_NAMES: FailPoint = FailPoint::new("skipIndexCreateFieldNameValidation");
+/// Capped collections may have indexes by which documents expire.
+pub(crate) static EXPIRE_IN_CAPPED: FailPoint = FailPoint::new("ignoreTTLIndexCappedCollectionCheck");
+/// New collections have no index on `_id`.
+pub(crate) static SKIP_ID_INDEX: FailPoint = FailPoint::new("skipIdIndex");
+
+/// All of them.
+pub const FAIL_POINTS: &[&dyn AnyFailPoint] = &[&SKIP_FIELD_NAMES, &EXPIRE_IN_CAPPED, &SKIP_ID_INDEX];
