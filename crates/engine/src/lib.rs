@@ -49,4 +49,4 @@ pub mod visibility;
 
 pub use engine::DurableEngine;
 pub use options::{EngineOptions, Mode};
-pub use salvage::{SalvageReport, salvage};
+pub use salvage::{Heir, SalvageReport, salvage};

@@ -51,15 +51,25 @@ pub struct SalvageReport {
     pub damage: Vec<Damage>,
 }
 
+/// Who goes on with a store that was made of a damaged one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Heir {
+    /// A member of a set: it applies its oplog from where it is told to, and until then shows nothing beyond.
+    Member,
+    /// Somebody who wants to see what there is: all that the runs have counts.
+    Reader,
+}
+
 /// Makes a new store in `target` of what is intact in `directory`, which nobody may have open.
-pub fn salvage(env: &Env, directory: &Path, target: &Path) -> Result<SalvageReport> {
+pub fn salvage(env: &Env, directory: &Path, target: &Path, heir: Heir) -> Result<SalvageReport> {
     let there = |name: &str| env.disk().exists(&directory.join(name)).map_err(io_error(directory));
     let (has_base, has_log) = (there(BASE_DIRECTORY)?, there(LOG_DIRECTORY)?);
     if !has_base && !has_log {
         return Err(StorageError::BadDirectory(format!("there is no store in {}", directory.display())));
     }
     let _source_lock = read_only::lock(env, directory)?;
-    let mut salvage = Salvage { env, directory, target, is_manifest_lost: false, report: SalvageReport::default() };
+    let mut salvage =
+        Salvage { env, directory, target, heir, is_manifest_lost: false, report: SalvageReport::default() };
     salvage.prepare_target()?;
     if has_log {
         salvage.salvage_log()?;
@@ -78,6 +88,7 @@ struct Salvage<'a> {
     env: &'a Env,
     directory: &'a Path,
     target: &'a Path,
+    heir: Heir,
     /// A mark that is still found may be one of an earlier checkpoint.
     is_manifest_lost: bool,
     report: SalvageReport,
@@ -249,7 +260,7 @@ impl Salvage<'_> {
         let loaded: Vec<_> = ids.clone().map(|id| runs.slot(id).load()).collect();
         let sequence_cut = loaded.iter().map(|table| table.max_sequence()).max().unwrap_or(0);
         let durable = loaded.iter().map(|table| table.max_durable()).max().unwrap_or(Timestamp::NONE);
-        let oplog_start = match history.has_oplog {
+        let oplog_start = match history.has_oplog && self.heir == Heir::Member {
             true => self.oplog_start(durable)?,
             false => None,
         };

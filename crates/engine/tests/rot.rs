@@ -11,7 +11,7 @@ mod support;
 mod world;
 
 use pando_base::Timestamp;
-use pando_engine::{DurableEngine, EngineOptions, Mode, salvage};
+use pando_engine::{DurableEngine, EngineOptions, Heir, Mode, salvage};
 use pando_env::simulated::Simulation;
 use pando_storage::{
     BeginOptions, CheckpointKind, Durability, Engine, LogPosition, Maintenance, ReadAt, Result, StorageError,
@@ -365,7 +365,7 @@ fn lost_by_salvage(store: &Store, path: &Path, offset: u64) -> usize {
     let fork = store.simulation.fork(offset);
     fork.disk().flip_byte(path, offset).expect("a byte");
     let target = Path::new("/saved");
-    let report = salvage(&fork.env(), Path::new(DIRECTORY), target).expect("salvage");
+    let report = salvage(&fork.env(), Path::new(DIRECTORY), target, Heir::Member).expect("salvage");
     let engine = DurableEngine::open(&fork.env(), target, options()).expect("the salvaged store opens");
     let verified = engine.verify().expect("verification");
     assert!(verified.damage.is_empty(), "the salvaged store is damaged: {:?}", verified.damage);

@@ -5,7 +5,7 @@
 mod support;
 
 use pando_base::Timestamp;
-use pando_engine::{DurableEngine, EngineOptions, salvage};
+use pando_engine::{DurableEngine, EngineOptions, Heir, salvage};
 use pando_storage::conformance::{EngineFactory, Mode};
 use pando_storage::{
     BackupOptions, BeginOptions, CheckpointKind, DamagedPart, Engine, Result, Statistic, StorageError, Table,
@@ -308,7 +308,7 @@ fn check_oplog_start(oldest: Option<u64>, expected: u64) {
         store.env().disk().remove(&path).unwrap();
     }
     let target = Path::new("/salvaged");
-    let report = salvage(&store.env(), Path::new(DIRECTORY), target).unwrap();
+    let report = salvage(&store.env(), Path::new(DIRECTORY), target, Heir::Member).unwrap();
     assert_eq!(report.oplog_start, Some(Timestamp(expected)));
     assert!(report.damage.iter().any(|damage| damage.part == DamagedPart::Manifest), "{report:?}");
     let engine = open_at(&store, target, Mode::ReplicaSet).unwrap();
@@ -442,7 +442,8 @@ fn store_to_damage(seed: u64) -> (SimulatedStore, BTreeMap<&'static str, Pairs>)
 fn missing_after_salvage(store: &SimulatedStore, expected: &BTreeMap<&'static str, Pairs>, what: &str) -> usize {
     let target = Path::new("/salvaged");
     let before = files(store, DIRECTORY);
-    let report = salvage(&store.env(), Path::new(DIRECTORY), target).unwrap_or_else(|error| panic!("{what}: {error}"));
+    let report = salvage(&store.env(), Path::new(DIRECTORY), target, Heir::Member)
+        .unwrap_or_else(|error| panic!("{what}: {error}"));
     assert!(before == files(store, DIRECTORY), "{what}: the damaged store was changed");
     let engine = open_at(store, target, Mode::StandAlone).unwrap_or_else(|error| panic!("{what}: {error}"));
     assert_eq!(engine.verify().unwrap().damage, [], "{what}");
@@ -465,9 +466,9 @@ fn missing_after_salvage(store: &SimulatedStore, expected: &BTreeMap<&'static st
 fn x16_salvage_of_a_sound_store_loses_nothing() {
     let (store, expected) = store_to_damage(1);
     assert_eq!(missing_after_salvage(&store, &expected, "nothing"), 0);
-    let again = salvage(&store.env(), Path::new(DIRECTORY), Path::new("/salvaged"));
+    let again = salvage(&store.env(), Path::new(DIRECTORY), Path::new("/salvaged"), Heir::Member);
     assert!(matches!(again, Err(StorageError::BadDirectory(_))), "the target is not empty");
-    let nothing = salvage(&store.env(), Path::new("/nowhere"), Path::new("/other"));
+    let nothing = salvage(&store.env(), Path::new("/nowhere"), Path::new("/other"), Heir::Member);
     assert!(matches!(nothing, Err(StorageError::BadDirectory(_))));
 }
 

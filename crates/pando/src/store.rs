@@ -1,7 +1,7 @@
 //! Opening a store: the one place that names a concrete engine.
 
 use crate::error::{PandoError, Result};
-use pando_engine::{DurableEngine, EngineOptions, Mode, SalvageReport};
+use pando_engine::{DurableEngine, EngineOptions, Heir, Mode, SalvageReport};
 use pando_env::{Env, LOCK_FILE_NAME};
 use pando_storage::Engine;
 use std::path::Path;
@@ -35,11 +35,11 @@ pub fn create(env: &Env, directory: &Path) -> Result<Arc<dyn Engine>> {
 }
 
 /// Makes a new store of what is intact in one that may be too damaged to be opened.
-pub fn salvage(env: &Env, directory: &Path, target: &Path) -> Result<SalvageReport> {
+pub fn salvage(env: &Env, directory: &Path, target: &Path, heir: Heir) -> Result<SalvageReport> {
     if !is_there(env, directory)? {
         return Err(PandoError::NoStore(directory.to_owned()));
     }
-    Ok(pando_engine::salvage(env, directory, target)?)
+    Ok(pando_engine::salvage(env, directory, target, heir)?)
 }
 
 /// A short life needs no threads, and a tool little memory.

@@ -6,6 +6,7 @@ use super::verify::told;
 use crate::error::Result;
 use crate::store;
 use clap::Args;
+use pando_engine::Heir;
 use pando_env::Env;
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -19,7 +20,7 @@ pub struct Salvage {
 
 impl Salvage {
     pub fn run(&self, env: &Env, directory: &Path, out: &mut dyn Write) -> Result<()> {
-        let report = store::salvage(env, directory, &self.target)?;
+        let report = store::salvage(env, directory, &self.target, Heir::Reader)?;
         for damage in &report.damage {
             writeln!(out, "{}", told(damage))?;
         }

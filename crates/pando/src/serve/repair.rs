@@ -12,7 +12,7 @@ use super::meaning::Plan;
 use crate::error::{PandoError, Result};
 use crate::store;
 use pando_base::{Log, Timestamp};
-use pando_engine::{EngineOptions, Mode};
+use pando_engine::{EngineOptions, Heir, Mode};
 use pando_env::{Env, Machine, OpenMode};
 use pando_server::{RepairReport, Server, repair_catalog, repair_data};
 use pando_storage::{CheckpointKind, Damage, DamagedPart, Engine, StorageError, settle_copy};
@@ -107,7 +107,7 @@ impl Repair<'_> {
         for below in [work.clone(), work.join("base"), work.join("log")] {
             self.clear(&below)?;
         }
-        let saved = store::salvage(self.env, self.directory, &work)?;
+        let saved = store::salvage(self.env, self.directory, &work, Heir::Member)?;
         for lost in &saved.damage {
             self.report.note(self.log, crate::inspect::told(lost));
         }
