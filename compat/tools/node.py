@@ -36,7 +36,11 @@ class WithNodes(unittest.TestCase):
 
 def hashes(client, database):
     """The hash of every collection of a database."""
-    return client[database].command("dbHash")["collections"]
+    hashed = client[database].command("dbHash")["collections"]
+    if database == "admin":
+        # With them cluster times are signed: every set has its own, which no dump takes along.
+        hashed.pop("system.keys", None)
+    return hashed
 
 
 def catalog(client, database):
