@@ -111,9 +111,7 @@ fn lock(env: &Env, directory: &Path) -> Result<Box<dyn DirectoryLock>> {
     let disk = env.disk();
     let bad = |error: std::io::Error| StorageError::BadDirectory(format!("{}: {error}", directory.display()));
     disk.create_directory(directory).map_err(bad)?;
-    disk.lock_directory(directory).map_err(|error| {
-        StorageError::BadDirectory(format!("{} is in use or cannot be locked: {error}", directory.display()))
-    })
+    disk.lock_directory(directory).map_err(|error| read_only::in_use(directory, &error))
 }
 
 /// What the manifest says about where the last life stood.

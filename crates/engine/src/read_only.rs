@@ -20,12 +20,15 @@ struct Unlocked;
 
 impl DirectoryLock for Unlocked {}
 
+/// The directory could not be locked.
+pub(crate) fn in_use(directory: &Path, error: &io::Error) -> StorageError {
+    StorageError::DirectoryInUse(format!("{} is in use or cannot be locked: {error}", directory.display()))
+}
+
 /// Keeps writers out, as far as there can be any: a directory that nobody ever opened has no lock file, and none is made;
 /// where nothing can be written, nobody writes.
 pub fn lock(env: &Env, directory: &Path) -> Result<Box<dyn DirectoryLock>> {
-    let in_use = |error: io::Error| {
-        StorageError::BadDirectory(format!("{} is in use or cannot be locked: {error}", directory.display()))
-    };
+    let in_use = |error: io::Error| in_use(directory, &error);
     if !env.disk().exists(&directory.join(LOCK_FILE_NAME)).map_err(in_use)? {
         return Ok(Box::new(Unlocked));
     }

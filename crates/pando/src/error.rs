@@ -83,7 +83,7 @@ mod tests {
             "Failed to set up listener: 127.0.0.1:27017: Address already in use (os error 98)",
         );
         assert!(PandoError::Server(taken).advice().is_some_and(|advice| advice.contains("--port")));
-        let locked = StorageError::BadDirectory("data is in use or cannot be locked: would block".into());
+        let locked = StorageError::DirectoryInUse("data is in use or cannot be locked: would block".into());
         assert!(PandoError::Storage(locked).advice().is_some_and(|advice| advice.contains("--dbpath")));
         assert_eq!(PandoError::Damaged(3).advice(), None);
     }

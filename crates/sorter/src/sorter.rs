@@ -127,7 +127,11 @@ impl<V: Spilled> Sorter<V> {
 
     /// Everything in order.
     pub fn finish(&mut self) -> Result<Sorted<V>> {
-        if self.ranges.as_ref().is_none_or(SpilledRanges::is_empty) {
+        let has_spilled = self.ranges.as_ref().is_some_and(|ranges| !ranges.is_empty());
+        if has_spilled && self.memory_bytes() > 0 {
+            self.spill()?;
+        }
+        let Some(ranges) = self.ranges.as_mut().filter(|_| has_spilled) else {
             let sorted = match &mut self.incoming {
                 Incoming::Every(collected) => {
                     let mut collected = std::mem::replace(collected, Collected::new());
@@ -137,20 +141,11 @@ impl<V: Spilled> Sorter<V> {
                 Incoming::Least(least) => least.take_sorted(),
             };
             return Ok(Sorted(Source::Memory(sorted.into_outgoing())));
-        }
-        if self.memory_bytes() > 0 {
-            self.spill()?;
-        }
-        match &mut self.ranges {
-            Some(ranges) => {
-                // Both halves are free once everything is written.
-                self.incoming = Incoming::Every(Collected::new());
-                let readers_bytes = self.options.readers_memory_bytes_max.unwrap_or(self.options.memory_bytes_max);
-                let merged = ranges.merge(readers_bytes, self.options.limit)?;
-                Ok(Sorted(Source::Disk(merged)))
-            }
-            None => Ok(Sorted(Source::Disk(Merged::empty()))),
-        }
+        };
+        // Both halves are free once everything is written.
+        self.incoming = Incoming::Every(Collected::new());
+        let readers_bytes = self.options.readers_memory_bytes_max.unwrap_or(self.options.memory_bytes_max);
+        Ok(Sorted(Source::Disk(ranges.merge(readers_bytes, self.options.limit)?)))
     }
 
     /// Writes everything and keeps it on disk, durably, so that `resume` can go on with it, in another process too.

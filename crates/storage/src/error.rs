@@ -76,6 +76,9 @@ pub enum StorageError {
     /// The data directory cannot be used as asked.
     #[error("{0}")]
     BadDirectory(String),
+    /// Somebody else has the data directory, or it cannot be told that nobody has.
+    #[error("{0}")]
+    DirectoryInUse(String),
     /// The data directory is that of a member of a set, and its oplog has writes that are nowhere else.
     #[error("{0}")]
     OplogNotApplied(String),
@@ -101,7 +104,9 @@ impl StorageError {
             StorageError::Corruption { .. } => ErrorCode::DataCorruptionDetected,
             StorageError::Io(_) => ErrorCode::UnknownError,
             StorageError::Stopped(_) => ErrorCode::InterruptedAtShutdown,
-            StorageError::BadDirectory(_) | StorageError::OplogNotApplied(_) => ErrorCode::InvalidOptions,
+            StorageError::BadDirectory(_) | StorageError::DirectoryInUse(_) | StorageError::OplogNotApplied(_) => {
+                ErrorCode::InvalidOptions
+            }
         }
     }
 

@@ -181,6 +181,7 @@ fn hash(
     }
 }
 
-fn hex(digest: Md5) -> String {
+/// A digest as commands show it.
+pub(crate) fn hex(digest: Md5) -> String {
     digest.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
 }

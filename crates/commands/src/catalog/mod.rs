@@ -60,6 +60,7 @@ pub(crate) use change::{change, ensure_system_views, lock_exclusively};
 pub(crate) use copy::temporary_name;
 pub(crate) use create::create_from_oplog;
 pub(crate) use create_indexes::add_to_empty;
+pub(crate) use db_hash::hex;
 pub use drops_pending::DropsPending;
 pub use startup::check_at_startup;
 pub(crate) use storage_stats::append_storage_stats;

@@ -2,6 +2,7 @@
 
 use super::reading::begin_whole_read;
 use crate::arguments::{SafeBool, SafeLong};
+use crate::catalog::hex;
 use crate::table::run_boxed;
 use crate::{Access, AccessRequest, Admission, Class, CommandRow, Data, Invocation, SecondaryOk, arguments};
 use md5::digest::common::hazmat::SerializableState;
@@ -114,8 +115,7 @@ async fn run(invocation: &Invocation, reply: &mut DocBuilder) -> Result<()> {
         Ok(count) => reply.append("numChunks", count),
         Err(_) => reply.append("numChunks", chunks.next),
     }
-    let text: String = chunks.digest.finalize().iter().map(|byte| format!("{byte:02x}")).collect();
-    reply.append("md5", text.as_str());
+    reply.append("md5", hex(chunks.digest));
     Ok(())
 }
 

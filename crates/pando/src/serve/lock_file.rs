@@ -4,6 +4,7 @@
 use crate::error::{PandoError, Result};
 use pando_base::{Component, Log, Severity, log};
 use pando_env::{Env, OpenMode};
+use pando_storage::StorageError;
 use std::path::{Path, PathBuf};
 
 const NAME: &str = "mongod.lock";
@@ -25,37 +26,43 @@ impl LockFile {
             let shown = path.display().to_string();
             log!(log, Severity::Warning, Component::Storage, 22271, message, "lockFile" = shown);
         }
-        let lock_file = LockFile { env: env.clone(), path: path.clone() };
-        lock_file.put(&format!("{}\n", std::process::id())).map_err(wrong)?;
-        Ok(lock_file)
+        write_process_id(env, &path)?;
+        Ok(LockFile { env: env.clone(), path })
     }
 
     /// Empties it: the end was in good order.
     pub(super) fn clear(self) {
         // Who cannot be told that all is well looks for himself at the next start.
-        let _ = self.put("");
+        let _ = overwrite(&self.env, &self.path, "");
     }
+}
 
-    fn put(&self, text: &str) -> std::io::Result<()> {
-        let disk = self.env.disk();
-        let mode = if disk.exists(&self.path)? { OpenMode::ReadWrite } else { OpenMode::CreateNew };
-        let file = disk.open(&self.path, mode)?;
-        file.write_at(text.as_bytes(), 0)?;
-        file.set_length(text.len() as u64)
-    }
+/// Writes this process's number into a file, and nothing else.
+pub(super) fn write_process_id(env: &Env, path: &Path) -> Result<()> {
+    let text = format!("{}\n", std::process::id());
+    overwrite(env, path, &text).map_err(|error| PandoError::Directory(path.to_owned(), error))
+}
+
+fn overwrite(env: &Env, path: &Path, text: &str) -> std::io::Result<()> {
+    let disk = env.disk();
+    let mode = if disk.exists(path)? { OpenMode::ReadWrite } else { OpenMode::CreateNew };
+    let file = disk.open(path, mode)?;
+    file.write_at(text.as_bytes(), 0)?;
+    file.set_length(text.len() as u64)
 }
 
 /// What mongod says when another process has the directory.
 pub(super) fn tell_failure(directory: &Path, error: &PandoError, log: &Log) {
-    let told = error.to_string();
-    let shown = if told.contains("is in use or cannot be locked") {
-        let (path, directory) = (directory.join(NAME).display().to_string(), directory.display());
-        format!(
-            "DBPathInUse: Unable to lock the lock file: {path} ({told}). Another mongod instance is already running on the \
-             {directory} directory"
-        )
-    } else {
-        told
+    let shown = match error {
+        PandoError::Storage(StorageError::DirectoryInUse(told)) => {
+            let (path, directory) = (directory.join(NAME), directory.display());
+            format!(
+                "DBPathInUse: Unable to lock the lock file: {} ({told}). Another mongod instance is already running on the \
+                 {directory} directory",
+                path.display()
+            )
+        }
+        other => other.to_string(),
     };
     let message = "DBException in initAndListen, terminating";
     log!(log, Severity::Error, Component::Control, 20557, message, "error" = shown);

@@ -9,7 +9,7 @@ use pando_base::Log;
 use pando_commands::BACKTRACE_LOG_FILE;
 use pando_engine::{EngineOptions, Mode};
 use pando_env::real::{RealMachine, RealSignals};
-use pando_env::{Env, Machine, OpenMode};
+use pando_env::{Env, Machine};
 use pando_security::KeyFile;
 use pando_server::{FileSink, LogTarget, ProcessControl, Server, StreamSink, SyslogSink};
 use pando_storage::{Engine, StorageError};
@@ -73,7 +73,9 @@ async fn serve(env: &Env, mut plan: Plan) -> Result<ExitCode> {
         }
     };
     backtrace::keep_in(env, &server.node().parameters.get(&BACKTRACE_LOG_FILE));
-    write_process_id(env, plan.process_id_file.as_deref())?;
+    if let Some(path) = &plan.process_id_file {
+        lock_file::write_process_id(env, path)?;
+    }
     welcome.iter().for_each(|text| println!("{text}"));
     background::tell_ready();
     let outcome = server.run(&mut signals).await;
@@ -151,13 +153,4 @@ fn log_target(env: &Env, plan: &Plan) -> Result<Arc<dyn LogTarget>> {
 /// As much as mongod takes: half of what is there beyond a gigabyte, and a quarter of a gigabyte at least.
 fn usual_memory_bytes(limit_bytes: u64) -> u64 {
     (limit_bytes.saturating_sub(1 << 30) / 2).max(1 << 28)
-}
-
-fn write_process_id(env: &Env, path: Option<&Path>) -> Result<()> {
-    let Some(path) = path else { return Ok(()) };
-    let wrong = |error| PandoError::Directory(path.to_owned(), error);
-    let mode = if env.disk().exists(path).map_err(wrong)? { OpenMode::ReadWrite } else { OpenMode::CreateNew };
-    let file = env.disk().open(path, mode).map_err(wrong)?;
-    let text = format!("{}\n", std::process::id());
-    file.write_at(text.as_bytes(), 0).and_then(|()| file.set_length(text.len() as u64)).map_err(wrong)
 }

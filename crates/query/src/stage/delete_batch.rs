@@ -6,7 +6,7 @@
 
 use super::Member;
 use pando_base::{AnyParameter, Error, FailPoint, Metric, MetricTree, Parameter, ParameterSet, Result, ShardedCounter};
-use pando_doc::{DocBuilder, DocRef};
+use pando_doc::DocRef;
 use pando_operation::Operation;
 use pando_storage::StorageError;
 use std::collections::VecDeque;
@@ -165,10 +165,8 @@ fn staged_bytes(member: &Member) -> usize {
 }
 
 fn logged_bytes(member: &Member) -> usize {
-    let id = member.document.as_ref().and_then(|document| document.get("_id"));
-    let mut key = DocBuilder::new();
-    key.append_some("_id", id);
-    key.finish().size_bytes() + LOGGED_OVERHEAD_BYTES
+    let id = member.document.as_ref().and_then(|document| document.view().get_raw("_id"));
+    DocRef::EMPTY.size_bytes() + id.map_or(0, |id| id.bytes.len()) + LOGGED_OVERHEAD_BYTES
 }
 
 /// What all batches of a node have done: the section `batchedDeletes` of serverStatus.

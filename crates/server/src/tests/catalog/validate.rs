@@ -65,14 +65,20 @@ fn first_entry(operation: &mut Operation, collection: &pando_catalog::Collection
     (entry.key.to_vec(), entry.record_id)
 }
 
+/// A node whose index lacks its first entry.
+async fn with_missing_entry() -> Node {
+    let node = prepared().await;
+    node.tamper(|operation, collection| {
+        let (key, id) = first_entry(operation, collection);
+        collection.index("damaged").unwrap().data.unindex(&mut operation.recovery_unit, &key, &id).unwrap();
+    });
+    node
+}
+
 #[test]
 fn x24_missing_entries_are_found_and_put_back() {
     run(async {
-        let mut node = prepared().await;
-        node.tamper(|operation, collection| {
-            let (key, id) = first_entry(operation, collection);
-            collection.index("damaged").unwrap().data.unindex(&mut operation.recovery_unit, &key, &id).unwrap();
-        });
+        let mut node = with_missing_entry().await;
         let reply = node.invalid().await;
         assert_eq!((length(&reply, "missingIndexEntries"), length(&reply, "extraIndexEntries")), (1, 0), "{reply}");
         let missing =
@@ -210,11 +216,7 @@ fn x24_states_that_say_too_much_of_arrays_are_narrowed() {
 #[test]
 fn x24_what_is_said_of_an_index_is_said_of_the_collection() {
     run(async {
-        let mut node = prepared().await;
-        node.tamper(|operation, collection| {
-            let (key, id) = first_entry(operation, collection);
-            collection.index("damaged").unwrap().data.unindex(&mut operation.recovery_unit, &key, &id).unwrap();
-        });
+        let mut node = with_missing_entry().await;
         let reply = node.invalid().await;
         let errors = reply.get("errors").and_then(|errors| errors.as_array()).unwrap();
         let is_told = |error: Value<'_>| error.as_str().is_some_and(|error| error.contains("inconsistencies"));
