@@ -33,9 +33,9 @@ pub use namespace::{
     TenantId,
 };
 pub use operation::{
-    Client, ClientUser, DeadlineScope, FAIL_POINTS, IgnoreInterruptsScope, MonotonicClock, OperationContext,
-    OperationDescription, OperationKind, OperationRegistry, OperationStatistics, PlanFacts, ReadResources,
-    ResourceMeter, ResourceUse, Tally, UnitSizes, Units, WeakOperation, WriteResources,
+    Client, ClientUser, CursorFacts, DeadlineScope, FAIL_POINTS, IgnoreInterruptsScope, MonotonicClock,
+    OperationContext, OperationDescription, OperationKind, OperationRegistry, OperationStatistics, PlanFacts,
+    ReadResources, ResourceMeter, ResourceUse, Tally, UnitSizes, Units, WeakOperation, WriteResources,
 };
 pub use parameter::{AnyParameter, Document, Kind, Number, Parameter, ParameterSet, ParameterValue, Settable};
 pub use record_id::{RecordId, RecordIdKind};

@@ -4,10 +4,12 @@ use crate::ident::{IdentNames, IdentTables};
 use crate::index::{Index, MultikeyState};
 use crate::memory::CatalogVersions;
 use crate::{CatalogEntry, Collection, CollectionCatalog, DurableCatalog, IndexEntry, Reaper};
-use pando_base::{Error, Namespace, RecordId, Result, Timestamp, Uuid};
+use pando_base::{DatabaseName, Error, Namespace, RecordId, Result, Timestamp, Uuid};
 use pando_env::Env;
 use pando_operation::Operation;
 use pando_storage::{Engine, RecordIdKind};
+use parking_lot::Mutex;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// The catalog of a node.
@@ -19,12 +21,20 @@ pub struct Catalog {
     pub(crate) tables: IdentTables,
     pub(crate) names: IdentNames,
     pub(crate) reaper: Reaper,
+    /// Databases that have lost collections and were not dropped themselves.
+    pub(crate) thinned: Mutex<BTreeSet<DatabaseName>>,
 }
 
 impl Catalog {
     /// The newest version. Whoever reads data with it wants [`Catalog::establish`], or a lock.
     pub fn latest(&self) -> Arc<CollectionCatalog> {
         self.versions.current()
+    }
+
+    /// True if there is something of the database to drop: a collection, or, as in MongoDB, that it was there since the start
+    /// and has lost its collections one by one.
+    pub fn is_open(&self, database: &DatabaseName) -> bool {
+        self.latest().has_database(database) || self.thinned.lock().contains(database)
     }
 
     /// The durable catalog.

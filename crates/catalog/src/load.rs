@@ -15,6 +15,7 @@ use pando_base::{Context, DatabaseName, ErrorCode, Namespace, RecordId, Result, 
 use pando_doc::DocRef;
 use pando_env::Env;
 use pando_storage::{Direction, Engine, NoReplication, RecoveryUnit};
+use parking_lot::Mutex;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -53,6 +54,7 @@ impl Catalog {
             tables: IdentTables::new(Arc::clone(engine)),
             names: IdentNames::new(env.random(), &engine.idents()),
             reaper: Reaper::new(Arc::clone(engine)),
+            thinned: Mutex::default(),
         });
         let report = catalog.reload(engine.timestamps().recovery)?;
         Ok((catalog, report))

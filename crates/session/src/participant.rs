@@ -165,10 +165,15 @@ impl Participant {
         }
     }
 
-    /// Must a request with this number wait for the end of a prepared transaction? Statements of the transaction itself need not.
-    pub fn waits_for_prepared(&self, txn_number: i64, is_statement: bool) -> bool {
-        let is_prepared = matches!(self.transaction, TransactionState::Prepared(_));
-        is_prepared && (txn_number > self.txn_number || (txn_number == self.txn_number && !is_statement))
+    /// Must a request with this number wait for the end of a prepared transaction? Statements of the transaction itself need not,
+    /// nor those of one that was never begun: they fail. Retryable writes have no purpose.
+    pub fn waits_for_prepared(&self, txn_number: i64, purpose: Option<Purpose>) -> bool {
+        let waits = match purpose {
+            None => txn_number >= self.txn_number,
+            Some(Purpose::Start) => txn_number > self.txn_number,
+            Some(_) => false,
+        };
+        waits && matches!(self.transaction, TransactionState::Prepared(_))
     }
 
     fn not_rebuilt(&self, txn_number: i64) -> Error {

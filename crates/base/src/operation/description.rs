@@ -60,6 +60,27 @@ pub struct PlanFacts {
     pub execution: Option<Bytes>,
 }
 
+/// The cursor that a getMore goes on with, as it was before. Times are those of the clock that only goes forward.
+#[derive(Clone, Debug, Default)]
+pub struct CursorFacts {
+    /// Its id.
+    pub id: i64,
+    /// When it was made.
+    pub created_ms: u64,
+    /// When it was last used.
+    pub last_used_ms: u64,
+    /// How many documents it has given.
+    pub returned: u64,
+    /// How many batches.
+    pub batches: u64,
+    /// It does not time out by itself.
+    pub no_timeout: bool,
+    /// It stays open at the end.
+    pub tailable: bool,
+    /// It waits for new documents.
+    pub await_data: bool,
+}
+
 /// What an operation is doing. Documents are BSON bytes; this crate does not look inside.
 #[derive(Clone, Debug, Default)]
 pub struct OperationDescription {
@@ -73,6 +94,8 @@ pub struct OperationDescription {
     pub command: Option<Bytes>,
     /// For a getMore: the command that made the cursor.
     pub originating_command: Option<Bytes>,
+    /// For a getMore: the cursor.
+    pub cursor: Option<CursorFacts>,
     /// The logical session's id document.
     pub session: Option<Bytes>,
     /// The session's transaction number.

@@ -29,7 +29,7 @@ mod tests;
 
 pub use client::{Client, ClientUser};
 pub use context::{DeadlineScope, IgnoreInterruptsScope, OperationContext, WeakOperation};
-pub use description::{OperationDescription, OperationKind, PlanFacts};
+pub use description::{CursorFacts, OperationDescription, OperationKind, PlanFacts};
 pub use registry::{MonotonicClock, OperationRegistry};
 pub use resources::{ReadResources, ResourceMeter, ResourceUse, UnitSizes, Units, WriteResources};
 pub use statistics::{OperationStatistics, Tally};

@@ -35,6 +35,7 @@ impl Catalog {
     ) -> Result<()> {
         self.durable.remove(&mut operation.recovery_unit, &collection.catalog_id)?;
         self.remove_uncommitted(operation, collection)?;
+        self.thinned.lock().insert(collection.namespace.database_name());
         if collection.namespace.is_system_views() {
             let database = collection.namespace.database_name();
             self.put_views_uncommitted(operation, &database, Arc::new(ViewCatalog::default()))?;
@@ -60,7 +61,12 @@ impl Catalog {
                 self.drop_collection(operation, observers, name)?;
             }
         }
-        observers.on_drop_database(operation, database)
+        observers.on_drop_database(operation, database)?;
+        let (catalog, database) = (Arc::clone(self), database.clone());
+        operation.recovery_unit.on_commit(move |_| {
+            catalog.thinned.lock().remove(&database);
+        })?;
+        Ok(())
     }
 }
 

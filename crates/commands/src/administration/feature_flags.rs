@@ -14,6 +14,7 @@ const FLAGS: &[(&str, Option<&str>)] = &[
     ("BitwiseAggOperators", Some("6.3")),
     ("BucketUnpackWithSort", Some("6.0")),
     ("BulkWriteCommand", None),
+    ("CappedCollectionsRelaxedSize", Some("6.2")),
     ("ChangeStreamsFurtherEnrichedEvents", Some("6.1")),
     ("ChangeStreamsRewrite", Some("5.1")),
     ("CheckForDirectShardOperations", Some("7.0")),

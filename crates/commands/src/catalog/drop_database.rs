@@ -68,10 +68,10 @@ async fn run(invocation: &Invocation, _reply: &mut DocBuilder) -> Result<()> {
 
 /// Each collection goes in a unit of its own, views' documents last; then the database, empty by now, is told.
 async fn drop_database(data: &Data, operation: &mut Operation, database: &DatabaseName) -> Result<()> {
-    let latest = data.catalog.latest();
-    if !latest.has_database(database) {
+    if !data.catalog.is_open(database) {
         return Ok(());
     }
+    let latest = data.catalog.latest();
     let names: Vec<Namespace> = latest.collections(database).map(|collection| collection.namespace.clone()).collect();
     let (views, others): (Vec<_>, Vec<_>) = names.into_iter().partition(Namespace::is_system_views);
     drop(latest);

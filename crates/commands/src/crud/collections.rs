@@ -19,10 +19,10 @@ pub(super) fn check_can_write(
     namespace: &Namespace,
     uuid: Option<Uuid>,
 ) -> Result<()> {
-    namespace.validate_for_write(invocation.node.replication.is_replica_set())?;
     if invocation.transaction().is_some() {
         check_can_write_in_transaction(namespace)?;
     }
+    namespace.validate_for_write(invocation.node.replication.is_replica_set())?;
     ensure!(
         !namespace.is_session_transactions()
             || invocation.generic.session.is_none()
@@ -56,6 +56,23 @@ pub(crate) async fn lock_for_write(
     operation: &mut Operation,
     namespace: &Namespace,
 ) -> Result<Option<Arc<Collection>>> {
+    let collection = lock_for_delete(data, operation, namespace).await?;
+    // What is written there waits for everybody else who writes there: not to the end of a transaction.
+    let is_capped = collection.as_ref().is_some_and(|collection| collection.is_capped());
+    ensure!(
+        !is_capped || !operation.in_multi_document_transaction(),
+        ErrorCode::OperationNotSupportedInTransaction,
+        "Collection '{namespace}' is a capped collection. Writes in transactions are not allowed on capped collections."
+    );
+    Ok(collection)
+}
+
+/// The same for documents to leave it: in a transaction, a capped collection refuses each of them.
+pub(super) async fn lock_for_delete(
+    data: &Data,
+    operation: &mut Operation,
+    namespace: &Namespace,
+) -> Result<Option<Arc<Collection>>> {
     lock_collection(operation, namespace, Mode::IX).await?;
     // The state of the set is fixed by the lock.
     data.replication.check_can_write(namespace)?;
@@ -63,12 +80,6 @@ pub(crate) async fn lock_for_write(
         refuse_view(data, namespace)?;
         return Ok(None);
     };
-    // What is written there waits for everybody else who writes there: not to the end of a transaction.
-    ensure!(
-        !operation.in_multi_document_transaction() || !collection.is_capped(),
-        ErrorCode::OperationNotSupportedInTransaction,
-        "Collection '{namespace}' is a capped collection. Writes in transactions are not allowed on capped collections."
-    );
     Ok(Some(collection))
 }
 

@@ -1,7 +1,7 @@
 //! `delete`.
 
 use super::batch::{BatchResult, check_count};
-use super::collections::{check_can_write, lock_for_write, lock_if_capped};
+use super::collections::{check_can_write, lock_for_delete, lock_for_write, lock_if_capped};
 use super::reading::{hint, shared, shared_or_empty};
 use super::retryable::{RetryableWrite, statement, with_entry};
 use super::stored_functions;
@@ -167,7 +167,8 @@ async fn one(
         let n = data.query.delete_measurements(operation, &request).await?;
         return Ok(UpdateResult { n, ..UpdateResult::default() });
     }
-    if let Some(collection) = lock_for_write(data, operation, &request.namespace).await? {
+    let collection = lock_for_delete(data, operation, &request.namespace).await?;
+    if let Some(collection) = collection.filter(|_| !operation.in_multi_document_transaction()) {
         lock_if_capped(operation, &collection).await?;
     }
     let n = data.query.delete(operation, &request).await?.n;

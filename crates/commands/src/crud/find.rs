@@ -147,6 +147,11 @@ async fn run(invocation: &Invocation, reply: &mut DocBuilder) -> Result<()> {
     let arguments = FindArguments::parse(&invocation.request)?;
     let namespace = namespace_or_uuid(invocation, data)?;
     super::collections::check_uuid(data, &namespace, arguments.collection_uuid)?;
+    ensure!(
+        invocation.transaction().is_none() || !arguments.read_once.is_some_and(|once| once.0),
+        ErrorCode::OperationNotSupportedInTransaction,
+        "The 'readOnce' option is not supported within a transaction."
+    );
     let request = arguments.request(invocation, namespace)?;
     request.validate()?;
     let mut operation = invocation.operation()?;

@@ -103,6 +103,7 @@ async fn run(invocation: &Invocation, reply: &mut DocBuilder) -> Result<()> {
     }
     invocation.context.describe(|description| {
         description.originating_command = Some(cursor.options.originating_command.shared_bytes().clone());
+        description.cursor = Some(cursor.facts());
         description.plan_summary = cursor.source.plan_summary().to_owned().into();
     });
     if let Some(failing) = FAIL_AFTER_CHECKOUT.hit() {

@@ -35,7 +35,7 @@ impl RetryableWrite {
         let session = LogicalSessionId::from_client(session.document.view(), invocation.user_digest())?;
         let numbers = StatementNumbers::parse(invocation.body(), statement_count)?;
         let (context, now_ms) = (&invocation.context, invocation.node.now_ms());
-        let session = data.sessions.check_out_for(context, session, now_ms, number, false).await?;
+        let session = data.sessions.check_out_for(context, session, now_ms, number, None).await?;
         session.begin_or_continue(operation, &*data.session_table, &data.history, number)?;
         operation.recovery_unit.abandon_snapshot()?;
         Ok(Some(RetryableWrite { session, numbers, is_retry: AtomicBool::new(false) }))

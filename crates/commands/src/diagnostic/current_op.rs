@@ -3,8 +3,8 @@
 use crate::session::session_of;
 use crate::status::{append_flow_stats, append_lock_section};
 use crate::{Access, CommandRow, Invocation, Node, run_boxed};
-use pando_base::{Client, OperationContext, Result};
-use pando_doc::{Doc, DocBuilder, DocRef, iso_8601};
+use pando_base::{Client, CursorFacts, OperationContext, Result};
+use pando_doc::{Doc, DocBuilder, DocRef, Value, iso_8601};
 use pando_expr::{MatchExpression, ParseContext};
 use pando_locks::{LockerInfo, LockerReport};
 use pando_session::TransactionAccount;
@@ -169,6 +169,22 @@ fn append_account(node: &Node, account: &TransactionAccount, out: &mut DocBuilde
     }
 }
 
+/// What is told of a cursor, of one in use and of an idle one.
+pub(crate) fn append_cursor(node: &Node, cursor: &CursorFacts, originating: Option<DocRef<'_>>, out: &mut DocBuilder) {
+    let count = |number: u64| i64::try_from(number).unwrap_or(i64::MAX);
+    let (now_ms, forward_ms) = (node.now_ms(), node.env.clock().monotonic_ns() / 1_000_000);
+    let date = |at_ms: u64| Value::DateTime(now_ms.saturating_sub(count(forward_ms.saturating_sub(at_ms))));
+    out.append("cursorId", cursor.id);
+    out.append("createdDate", date(cursor.created_ms));
+    out.append("lastAccessDate", date(cursor.last_used_ms));
+    out.append("nDocsReturned", count(cursor.returned));
+    out.append("nBatchesReturned", count(cursor.batches));
+    out.append("noCursorTimeout", cursor.no_timeout);
+    out.append("tailable", cursor.tailable);
+    out.append("awaitData", cursor.await_data);
+    out.append_some("originatingCommand", originating);
+}
+
 fn describe(node: &Node, context: &OperationContext) -> DocBuilder {
     let (client, description) = (context.client(), context.description());
     let elapsed_micros = (context.elapsed_ns() / 1000) as i64;
@@ -208,6 +224,13 @@ fn describe(node: &Node, context: &OperationContext) -> DocBuilder {
     operation.append_some("command", description.command.as_ref().map(|bytes| DocRef::trusted(bytes)));
     if !description.plan_summary.is_empty() {
         operation.append("planSummary", &*description.plan_summary);
+    }
+    if let Some(cursor) = &description.cursor {
+        let originating = description.originating_command.as_ref().map(|bytes| DocRef::trusted(bytes));
+        operation.document("cursor", |out| {
+            append_cursor(node, cursor, originating, out);
+            out.append("operationUsingCursorId", i64::from(context.id()));
+        });
     }
     if let Some((what, done, total)) = &description.progress {
         let percent = done.saturating_mul(100).checked_div(*total).unwrap_or(100);

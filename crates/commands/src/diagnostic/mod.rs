@@ -17,7 +17,7 @@ mod top;
 mod whats_my_uri;
 
 pub use build_info::append_build_info;
-pub(crate) use current_op::Observer;
+pub(crate) use current_op::{Observer, append_cursor};
 
 use crate::CommandRow;
 

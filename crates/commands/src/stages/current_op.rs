@@ -2,7 +2,7 @@
 
 use super::{Asked, Make, options};
 use crate::arguments::Place;
-use crate::diagnostic::Observer;
+use crate::diagnostic::{Observer, append_cursor};
 use pando_base::{ErrorCode, Namespace, OperationContext, Result, ensure};
 use pando_doc::{Doc, DocBuilder, Value};
 use pando_query::cursor::IdleCursor;
@@ -68,9 +68,6 @@ fn make(asked: &Asked, wish: Wish) -> Result<Vec<Doc>> {
 
 fn idle_cursor(asked: &Asked, idle: &IdleCursor) -> Doc {
     let options = &idle.options;
-    let now_ms = asked.node.now_ms();
-    let date = |ago_ms: u64| Value::DateTime(now_ms.saturating_sub(i64::try_from(ago_ms).unwrap_or(i64::MAX)));
-    let count = |number: u64| i64::try_from(number).unwrap_or(i64::MAX);
     let mut document = DocBuilder::new();
     document.append("type", "idleCursor");
     document.append("host", &asked.node.options.host);
@@ -86,16 +83,7 @@ fn idle_cursor(asked: &Asked, idle: &IdleCursor) -> Doc {
             })
         });
     }
-    document.document("cursor", |cursor| {
-        cursor.append("cursorId", idle.id);
-        cursor.append("createdDate", date(idle.age_ms));
-        cursor.append("lastAccessDate", date(idle.idle_ms));
-        cursor.append("nDocsReturned", count(idle.returned));
-        cursor.append("nBatchesReturned", count(idle.batches));
-        cursor.append("noCursorTimeout", options.no_timeout);
-        cursor.append("tailable", options.tailable);
-        cursor.append("awaitData", options.await_data);
-        cursor.append("originatingCommand", &options.originating_command);
-    });
+    let originating = Some(options.originating_command.view());
+    document.document("cursor", |cursor| append_cursor(&asked.node, &idle.facts, originating, cursor));
     document.finish()
 }

@@ -44,7 +44,7 @@ impl TransactionStatement {
         };
         let session = LogicalSessionId::from_client(session.document.view(), invocation.user_digest())?;
         let (context, now_ms) = (&invocation.context, invocation.node.now_ms());
-        let session = data.sessions.check_out_for(context, session, now_ms, number, true).await?;
+        let session = data.sessions.check_out_for(context, session, now_ms, number, Some(purpose)).await?;
         let mut operation = data.services.operation_of(invocation.context.clone());
         let (table, history) = (&*data.session_table, &data.history);
         let open = session.begin_or_continue_transaction(&mut operation, table, history, number, purpose)?;

@@ -12,6 +12,7 @@ use pando_doc::Doc;
 use pando_locks::Mode;
 use pando_operation::{Operation, write_conflict_retry};
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 /// How large the collection is made.
 const SIZE_BYTES: i64 = 1024 * 1024;
@@ -20,6 +21,10 @@ const SIZE_BYTES: i64 = 1024 * 1024;
 pub async fn write_profile(invocation: &Invocation, database: &DatabaseName, document: Doc) {
     let (Some(data), log) = (&invocation.node.data, &invocation.node.log) else { return };
     let mut operation = data.services.internal_operation("profiling");
+    if invocation.generic.is_in_transaction() {
+        // Who waits for locks may wait for those of this very transaction, which cannot end meanwhile.
+        operation.lock_wait_max = Some(Duration::ZERO);
+    }
     data.profiler.active_writers.fetch_add(1, Ordering::Relaxed);
     let outcome = write(data, &mut operation, database, &document).await;
     unlock(&operation);

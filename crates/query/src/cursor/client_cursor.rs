@@ -1,7 +1,7 @@
 //! One cursor.
 
 use crate::executor::BatchSource;
-use pando_base::{Error, Namespace, Result, Uuid};
+use pando_base::{CursorFacts, Error, Namespace, Result, Uuid};
 use pando_doc::Doc;
 
 /// What is known of a cursor beside its query.
@@ -73,6 +73,20 @@ impl ClientCursor {
     /// What getMore names it by.
     pub fn id(&self) -> i64 {
         self.id
+    }
+
+    /// What currentOp tells of it.
+    pub fn facts(&self) -> CursorFacts {
+        CursorFacts {
+            id: self.id,
+            created_ms: self.created_ms,
+            last_used_ms: self.last_used_ms,
+            returned: self.returned,
+            batches: self.batches,
+            no_timeout: self.options.no_timeout,
+            tailable: self.options.tailable,
+            await_data: self.options.await_data,
+        }
     }
 }
 

@@ -3,8 +3,8 @@
 use super::client_cursor::{ClientCursor, CursorOptions, check_use};
 use crate::executor::BatchSource;
 use pando_base::{
-    AnyParameter, Counter, Error, ErrorCode, MetricTree, MetricValue, Namespace, OperationContext, Parameter, Result,
-    Uuid,
+    AnyParameter, Counter, CursorFacts, Error, ErrorCode, MetricTree, MetricValue, Namespace, OperationContext,
+    Parameter, Result, Uuid,
 };
 use pando_doc::Doc;
 use pando_env::Env;
@@ -32,18 +32,10 @@ enum Entry {
 /// A cursor that rests between two batches.
 #[derive(Clone, Debug)]
 pub struct IdleCursor {
-    /// What getMore names it by.
-    pub id: i64,
     /// What is known of it.
     pub options: CursorOptions,
-    /// How long ago it was made.
-    pub age_ms: u64,
-    /// How long it has been resting.
-    pub idle_ms: u64,
-    /// How many documents it has given.
-    pub returned: u64,
-    /// How many batches.
-    pub batches: u64,
+    /// What it has done.
+    pub facts: CursorFacts,
     /// Its plan in few words.
     pub plan_summary: String,
 }
@@ -254,16 +246,11 @@ impl CursorManager {
 
     /// The cursors that are not in use, as currentOp tells of them.
     pub fn idle(&self) -> Vec<IdleCursor> {
-        let now_ms = self.now_ms();
         let cursors = self.0.cursors.lock();
         let idle = cursors.values().filter_map(|entry| match entry {
             Entry::Idle(cursor) => Some(IdleCursor {
-                id: cursor.id(),
                 options: cursor.options.clone(),
-                age_ms: now_ms.saturating_sub(cursor.created_ms),
-                idle_ms: now_ms.saturating_sub(cursor.last_used_ms),
-                returned: cursor.returned,
-                batches: cursor.batches,
+                facts: cursor.facts(),
                 plan_summary: cursor.source.plan_summary().to_owned(),
             }),
             Entry::Pinned(_) => None,

@@ -34,6 +34,9 @@ impl ReplicationNode {
         if let Some(after) = after.into_iter().chain(concern.at_cluster_time).max() {
             self.reach(operation, after, writer)?;
         }
+        if let Some(after) = after {
+            self.wait_without_holes(&operation.context, after).await?;
+        }
         let source = match concern.level {
             Level::Local | Level::Available | Level::Linearizable if state == MemberState::Primary => {
                 ReadSource::NoTimestamp
@@ -64,6 +67,9 @@ impl ReplicationNode {
         let after = concern.after_cluster_time.or(concern.after_op_time.map(|op_time| op_time.timestamp));
         if let Some(after) = after.into_iter().chain(concern.at_cluster_time).max() {
             self.reach(operation, after, Some(writer))?;
+        }
+        if let Some(after) = after {
+            self.wait_without_holes(&operation.context, after).await?;
         }
         let source = match (concern.level, concern.at_cluster_time) {
             (_, Some(at)) => ReadSource::Provided(at),
@@ -99,6 +105,15 @@ impl ReplicationNode {
         let mut beside = operation.beside();
         let message = doc! { "append noop write": 1 };
         beside.in_unit_of_work(|beside| writer.append_noop(beside, message.view())).map(|_| ())
+    }
+
+    /// Waits until everything up to this time is in the oplog: what lies behind a hole may be lost with it, and who reads after a
+    /// time must not see that.
+    async fn wait_without_holes(&self, context: &OperationContext, time: Timestamp) -> Result<()> {
+        match self.engine.oplog().filter(|oplog| oplog.visible() < time) {
+            Some(oplog) => Ok(context.interruptible(oplog.wait_visible(time.previous())).await??),
+            None => Ok(()),
+        }
     }
 
     /// Waits until a majority has the entry of this time. The flush is asked for at once.

@@ -2,7 +2,7 @@
 
 use super::OplogWriter;
 use super::batch::Batch;
-use pando_base::{DatabaseName, Namespace, Result, Uuid};
+use pando_base::{DatabaseName, ErrorCode, Namespace, Result, Uuid, ensure};
 use pando_doc::{Doc, DocRef};
 use pando_operation::Operation;
 use pando_oplog::observer as events;
@@ -60,6 +60,11 @@ impl OplogWriter {
     pub(super) fn write_drop(&self, operation: &mut Operation, drop: &events::DropCollection<'_>) -> Result<()> {
         let namespace = drop.collection.namespace;
         if namespace.is_session_transactions() {
+            ensure!(
+                !self.sessions.has_prepared(),
+                ErrorCode::location(4852500),
+                "Unable to drop transactions table ({namespace}) while a transaction is in prepared state"
+            );
             // What sessions know comes from there; nothing of it holds any more.
             self.invalidate_sessions(operation)?;
         }

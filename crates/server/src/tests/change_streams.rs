@@ -164,6 +164,23 @@ fn u13_documents_that_are_inserted_updated_replaced_and_deleted() {
 }
 
 #[test]
+fn u13_a_database_that_lost_its_collections_is_dropped_all_the_same() {
+    run(async {
+        let mut node = node().await;
+        node.insert(vec![doc! { "_id": 1 }]).await;
+        let mut database = Stream::open_whole(&mut node, "d", doc! {}).await;
+        node.ok(doc! { "drop": "c" }).await;
+        node.ok(doc! { "dropDatabase": 1 }).await;
+        let events = database.take(&mut node, 3).await;
+        assert_eq!(kinds(&events), ["drop", "dropDatabase", "invalidate"]);
+        // Now there is nothing left to drop.
+        node.ok(doc! { "dropDatabase": 1 }).await;
+        let told = doc! { "find": "oplog.rs", "filter": { "o.dropDatabase": 1, "ns": "d.$cmd" } };
+        assert_eq!(node.find_on("local", told).await.len(), 1);
+    });
+}
+
+#[test]
 fn u13_whole_databases_and_the_whole_cluster() {
     run(async {
         let mut node = node().await;

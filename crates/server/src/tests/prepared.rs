@@ -126,6 +126,9 @@ fn r10_neither_kills_nor_time_nor_newer_numbers_end_what_is_prepared() {
         let mut waiting = node.begin(&newer.statement(&insert(4), true)).await;
         let mut retryable = node.begin(&retryable_insert(5, 3)).await;
         assert!(is_waiting(&mut waiting).await && is_waiting(&mut retryable).await);
+        // One that nobody has begun has nothing to wait for.
+        assert_eq!(code(&newer.fails(&mut node, insert(6), false).await), 251);
+        assert_eq!(node.code_on("config", doc! { "drop": "transactions" }).await, 4852500);
         assert_eq!(number(&ONE.commit_at(&mut node, prepared).await, "ok"), 1.0);
         settle().await;
         assert_eq!(number(&retryable.await, "ok"), 1.0);

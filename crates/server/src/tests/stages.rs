@@ -58,3 +58,31 @@ fn u11_coll_stats_and_current_op_are_stages_too() {
         assert_eq!(none.get("inprog").and_then(|list| list.as_array()).unwrap().len(), 0);
     });
 }
+
+#[test]
+fn u11_a_get_more_shows_its_cursor() {
+    run(async {
+        let mut node = super::node::node().await;
+        node.insert_into("shown", &super::crud::numbered(3)).await;
+        let cursor =
+            super::node::part(&node.ok(doc! { "find": "shown", "batchSize": 2, "comment": "mine" }).await, "cursor");
+        let id = cursor.get("id").unwrap();
+        let rest = |mode: &str| {
+            let data = doc! { "ns": "d.shown", "commands": ["getMore"] };
+            doc! { "configureFailPoint": "waitAfterCommandFinishesExecution", "mode": mode, "data": data }
+        };
+        node.client.admin(rest("alwaysOn")).await;
+        let mut more = node.begin(&doc! { "getMore": id, "collection": "shown" }).await;
+        assert!(super::concurrency::is_waiting(&mut more).await);
+        let mine = doc! { "currentOp": 1, "op": "getmore", "cursor.originatingCommand.comment": "mine" };
+        let shown = node.client.admin(mine).await;
+        let shown = shown.get("inprog").and_then(|array| array.as_array()).and_then(|array| array.get(0)).unwrap();
+        let shown = shown.as_document().unwrap().to_doc();
+        node.client.admin(rest("off")).await;
+        let facts = super::node::part(&shown, "cursor");
+        assert_eq!((facts.get("cursorId"), facts.get("tailable")), (Some(id), Some(Value::Bool(false))));
+        assert_eq!((number(&facts, "nDocsReturned"), number(&facts, "nBatchesReturned")), (2.0, 1.0));
+        assert_eq!(number(&facts, "operationUsingCursorId"), number(&shown, "opid"));
+        assert_eq!(super::node::batch(&more.await, "nextBatch").len(), 1);
+    });
+}

@@ -232,14 +232,21 @@ fn r9_collections_and_indexes_may_be_created_inside() {
             (doc! { "create": "view", "viewOn": "made" }, 263),
             (doc! { "aggregate": "made", "pipeline": [{ "$out": "x" }], "cursor": {} }, 263),
             (doc! { "drop": "made" }, 263),
+            (doc! { "find": "made", "readOnce": true }, 263),
+            (
+                doc! { "insert": "system.views", "documents": [{ "_id": "d.v", "viewOn": "made", "pipeline": [] }] },
+                50791,
+            ),
         ];
         for (place, (body, expected)) in refused.into_iter().enumerate() {
             let transaction = Transaction { session: 3, number: place as i64 };
             assert_eq!(code(&transaction.fails(&mut node, body, true).await), expected, "{place}");
         }
-        for (place, body) in [
-            doc! { "insert": "capped", "documents": [{}] },
-            doc! { "update": "capped", "updates": [{ "q": {}, "u": { "$set": { "a": 1 } } }] },
+        node.ok(doc! { "insert": "capped", "documents": [{}] }).await;
+        for (place, (body, expected)) in [
+            (doc! { "insert": "capped", "documents": [{}] }, 263),
+            (doc! { "update": "capped", "updates": [{ "q": {}, "u": { "$set": { "a": 1 } } }] }, 263),
+            (doc! { "delete": "capped", "deletes": [{ "q": {}, "limit": 1 }] }, 20),
         ]
         .into_iter()
         .enumerate()
@@ -248,7 +255,7 @@ fn r9_collections_and_indexes_may_be_created_inside() {
             let reply = transaction.start(&mut node, body).await;
             let errors = reply.get("writeErrors").and_then(|errors| errors.as_array()).unwrap();
             let first = errors.values().next().and_then(|error| error.as_document()).unwrap().to_doc();
-            assert_eq!((code(&first), code(&transaction.commit(&mut node).await)), (263, 251));
+            assert_eq!((code(&first), code(&transaction.commit(&mut node).await)), (expected, 251));
         }
         // And one that is aborted leaves none.
         TWO.start(&mut node, doc! { "insert": "gone", "documents": [{ "_id": 1 }] }).await;

@@ -1,6 +1,8 @@
 //! What is counted, logged and profiled of operations, over the wire.
 
+use super::concurrency::is_waiting;
 use super::node::{Node, batch, cursor_id, node};
+use super::transactions::{ONE, insert};
 use super::*;
 
 fn inner(document: &Doc, path: &str) -> Doc {
@@ -146,6 +148,23 @@ fn u15_the_profilers_collection_is_capped_and_its_own() {
         node.ok(doc! { "profile": 1 }).await;
         node.ok(doc! { "dropDatabase": 1 }).await;
         assert_eq!(number(&node.ok(doc! { "profile": -1 }).await, "was"), 0.0);
+    });
+}
+
+#[test]
+fn u15_the_profiler_does_not_wait_for_locks_inside_of_transactions() {
+    run(async {
+        let mut node = node().await;
+        node.ok(insert(1)).await;
+        node.ok(doc! { "profile": 2 }).await;
+        ONE.start(&mut node, insert(2)).await;
+        assert_eq!(profiled(&mut node, doc! { "op": "insert" }).await.len(), 1);
+        // It waits for the transaction; whoever comes now and wants to write there waits for it.
+        let mut drop = node.begin(&doc! { "dropDatabase": 1 }).await;
+        assert!(is_waiting(&mut drop).await);
+        ONE.go_on(&mut node, insert(3)).await;
+        assert_eq!(number(&ONE.commit(&mut node).await, "ok"), 1.0);
+        assert_eq!(number(&drop.await, "ok"), 1.0);
     });
 }
 

@@ -177,14 +177,14 @@ impl SessionCatalog {
         session: LogicalSessionId,
         now_ms: i64,
         txn_number: i64,
-        is_statement: bool,
+        purpose: Option<Purpose>,
     ) -> Result<CheckedOutSession> {
         loop {
             let checked_out = self.check_out(context, session, now_ms).await?;
             let active = Arc::clone(checked_out.active());
             // Made while the session is held, so that no end falls between.
             let ended = active.prepared_ended.notified();
-            if !active.participant().waits_for_prepared(txn_number, is_statement) {
+            if !active.participant().waits_for_prepared(txn_number, purpose) {
                 return Ok(checked_out);
             }
             drop(checked_out);
@@ -225,6 +225,11 @@ impl SessionCatalog {
             entry.interrupt(code);
             entry.invalidate();
         }
+    }
+
+    /// True if there is a prepared transaction.
+    pub fn has_prepared(&self) -> bool {
+        self.entries().iter().any(|entry| entry.members().iter().any(|active| active.is_prepared()))
     }
 
     /// Forgets sessions that nobody uses or waits for and that were last used before this time, if the function agrees.
