@@ -67,7 +67,7 @@ pub(crate) async fn lock_for_write(
     Ok(collection)
 }
 
-/// The same for documents to leave it: in a transaction, a capped collection refuses each of them.
+/// The same for documents to leave it, which capped collections have their own words about.
 pub(super) async fn lock_for_delete(
     data: &Data,
     operation: &mut Operation,

@@ -167,8 +167,12 @@ async fn one(
         let n = data.query.delete_measurements(operation, &request).await?;
         return Ok(UpdateResult { n, ..UpdateResult::default() });
     }
-    let collection = lock_for_delete(data, operation, &request.namespace).await?;
-    if let Some(collection) = collection.filter(|_| !operation.in_multi_document_transaction()) {
+    if let Some(collection) = lock_for_delete(data, operation, &request.namespace).await? {
+        ensure!(
+            !(collection.is_capped() && operation.in_multi_document_transaction()),
+            ErrorCode::IllegalOperation,
+            "Cannot remove from a capped collection in a multi-document transaction"
+        );
         lock_if_capped(operation, &collection).await?;
     }
     let n = data.query.delete(operation, &request).await?.n;

@@ -7,7 +7,7 @@ use super::{Applier, Step};
 use bstr::BStr;
 use pando_base::{Error, ErrorCode, Namespace, Result, Uuid};
 use pando_catalog::{Collection, CollectionOptions, RenameOptions};
-use pando_doc::{Doc, DocBuilder, DocRef};
+use pando_doc::{Doc, DocBuilder, DocRef, doc};
 use pando_operation::Operation;
 use std::sync::Arc;
 
@@ -17,6 +17,9 @@ impl Applier {
         let mut options = CollectionOptions::parse_command(create_options(object).view())?;
         options.uuid = step.what.uuid;
         options.id_index = object.get("idIndex").and_then(|index| index.as_document()).map(DocRef::to_doc);
+        if options.id_index.is_none() && object.get("collation").is_none() {
+            options.id_index = Some(doc! { "v": 1, "key": { "_id": 1 }, "name": "_id_" });
+        }
         operation.in_unit_of_work(|operation| {
             let existing = match step.what.uuid {
                 Some(uuid) => self.catalog.collection_for_write_by_uuid(operation, &uuid)?,

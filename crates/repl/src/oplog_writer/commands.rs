@@ -52,7 +52,7 @@ impl OplogWriter {
 
     pub(super) fn write_create(&self, operation: &mut Operation, create: &events::CreateCollection<'_>) -> Result<()> {
         let name = create.collection.namespace.collection();
-        let object = build::create_object(name, create.options, create.id_index);
+        let object = build::create_object(name, create.options, create.id_index.filter(is_told));
         let beside = Beside { object2: None, slot: create.slot, from_migrate: create.from_migrate };
         self.write_collection_command(operation, &create.collection, &object, beside)
     }
@@ -130,4 +130,9 @@ impl OplogWriter {
         let beside = Beside { from_migrate: build.from_migrate, ..Beside::default() };
         self.write_collection_command(operation, &build.collection, &object, beside)
     }
+}
+
+/// An index on `_id` of version 1 is what a collection has of which none is told.
+fn is_told(id_index: &DocRef<'_>) -> bool {
+    id_index.get("v").and_then(|version| version.to_double()) != Some(1.0)
 }

@@ -1,6 +1,6 @@
 //! Reading and writing documents, over the wire.
 
-use super::node::{batch, cursor_id, node, node_as, node_on, with_database};
+use super::node::{batch, cursor_id, node, node_as, node_on, part, with_database};
 use super::*;
 use pando_doc::{DocBuilder, Value};
 use pando_engine_model::ModelDisk;
@@ -239,6 +239,26 @@ fn r18_acknowledged_writes_survive_a_crash() {
         let mut again = node_on(&disk, ReplicationMode::OneMember("rs0".into())).await;
         assert_eq!(number(&again.ok(doc! { "count": "c" }).await, "n"), 19.0);
         assert_eq!(again.find(doc! { "find": "c", "filter": { "_id": 3 } }).await, [doc! { "_id": 3, "a": "new" }]);
+        drop(node.fixture);
+    });
+}
+
+#[test]
+fn r1_an_id_index_of_version_1_is_not_told_and_comes_back() {
+    run(async {
+        let disk = ModelDisk::new();
+        let mut node = node_on(&disk, ReplicationMode::OneMember("rs0".into())).await;
+        node.ok(doc! { "create": "old", "idIndex": { "v": 1, "key": { "_id": 1 }, "name": "_id_" } }).await;
+        node.ok(doc! { "create": "new" }).await;
+        let told = doc! { "find": "oplog.rs", "filter": { "op": "c", "ns": "d.$cmd" }, "sort": { "$natural": 1 } };
+        let told = node.find_on("local", told).await;
+        let with_index: Vec<bool> = told.iter().map(|entry| part(entry, "o").get("idIndex").is_some()).collect();
+        assert_eq!(with_index, [false, true]);
+        disk.crash();
+        let mut again = node_on(&disk, ReplicationMode::OneMember("rs0".into())).await;
+        for (name, version) in [("old", 1.0), ("new", 2.0)] {
+            assert_eq!(number(&again.find(doc! { "listIndexes": name }).await[0], "v"), version);
+        }
         drop(node.fixture);
     });
 }
