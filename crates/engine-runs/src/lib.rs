@@ -15,6 +15,7 @@
 //!
 //! This crate knows nothing of transactions, logs, table names or documents.
 
+mod announce;
 mod block;
 mod cache;
 mod cursor;

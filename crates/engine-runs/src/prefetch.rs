@@ -5,10 +5,10 @@
 //! a scan of one run 1.5 times and a merged scan of five runs 1.7 times as fast. An ordinary early load gains nothing,
 //! since the processor cannot retire it before the data is there.
 
-/// Begins to load the first two cache lines of the bytes. Never faults, never waits.
+/// Begins to load the first two cache lines of a slice. Never faults, never waits.
 #[inline]
-pub(crate) fn prefetch(bytes: &[u8]) {
-    prefetch_at(bytes.as_ptr());
+pub(crate) fn prefetch<T>(things: &[T]) {
+    prefetch_at(things.as_ptr());
 }
 
 /// Begins to load the first two cache lines of what lies there, whatever it is.

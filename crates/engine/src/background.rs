@@ -1,4 +1,5 @@
-//! The engine's threads: one flushes the log, one prepares its space, one takes checkpoints, one merges and reclaims.
+//! The engine's threads: one flushes the log, one prepares its space, one takes checkpoints, one merges and reclaims, one asks for
+//! large pages.
 //!
 //! Each does nothing but call what a caller without threads would call. They end when the engine is shut down.
 
@@ -16,9 +17,11 @@ use std::time::Duration;
 const MERGE_IDLE: Duration = Duration::from_secs(1);
 /// How often the checkpoint thread looks at memory and log.
 const CHECKPOINT_LOOK: Duration = Duration::from_millis(200);
-/// How often it does while the memory in use grows: large pages must be asked for before the memory is touched.
-const CHECKPOINT_LOOK_GROWING: Duration = Duration::from_millis(20);
 
+/// How often somebody looks how much memory is in use.
+const MEMORY_LOOK: Duration = Duration::from_millis(200);
+/// How often while it grows: large pages must be asked for before the memory is touched.
+const MEMORY_LOOK_GROWING: Duration = Duration::from_millis(5);
 /// So much more memory in use since the last look is growth.
 const GROWING_BYTES: u64 = 1 << 20;
 /// Each time that so much more memory is in use, large pages are asked for it.
@@ -41,6 +44,7 @@ impl Background {
             ("pando-fill", fill_loop),
             ("pando-checkpoint", checkpoint_loop),
             ("pando-merge", merge_loop),
+            ("pando-pages", pages_loop),
         ] {
             let core = core.clone();
             let thread = core.env.clone().tasks().spawn_thread(name, Box::new(move || body(&core)));
@@ -54,6 +58,7 @@ impl Background {
         core.stopping.store(true, Ordering::Release);
         core.checkpoint_alarm.ring();
         core.merge_alarm.ring();
+        core.pages_alarm.ring();
         core.log.wake_threads();
         for thread in self.threads.lock().drain(..) {
             if thread.join().is_err() {
@@ -90,16 +95,7 @@ fn fill_loop(core: &Core) {
 
 fn checkpoint_loop(core: &Core) {
     let mut since_ns = core.env.clock().monotonic_ns();
-    let (mut asked_bytes, mut seen_bytes, mut look) = (0, 0, CHECKPOINT_LOOK);
-    while wait(core, &core.checkpoint_alarm, look) {
-        let used_bytes = core.memory.overlay_bytes() + core.runs.cache_bytes_used();
-        let grows = used_bytes >= LARGE_PAGES_BYTES_MIN && used_bytes > seen_bytes + GROWING_BYTES;
-        look = if grows { CHECKPOINT_LOOK_GROWING } else { CHECKPOINT_LOOK };
-        seen_bytes = used_bytes;
-        if used_bytes >= LARGE_PAGES_BYTES_MIN.max(asked_bytes + LARGE_PAGES_STEP_BYTES) {
-            asked_bytes = used_bytes;
-            core.env.tasks().prefer_large_pages();
-        }
+    while wait(core, &core.checkpoint_alarm, CHECKPOINT_LOOK) {
         let now_ns = core.env.clock().monotonic_ns();
         let interval = core.options.checkpoint_interval;
         let due = !interval.is_zero() && u128::from(now_ns.saturating_sub(since_ns)) >= interval.as_nanos();
@@ -109,6 +105,23 @@ fn checkpoint_loop(core: &Core) {
         } else if due || core.log_bytes_since_checkpoint() >= core.options.checkpoint_log_bytes {
             let _ = core.take_checkpoint(CheckpointKind::Automatic, false);
             since_ns = core.env.clock().monotonic_ns();
+        }
+    }
+}
+
+/// Nobody else has the time: a checkpoint takes seconds, in which gigabytes can be touched.
+fn pages_loop(core: &Core) {
+    let (mut asked_bytes, mut seen_bytes, mut look) = (0, 0, MEMORY_LOOK);
+    while wait(core, &core.pages_alarm, look) {
+        let used_bytes = core.memory.overlay_bytes() + core.runs.cache_bytes_used();
+        let grows = used_bytes >= LARGE_PAGES_BYTES_MIN && used_bytes > seen_bytes + GROWING_BYTES;
+        look = if grows { MEMORY_LOOK_GROWING } else { MEMORY_LOOK };
+        seen_bytes = used_bytes;
+        // What takes the place of something that went may lie elsewhere.
+        asked_bytes = asked_bytes.min(used_bytes);
+        if used_bytes >= LARGE_PAGES_BYTES_MIN.max(asked_bytes + LARGE_PAGES_STEP_BYTES) {
+            asked_bytes = used_bytes;
+            core.env.tasks().prefer_large_pages();
         }
     }
 }

@@ -67,6 +67,8 @@ pub struct Core {
     pub checkpoint_alarm: Alarm,
     /// Asks the merge thread to work.
     pub merge_alarm: Alarm,
+    /// Ends the wait of whoever asks for large pages.
+    pub pages_alarm: Alarm,
     /// How many want the files to stay as they are; checkpoints and merges work under its reading side.
     pub frozen: RwLock<usize>,
     /// What named backups had, for incremental ones.
@@ -144,6 +146,7 @@ impl Core {
             checkpoint: Mutex::new(parts.checkpoint),
             checkpoint_alarm: Alarm::new(),
             merge_alarm: Alarm::new(),
+            pages_alarm: Alarm::new(),
             frozen: RwLock::new(0),
             backups: Mutex::default(),
             creating: Mutex::new(()),

@@ -126,7 +126,11 @@ impl Side {
         match operation {
             Operation::Get { table: of, key: number, .. } => {
                 let Some(table) = table(of) else { return Ok(None) };
-                return Ok(Some(Answer::Value(transaction.get(table, &key(*number))?)));
+                let value = transaction.get(table, &key(*number))?;
+                let mut each = Vec::new();
+                transaction.get_each(table, &[&key(*number)], usize::MAX, &mut |value| each.push(value))?;
+                assert_eq!(each, [value.clone()], "the two ways to read a key differ");
+                return Ok(Some(Answer::Value(value)));
             }
             Operation::Put { table: of, key: number, value, .. } => {
                 let Some(table) = table(of) else { return Ok(None) };

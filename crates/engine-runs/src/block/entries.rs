@@ -280,6 +280,15 @@ impl Block {
         prefetch_at(start.wrapping_add(128));
     }
 
+    /// Loads the beginning of a key's entry, or of the first that may be it, into the processor's cache. Only slots are looked at.
+    #[inline]
+    pub(crate) fn touch_entry(shared: &SharedBlock, key: &[u8]) {
+        let block = Block::of(shared);
+        if let Some(suffix) = key.strip_prefix(block.prefix()) {
+            block.touch(block.lower_slot(head(suffix)));
+        }
+    }
+
     /// What follows the prefix in the entry's key.
     #[inline]
     pub(crate) fn suffix(&self, entry: &Entry) -> &[u8] {
@@ -330,8 +339,8 @@ impl Block {
             return (if key < prefix { 0 } else { self.count() }, false);
         };
         let wanted = head(suffix);
-        let low = self.partition(0, self.count(), |slot| (slot as u32) < wanted);
-        let mut low = low;
+        let floor = self.lower_slot(wanted);
+        let mut low = floor;
         let mut high = low;
         while high < self.count() && self.slot(high) as u32 == wanted {
             high += 1;
@@ -343,19 +352,29 @@ impl Block {
             let middle = low + (high - low) / 2;
             match self.suffix(&self.entry(middle)).cmp(suffix) {
                 Ordering::Less => low = middle + 1,
-                Ordering::Equal => return (self.first_of(middle), true),
+                Ordering::Equal => return (self.first_of(middle, floor), true),
                 Ordering::Greater => high = middle,
             }
         }
         (low, false)
     }
 
-    /// History blocks repeat a key: goes back to the first entry that has it.
-    fn first_of(&self, position: usize) -> usize {
+    /// The first slot whose head is not below this.
+    #[inline]
+    fn lower_slot(&self, wanted: u32) -> usize {
+        self.partition(0, self.count(), |slot| (slot as u32) < wanted)
+    }
+
+    /// History blocks repeat a key: goes back to the first entry that has it. Before `floor` none has: a look at an entry there
+    /// would be a wait for memory.
+    fn first_of(&self, position: usize, floor: usize) -> usize {
+        if position == floor {
+            return floor;
+        }
         let entry = self.entry(position);
         let suffix = self.suffix(&entry);
         let mut first = position;
-        while first > 0 && self.suffix(&self.entry(first - 1)) == suffix {
+        while first > floor && self.suffix(&self.entry(first - 1)) == suffix {
             first -= 1;
         }
         first

@@ -10,6 +10,7 @@ use crate::section::core::Side;
 use crate::section::index::IndexPartition;
 use crate::{ReadPoint, Result};
 use pando_base::Timestamp;
+use std::cmp::Ordering;
 use std::sync::Arc;
 
 /// Blocks passed in a row before the rest is read ahead.
@@ -38,6 +39,14 @@ pub(crate) struct RunIterator {
     prefetched_to: u64,
     admit: bool,
     fence: Timestamp,
+}
+
+/// A block of a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct BlockPlace {
+    part: usize,
+    partition: usize,
+    block: usize,
 }
 
 /// Which way.
@@ -231,6 +240,26 @@ impl RunIterator {
         true
     }
 
+    /// Which block it stands in, among all of its run.
+    #[inline]
+    pub(crate) fn block_place(&self) -> BlockPlace {
+        BlockPlace { part: self.part_position, partition: self.partition_position, block: self.block_position }
+    }
+
+    /// True if everything that follows in its block is known to come before a key.
+    pub(crate) fn block_ends_before(&self, key: &[u8], direction: Direction) -> bool {
+        let Some(partition) = &self.partition else { return false };
+        let separators = &partition.directory.keys;
+        match direction {
+            Direction::Forward => compare_pieces(separators.key(self.block_position), key) == Ordering::Less,
+            // What separates it from the block before is below all of its keys.
+            Direction::Backward => {
+                let before = self.block_position.checked_sub(1);
+                before.is_some_and(|before| compare_pieces(separators.key(before), key) != Ordering::Less)
+            }
+        }
+    }
+
     /// Reads the entry at the position. The prefix is copied only on entering a block.
     #[inline]
     fn show(&mut self, is_new_block: bool) {
@@ -395,6 +424,14 @@ impl RunIterator {
         if let Some(place) = partition.place(after_next) {
             place.glance(Block::touch_front);
         }
+    }
+}
+
+/// Compares a key in two pieces with a whole one.
+fn compare_pieces((head, tail): (&[u8], &[u8]), key: &[u8]) -> Ordering {
+    match key.split_at_checked(head.len()) {
+        Some((start, rest)) => head.cmp(start).then_with(|| tail.cmp(rest)),
+        None => head.cmp(key),
     }
 }
 

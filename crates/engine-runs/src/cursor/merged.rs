@@ -2,12 +2,13 @@
 //!
 //! With one run it is that run's iterator and a check of each entry. With several, the iterators stand on their next
 //! entries in the direction of travel, the one with the nearest key leads, and as long as it stays ahead of the nearest other
-//! (the challenger) each step costs one comparison.
+//! (the challenger) each step costs one comparison. Through a block that ends before the challenger even that is not needed:
+//! where keys only grow, each checkpoint's run lies behind the last, and a scan goes through them as through one.
 //!
 //! Invariants while `Place::On`: `members` are the iterators that stand on the current key, newest run first; all others
 //! stand strictly further on in the direction of travel, or have left their run.
 
-use super::iterator::{Direction, RunIterator};
+use super::iterator::{BlockPlace, Direction, RunIterator};
 use crate::block::entries::{Block, Entry};
 use crate::section::Part;
 use crate::{ReadPoint, Result, Stamp, TableRuns};
@@ -54,6 +55,8 @@ pub struct RunCursor {
     direction: Direction,
     members: Vec<usize>,
     challenger: usize,
+    /// Of the block that the leader was in when it was last asked for: whether it ends before the challenger.
+    ends_before_challenger: Option<(BlockPlace, bool)>,
     /// For each iterator, the first eight bytes of its key as a number that grows in the direction of travel, and the largest
     /// number if it has left its run.
     ranks: Vec<u64>,
@@ -77,6 +80,7 @@ impl RunCursor {
             direction: Direction::Forward,
             members: Vec::new(),
             challenger: NOBODY,
+            ends_before_challenger: None,
             ranks: Vec::new(),
             source: Source::Iterator(0),
             loaded: OnceLock::new(),
@@ -177,13 +181,32 @@ impl RunCursor {
     #[inline]
     pub fn step_in_block(&mut self, forward: bool) -> bool {
         let direction = if forward { Direction::Forward } else { Direction::Backward };
-        let simple = self.place == Place::On
-            && self.direction == direction
-            && matches!(self.source, Source::Iterator(0))
-            && self.loaded.get().is_none();
+        let Source::Iterator(shown) = self.source else { return false };
+        if self.place != Place::On || self.direction != direction || self.loaded.get().is_some() {
+            return false;
+        }
         match self.iterators.as_mut_slice() {
-            [only] if simple => only.step_in_block(direction, &self.point),
-            _ => false,
+            [only] => only.step_in_block(direction, &self.point),
+            _ => self.leads_through_block(shown) && self.iterators[shown].step_in_block(direction, &self.point),
+        }
+    }
+
+    /// True if no other run has anything to say before the end of the block that this one stands in.
+    #[inline]
+    fn leads_through_block(&mut self, shown: usize) -> bool {
+        if self.has_tombstones || *self.members.as_slice() != [shown] {
+            return false;
+        }
+        let place = self.iterators[shown].block_place();
+        match self.ends_before_challenger {
+            Some((known, ends_before)) if known == place => ends_before,
+            _ => {
+                let challenger = self.iterators.get(self.challenger).map(|challenger| challenger.key());
+                let ends_before = challenger
+                    .is_none_or(|challenger| self.iterators[shown].block_ends_before(challenger, self.direction));
+                self.ends_before_challenger = Some((place, ends_before));
+                ends_before
+            }
         }
     }
 
@@ -468,6 +491,7 @@ impl RunCursor {
     fn select(&mut self) {
         self.members.clear();
         self.challenger = NOBODY;
+        self.ends_before_challenger = None;
         let mut leader = NOBODY;
         for position in 0..self.ranks.len() {
             if self.ranks[position] == u64::MAX && !self.iterators[position].is_valid() {

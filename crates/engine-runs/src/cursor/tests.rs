@@ -57,6 +57,17 @@ fn check_cursor(table: &Arc<TableRuns>, oracle: &Oracle, point: &ReadPoint, rand
     }
     backward.reverse();
     assert_eq!(backward, expected, "backward at {point:?}");
+    let mut shortest = Vec::new();
+    while cursor.step_in_block(true) || cursor.next().unwrap() {
+        shortest.push((Bytes::copy_from_slice(cursor.key()), cursor.value().unwrap()));
+    }
+    assert_eq!(shortest, expected, "forward by short steps at {point:?}");
+    shortest.clear();
+    while cursor.step_in_block(false) || cursor.prev().unwrap() {
+        shortest.push((Bytes::copy_from_slice(cursor.key()), cursor.value().unwrap()));
+    }
+    shortest.reverse();
+    assert_eq!(shortest, expected, "backward by short steps at {point:?}");
     let mut at: i64 = -1;
     for _ in 0..steps {
         let mut key = oracle.keys[random.below(oracle.keys.len() as u64) as usize].to_vec();
@@ -73,7 +84,9 @@ fn check_cursor(table: &Arc<TableRuns>, oracle: &Oracle, point: &ReadPoint, rand
             3 => (cursor.seek_before(&key).unwrap(), at = below - 1).0,
             4 => (cursor.first().unwrap(), at = 0).0,
             5 => (cursor.last().unwrap(), at = end - 1).0,
-            6..10 => (cursor.next().unwrap(), at = (at + 1).min(end)).0,
+            6..8 => (cursor.next().unwrap(), at = (at + 1).min(end)).0,
+            8..10 => (cursor.step_in_block(true) || cursor.next().unwrap(), at = (at + 1).min(end)).0,
+            10..12 => (cursor.step_in_block(false) || cursor.prev().unwrap(), at = (at - 1).max(-1)).0,
             _ => (cursor.prev().unwrap(), at = (at - 1).max(-1)).0,
         };
         assert_eq!(found, at >= 0 && at < end, "at {at} of {end}");

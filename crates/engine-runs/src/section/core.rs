@@ -34,6 +34,25 @@ pub(crate) struct Root {
     _charge: Charge,
 }
 
+impl Root {
+    /// True unless a cached filter says that no key with this hash is in a partition.
+    pub(crate) fn may_contain(&self, position: usize, hash: u64) -> bool {
+        let mut may = true;
+        if let Some(place) = self.filter_places.get(position) {
+            place.glance(|filter| may = filter.may_contain(hash));
+        }
+        may
+    }
+
+    /// Shows a partition of the data, if it is cached.
+    #[inline]
+    pub(crate) fn glance(&self, position: usize, look: impl FnOnce(&Arc<IndexPartition>)) {
+        if let Some(place) = self.data_places.get(position) {
+            place.glance(look);
+        }
+    }
+}
+
 /// Where a key was found in a block that was not open.
 enum Found {
     Missing,
@@ -79,6 +98,12 @@ impl SectionCore {
             Some(root) => Ok(root),
             None => self.load_root(),
         }
+    }
+
+    /// The root, if it was loaded before.
+    #[inline]
+    pub(crate) fn loaded_root(&self) -> Option<&Root> {
+        self.root.get()
     }
 
     #[cold]

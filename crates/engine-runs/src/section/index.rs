@@ -59,6 +59,7 @@ pub(crate) struct BlockHandle {
 
 /// The keys of a list of blocks or partitions, with marks if it is a history's.
 #[derive(Default)]
+#[repr(C)]
 pub(crate) struct Directory {
     pub(crate) keys: KeyTable,
     pub(crate) marks: Box<[HistoryMark]>,
@@ -73,11 +74,12 @@ impl Directory {
     }
 }
 
-/// An index partition in memory.
+/// An index partition in memory. What a point read looks at comes first: whoever asks for the beginning of it has all of that.
+#[repr(C)]
 pub(crate) struct IndexPartition {
+    blocks: Box<[Resident<SharedBlock>]>,
     pub(crate) directory: Directory,
     handles: Box<[BlockHandle]>,
-    blocks: Box<[Resident<SharedBlock>]>,
     /// Blocks as they are stored; empty where `blocks` has it.
     packed: Box<[Resident<Arc<PackedBlock>>]>,
     _charge: Option<Charge>,
@@ -146,6 +148,15 @@ impl IndexPartition {
                 prefetch_at(place);
             }
         })
+    }
+
+    /// Loads what `lower_bound` will look at into the processor's cache, and the place of the block that is probably the one.
+    #[inline]
+    pub(crate) fn touch_near(&self, key: &[u8]) {
+        let guess = self.directory.keys.touch_near(key);
+        if let Some(place) = self.blocks.get(guess) {
+            prefetch_at(place);
+        }
     }
 
     /// The place of the block as it is stored.

@@ -25,7 +25,7 @@ pub(crate) struct KeyHash {
 
 impl KeyHash {
     #[inline]
-    fn get(&mut self, prefix: FilterPrefix, key: &[u8]) -> u64 {
+    pub(crate) fn get(&mut self, prefix: FilterPrefix, key: &[u8]) -> u64 {
         match self.known {
             Some((known, hash)) if known == prefix => hash,
             _ => {

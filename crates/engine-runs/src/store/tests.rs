@@ -286,3 +286,56 @@ fn x20_twenty_thousand_tables_open_by_the_manifest_alone() {
     model.tables.retain(|table, _| table % 501 == 0);
     assert!(agrees(&runs, None, &model, &LATEST).unwrap());
 }
+
+#[test]
+fn announced_keys_read_as_before_and_announcing_reads_nothing() {
+    let simulation = Simulation::new(11);
+    let (runs, _) = open(&simulation.env()).unwrap();
+    let mut model = Model::default();
+    create(&runs, &mut model, &[1]).unwrap();
+    for from in [0, 40, 80] {
+        let pairs: Vec<(u64, Option<&str>)> =
+            (from..from + 120).map(|number| (number, (number % 7 != 0).then_some("value"))).collect();
+        checkpoint(&runs, &mut model, &batch_of(1, &pairs)).unwrap();
+    }
+    let table = runs.slot(1).load();
+    let keys: Vec<Vec<u8>> = (0..300).rev().map(key).chain([b"".to_vec(), b"other".to_vec()]).collect();
+    let announced: Vec<&[u8]> = keys.iter().map(Vec::as_slice).collect();
+    for _ in 0..2 {
+        let before = runs.statistics().cache;
+        table.announce(&announced);
+        assert_eq!(runs.statistics().cache, before);
+        // The second time everything is in memory.
+        assert!(agrees(&runs, None, &model, &LATEST).unwrap());
+    }
+}
+
+/// Where keys only grow, a scan takes the short step but at the ends of blocks.
+#[test]
+fn runs_that_follow_each_other_are_scanned_as_one() {
+    let simulation = Simulation::new(12);
+    let (runs, _) = open(&simulation.env()).unwrap();
+    let mut model = Model::default();
+    create(&runs, &mut model, &[1]).unwrap();
+    for from in [0, 100, 200] {
+        let pairs: Vec<(u64, Option<&str>)> = (from..from + 100).map(|number| (number, Some("value"))).collect();
+        checkpoint(&runs, &mut model, &batch_of(1, &pairs)).unwrap();
+    }
+    let table = runs.slot(1).load();
+    assert_eq!(table.runs_count(), 3);
+    let mut cursor = table.cursor(LATEST);
+    for forward in [true, false] {
+        let (mut short, mut long) = (0, 0);
+        loop {
+            if cursor.step_in_block(forward) {
+                short += 1;
+            } else if if forward { cursor.next() } else { cursor.prev() }.unwrap() {
+                long += 1;
+            } else {
+                break;
+            }
+        }
+        assert_eq!(short + long, 300);
+        assert!(short > 4 * long, "{short} short and {long} long steps, forward: {forward}");
+    }
+}

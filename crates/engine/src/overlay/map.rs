@@ -6,6 +6,7 @@ use super::leaf::{Leaf, LeafEntry};
 use super::version::Version;
 use crate::visibility::Outcome;
 use arc_swap::ArcSwap;
+use pando_engine_runs::prefetch_at;
 use pando_env::Random;
 use parking_lot::{Mutex, RwLock};
 use std::ops::Bound;
@@ -17,6 +18,15 @@ static EMPTY: LazyLock<Arc<Directory>> = LazyLock::new(|| Arc::new(Directory::de
 
 /// So many leaves a scan looks at in vain before it says how far it came. A row cache can be thousands of leaves, none of them dirty.
 const CLEAN_LEAVES_MAX: usize = 32;
+
+/// Which rows a reader wants to see here.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Rows {
+    /// All.
+    All,
+    /// At least those that the base does not have.
+    Dirty,
+}
 
 /// One table's keys with recent versions.
 pub struct Overlay {
@@ -57,18 +67,33 @@ impl Overlay {
         self.dirty_leaves.load(Ordering::Acquire) == 0
     }
 
-    /// Looks at a key's chain.
-    pub fn read<R>(&self, key: &[u8], look: impl FnOnce(&Chain) -> R) -> Option<R> {
-        if self.is_empty() {
+    /// Looks at a key's chain. None: the base that is loaded afterwards decides.
+    pub fn read<R>(&self, key: &[u8], rows: Rows, look: impl FnOnce(&Chain) -> R) -> Option<R> {
+        if self.is_empty() || (rows == Rows::Dirty && self.is_clean()) {
             return None;
         }
         loop {
             let generation = self.generation();
             let directory = self.directory.load();
             let leaf = directory.leaf(directory.locate(key)?).read();
-            if self.generation() == generation {
-                return leaf.find(key).ok().map(|place| look(&leaf.entries()[place].chain));
+            if self.generation() != generation {
+                continue;
             }
+            if rows == Rows::Dirty && !leaf.dirty {
+                return None;
+            }
+            return leaf.find(key).ok().map(|place| look(&leaf.entries()[place].chain));
+        }
+    }
+
+    /// Begins to load the leaves that reads of dirty rows will look at into the processor's cache.
+    pub fn announce(&self, keys: &[&[u8]]) {
+        if self.is_clean() {
+            return;
+        }
+        let directory = self.directory.load();
+        for place in keys.iter().filter_map(|key| directory.locate(key)) {
+            prefetch_at(Arc::as_ptr(directory.leaf(place)));
         }
     }
 

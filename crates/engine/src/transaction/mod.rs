@@ -24,7 +24,7 @@ use pando_base::Timestamp;
 use pando_engine_log::PreparedRecord;
 use pando_storage::{
     BeginOptions, Committed, Cursor, PrepareBehaviour, ReadAt, Result, Slot, StorageError, Table, TableSize,
-    Transaction,
+    Transaction, give_each,
 };
 use smallvec::SmallVec;
 use std::any::Any;
@@ -182,6 +182,22 @@ impl Transaction for EngineTransaction {
         self.check_readable()?;
         self.core.counters.gets.increment();
         read::get(&self.core, &self.view, self.body(table)?, key)
+    }
+
+    fn get_each(
+        &self,
+        table: &Table,
+        keys: &[&[u8]],
+        bytes_max: usize,
+        take: &mut dyn FnMut(Option<Bytes>),
+    ) -> Result<()> {
+        self.check_readable()?;
+        let table = self.body(table)?;
+        read::announce(table, keys);
+        give_each(keys, bytes_max, take, |key| {
+            self.core.counters.gets.increment();
+            read::get_in_passing(&self.core, &self.view, table, key)
+        })
     }
 
     fn put(&mut self, table: &Table, key: &[u8], value: &[u8]) -> Result<()> {

@@ -2,7 +2,7 @@
 
 use crate::core::Core;
 use crate::failure::of_runs;
-use crate::overlay::{ChainRead, RangeRead};
+use crate::overlay::{ChainRead, RangeRead, Rows};
 use crate::table::EngineTable;
 use crate::visibility::ReadView;
 use bytes::Bytes;
@@ -29,9 +29,25 @@ enum OverlayRead {
 /// A range that moves to the base leaves versions behind that are newer than it, and which no longer say so: without a
 /// range in the overlay they need no sequence. So a range hides what the base has only if it is still here afterwards.
 pub fn get(core: &Core, view: &ReadView, table: &EngineTable, key: &[u8]) -> Result<Option<Bytes>> {
+    get_among(core, view, table, key, Rows::All)
+}
+
+/// The same for one of many keys that lie apart: rows which the overlay only caches are passed by, as in a scan. What was announced of
+/// the base is near; each of those rows would have to be waited for.
+pub fn get_in_passing(core: &Core, view: &ReadView, table: &EngineTable, key: &[u8]) -> Result<Option<Bytes>> {
+    get_among(core, view, table, key, Rows::Dirty)
+}
+
+/// Says which keys will be got in passing.
+pub fn announce(table: &EngineTable, keys: &[&[u8]]) {
+    table.overlay.announce(keys);
+    table.slot.glance().announce(keys);
+}
+
+fn get_among(core: &Core, view: &ReadView, table: &EngineTable, key: &[u8], rows: Rows) -> Result<Option<Bytes>> {
     let mut range = read_range(view, table, key);
     loop {
-        match get_beside(core, view, table, key, range)? {
+        match get_beside(core, view, table, key, (rows, range))? {
             Got::Answer(value) => return Ok(value),
             Got::Moved(now) => range = now,
         }
@@ -54,8 +70,14 @@ pub fn read_range(view: &ReadView, table: &EngineTable, key: &[u8]) -> RangeRead
     }
 }
 
-fn get_beside(core: &Core, view: &ReadView, table: &EngineTable, key: &[u8], range: RangeRead) -> Result<Got> {
-    let value = match (overlay_read(view, table, key), range) {
+fn get_beside(
+    core: &Core,
+    view: &ReadView,
+    table: &EngineTable,
+    key: &[u8],
+    (rows, range): (Rows, RangeRead),
+) -> Result<Got> {
+    let value = match (overlay_read(view, table, key, rows), range) {
         (OverlayRead::PrepareConflict, _) => return Err(conflict(core)),
         (OverlayRead::Found { value, sequence: u64::MAX }, _) => value,
         (_, RangeRead::PrepareConflict) => return Err(conflict(core)),
@@ -77,8 +99,8 @@ fn get_beside(core: &Core, view: &ReadView, table: &EngineTable, key: &[u8], ran
     Ok(Got::Answer(value))
 }
 
-fn overlay_read(view: &ReadView, table: &EngineTable, key: &[u8]) -> OverlayRead {
-    let read = table.overlay.read(key, |chain| match chain.read(view) {
+fn overlay_read(view: &ReadView, table: &EngineTable, key: &[u8], rows: Rows) -> OverlayRead {
+    let read = table.overlay.read(key, rows, |chain| match chain.read(view) {
         ChainRead::Nothing => OverlayRead::Nothing,
         ChainRead::PrepareConflict => OverlayRead::PrepareConflict,
         ChainRead::Version(version) => OverlayRead::Found {
@@ -139,7 +161,10 @@ mod tests {
         }
         engine.set_memory_bytes(0);
         let core = &engine.core;
-        assert_eq!(get_beside(core, reader.view(), body, b"k", seen).unwrap(), Got::Moved(RangeRead::Nothing));
+        assert_eq!(
+            get_beside(core, reader.view(), body, b"k", (Rows::All, seen)).unwrap(),
+            Got::Moved(RangeRead::Nothing)
+        );
         assert_eq!(get(core, reader.view(), body, b"k").unwrap().as_deref(), Some(b"new".as_slice()));
     }
 }

@@ -2,7 +2,7 @@
 
 use super::EngineTransaction;
 use crate::failure::of_runs;
-use crate::overlay::{Chain, RangeVersion, Version, WriteObstacle, for_each_dirty, write_obstacle};
+use crate::overlay::{Chain, RangeVersion, Rows, Version, WriteObstacle, for_each_dirty, write_obstacle};
 use crate::redo::{self, Redo};
 use crate::table::EngineTable;
 use bytes::Bytes;
@@ -97,7 +97,7 @@ impl EngineTransaction {
     /// True if the overlay has a version or a range that the base does not: that one was judged.
     fn is_superseded(&self, body: &EngineTable, version: &VersionStream) -> bool {
         let newer = |chain: &Chain| chain.newest().is_some_and(|version| !version.in_base());
-        body.overlay.read(version.key(), newer).unwrap_or(false)
+        body.overlay.read(version.key(), Rows::All, newer).unwrap_or(false)
             || body.ranges.deleted_after(version.key(), version.stamp().sequence)
     }
 

@@ -2,7 +2,8 @@
 //!
 //! An index often finds records that lie beside each other, in another order: those of one day, of one import. Where everything that is found is
 //! wanted, a fetch takes many records from its child at once, and documents that are neighbours are read by one walk over the
-//! collection. What has no neighbours is got one by one, as everything is where a limit may end the query early.
+//! collection. What has no neighbours is got by one call that shares the waits for memory. Where a limit may end the query early
+//! everything is got one by one.
 
 use super::Member;
 use pando_base::{RecordId, Result};
@@ -27,6 +28,21 @@ pub(super) enum Taken {
     Unread(Member),
     /// Its document, or none if it is gone.
     Read(Member, Option<Doc>),
+}
+
+impl Taken {
+    fn record_id(&self) -> Option<&RecordId> {
+        match self {
+            Taken::Unread(member) | Taken::Read(member, _) => member.record_id.as_ref(),
+        }
+    }
+
+    /// Its document was looked for.
+    fn read(&mut self, document: Option<Doc>) {
+        if let Taken::Unread(member) = self {
+            *self = Taken::Read(std::mem::take(member), document);
+        }
+    }
 }
 
 /// Records that were taken from the child, in its order.
@@ -66,7 +82,7 @@ impl ReadAhead {
         self.taken.pop_front()
     }
 
-    /// Reads the documents of neighbours. After an error some are unread, and none is lost.
+    /// Reads the documents, as many as there is room for. After an error some are unread, and none is lost.
     pub(super) fn read(&mut self, operation: &mut Operation, collection: &Collection) -> Result<()> {
         let mut order = std::mem::take(&mut self.order);
         order.clear();
@@ -83,7 +99,23 @@ impl ReadAhead {
             .filter(|neighbours| neighbours.len() >= WALK_RECORDS_MIN)
             .try_for_each(|neighbours| self.walk(operation, collection, neighbours, &mut room_bytes));
         self.order = order;
-        outcome
+        outcome?;
+        self.read_scattered(operation, collection, room_bytes)
+    }
+
+    /// Reads what has no neighbours.
+    fn read_scattered(&mut self, operation: &mut Operation, collection: &Collection, room_bytes: usize) -> Result<()> {
+        let is_unread = |taken: &&mut Taken| matches!(taken, Taken::Unread(member) if member.document.is_none() && member.record_id.is_some());
+        let mut unread: Vec<&mut Taken> = self.taken.iter_mut().filter(is_unread).collect();
+        let ids: Vec<&RecordId> = unread.iter().filter_map(|taken| taken.record_id()).collect();
+        if ids.len() < 2 {
+            return Ok(());
+        }
+        let documents = collection.records.get_each(&mut operation.recovery_unit, &ids, room_bytes)?;
+        for (taken, document) in unread.iter_mut().zip(documents) {
+            taken.read(document.map(Doc::trusted));
+        }
+        Ok(())
     }
 
     fn walk(
@@ -103,10 +135,8 @@ impl ReadAhead {
             }
             let document = if at == Some(*id) { cursor.value_bytes().map(Doc::trusted) } else { None };
             *room_bytes = room_bytes.saturating_sub(document.as_ref().map_or(0, Doc::size_bytes));
-            if let Some(taken) = self.taken.get_mut(*place)
-                && let Taken::Unread(member) = taken
-            {
-                *taken = Taken::Read(std::mem::take(member), document);
+            if let Some(taken) = self.taken.get_mut(*place) {
+                taken.read(document);
             }
             if *room_bytes == 0 {
                 break;

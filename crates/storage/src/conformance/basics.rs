@@ -37,6 +37,36 @@ pub(super) fn x4_pairs_are_put_read_replaced_and_deleted(maker: &dyn EngineFacto
     }
 }
 
+pub(super) fn x4_several_keys_are_read_by_one_call(maker: &dyn EngineFactoryMaker) {
+    for store in Store::both(maker) {
+        let table = store.local("t");
+        for number in 0..500 {
+            store.put(&table, &format!("k{number:03}"), &format!("old {number}"), 0);
+        }
+        store.checkpoint_now();
+        let older = store.start();
+        for number in (0..500).step_by(7) {
+            store.put(&table, &format!("k{number:03}"), &format!("new {number}"), 0);
+        }
+        (0..500).step_by(11).for_each(|number| store.delete(&table, &format!("k{number:03}"), 0));
+        let mut own = store.start();
+        put(&mut own, &table, "k003", "mine").unwrap();
+        delete(&mut own, &table, "k004").unwrap();
+        let names: Vec<String> = (0..510).rev().map(|number| format!("k{number:03}")).collect();
+        let keys: Vec<&[u8]> = names.iter().map(|name| name.as_bytes()).collect();
+        for transaction in [&older, &own, &store.start()] {
+            let mut values = Vec::new();
+            transaction.get_each(&table, &keys, usize::MAX, &mut |value| values.push(value)).unwrap();
+            let one_by_one = keys.iter().map(|key| transaction.get(&table, key).unwrap());
+            assert!(values.iter().cloned().eq(one_by_one));
+            let mut some = Vec::new();
+            transaction.get_each(&table, &keys, 50, &mut |value| some.push(value)).unwrap();
+            let given: usize = some.iter().flatten().map(|value| value.len()).sum();
+            assert!(some.len() > 5 && values.starts_with(&some) && (50..60).contains(&given), "{given}");
+        }
+    }
+}
+
 pub(super) fn x4_tables_do_not_see_each_other(maker: &dyn EngineFactoryMaker) {
     for store in Store::both(maker) {
         let (first, second) = (store.local("first"), store.replicated("second"));

@@ -10,6 +10,7 @@ macro_rules! conformance_case_list {
         $crate::$callback! {
             $arguments
             basics {
+                x4_several_keys_are_read_by_one_call,
                 x17_tables_are_created_found_and_listed,
                 x4_pairs_are_put_read_replaced_and_deleted,
                 x4_tables_do_not_see_each_other,

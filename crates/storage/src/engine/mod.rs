@@ -27,7 +27,8 @@ pub use table::{
 };
 pub use timestamps::{Slot, SlotKeeper, TimestampControl, Timestamps};
 pub use transaction::{
-    BeginOptions, Committed, PrepareBehaviour, ReadAt, Transaction, TransactionSource, Urgency, retry_prepare_conflicts,
+    BeginOptions, Committed, PrepareBehaviour, ReadAt, Transaction, TransactionSource, Urgency, give_each,
+    retry_prepare_conflicts,
 };
 
 /// A whole storage engine.

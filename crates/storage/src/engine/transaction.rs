@@ -65,6 +65,17 @@ pub struct Committed {
 pub trait Transaction: Send {
     /// The visible value.
     fn get(&self, table: &Table, key: &[u8]) -> Result<Option<Bytes>>;
+    /// The visible values of keys, one after the other until they are `bytes_max` together: `take` gets them in the order of the
+    /// keys. As `get` for each; an engine can do better where the keys lie far apart.
+    fn get_each(
+        &self,
+        table: &Table,
+        keys: &[&[u8]],
+        bytes_max: usize,
+        take: &mut dyn FnMut(Option<Bytes>),
+    ) -> Result<()> {
+        give_each(keys, bytes_max, take, |key| self.get(table, key))
+    }
     /// Writes a value, new or over another. A `WriteConflict` here or in `delete` and `truncate` leaves the
     /// transaction usable only for rollback.
     fn put(&mut self, table: &Table, key: &[u8], value: &[u8]) -> Result<()>;
@@ -102,6 +113,25 @@ pub trait Transaction: Send {
     fn is_prepared(&self) -> bool;
     /// For the engine's downcast when a cursor is attached.
     fn as_any(&self) -> &dyn Any;
+}
+
+/// Gets keys one by one and gives the values away, until they are `bytes_max` together.
+pub fn give_each(
+    keys: &[&[u8]],
+    bytes_max: usize,
+    take: &mut dyn FnMut(Option<Bytes>),
+    get: impl Fn(&[u8]) -> Result<Option<Bytes>>,
+) -> Result<()> {
+    let mut room_bytes = bytes_max;
+    for key in keys {
+        if room_bytes == 0 {
+            break;
+        }
+        let value = get(key)?;
+        room_bytes = room_bytes.saturating_sub(value.as_ref().map_or(0, Bytes::len));
+        take(value);
+    }
+    Ok(())
 }
 
 /// Where transactions come from.

@@ -110,6 +110,26 @@ impl RecordStore {
         Ok(found)
     }
 
+    /// The values of records, until they are `bytes_max` together: as many as came before that, in the order of the ids. Faster
+    /// than one by one where the records lie far apart.
+    pub fn get_each(&self, unit: &mut RecoveryUnit, ids: &[&RecordId], bytes_max: usize) -> Result<Vec<Option<Bytes>>> {
+        if self.is_oplog {
+            return ids.iter().take(1).map(|id| self.get(unit, id)).collect();
+        }
+        ids.iter().try_for_each(|id| self.require_kind(id))?;
+        let keys: Vec<EncodedKey<'_>> = ids.iter().map(|id| EncodedKey::new(id)).collect();
+        let keys: Vec<&[u8]> = keys.iter().map(EncodedKey::as_slice).collect();
+        let mut found = Vec::with_capacity(ids.len());
+        unit.reader()?.get_each(&self.table, &keys, bytes_max, &mut |value| found.push(value))?;
+        if let Some(meter) = unit.meter() {
+            for (id, value) in ids.iter().zip(&found).filter_map(|(id, value)| Some((id, value.as_ref()?))) {
+                meter.cursor_sought();
+                meter.document_read(measured_bytes(id, value.len()));
+            }
+        }
+        Ok(found)
+    }
+
     /// The record's value, not measured.
     fn look_up(&self, unit: &mut RecoveryUnit, id: &RecordId) -> Result<Option<Bytes>> {
         if self.is_oplog {
