@@ -129,7 +129,7 @@ impl Side {
                 let value = transaction.get(table, &key(*number))?;
                 let mut each = Vec::new();
                 transaction.get_each(table, &[&key(*number)], usize::MAX, &mut |value| each.push(value))?;
-                assert_eq!(each, [value.clone()], "the two ways to read a key differ");
+                assert_eq!(each, std::slice::from_ref(&value), "the two ways to read a key differ");
                 return Ok(Some(Answer::Value(value)));
             }
             Operation::Put { table: of, key: number, value, .. } => {
