@@ -76,6 +76,20 @@ impl KeyTable {
         (self.prefix(), self.suffix(position))
     }
 
+    /// What follows the prefix; none if the key begins otherwise. Up to eight bytes are compared as numbers.
+    #[inline]
+    fn behind_prefix<'k>(&self, key: &'k [u8]) -> Option<&'k [u8]> {
+        let (Some(ours), Some(theirs)) = (self.prefix.first_chunk(), key.first_chunk()) else {
+            return key.strip_prefix(self.prefix());
+        };
+        if self.prefix_length > 8 {
+            return key.strip_prefix(self.prefix());
+        }
+        let differs = u64::from_be_bytes(*ours) ^ u64::from_be_bytes(*theirs);
+        let is_equal = differs.checked_shr(64 - 8 * self.prefix_length as u32).unwrap_or(0) == 0;
+        is_equal.then(|| key.get(self.prefix_length..).unwrap_or_default())
+    }
+
     #[inline]
     fn prefix(&self) -> &[u8] {
         self.prefix.get(..self.prefix_length).unwrap_or_default()
@@ -113,7 +127,9 @@ impl KeyTable {
     pub(crate) fn touch_near(&self, key: &[u8]) -> usize {
         let distance = head(key.get(self.prefix_length..).unwrap_or_default()).saturating_sub(self.first_head);
         let guess = self.guess(distance.min(self.head_span));
-        prefetch(self.heads.get(guess.saturating_sub(NEAR_HEADS)..).unwrap_or_default());
+        for near in [guess.saturating_sub(NEAR_HEADS), guess + NEAR_HEADS] {
+            prefetch(self.heads.get(near..).unwrap_or_default());
+        }
         guess
     }
 
@@ -148,7 +164,7 @@ impl KeyTable {
     /// The number of keys that compare to `key` as less, or with `Greater` as less or equal.
     #[inline]
     fn bound(&self, key: &[u8], tie: Ordering, near: impl FnOnce(usize)) -> usize {
-        let Some(suffix) = key.strip_prefix(self.prefix()) else {
+        let Some(suffix) = self.behind_prefix(key) else {
             return if key < self.prefix() { 0 } else { self.len() };
         };
         let wanted = head(suffix);
@@ -202,6 +218,16 @@ mod tests {
         for probe in probes {
             assert_eq!(table.lower_bound(&probe), keys.partition_point(|key| *key < probe), "{probe:?}");
             assert_eq!(table.upper_bound(&probe), keys.partition_point(|key| *key <= probe), "{probe:?}");
+        }
+        for shared in [7, 8, 9, 30] {
+            let keys: Vec<Vec<u8>> = (0..99u8).map(|n| [vec![b'p'; shared].as_slice(), &[n, n]].concat()).collect();
+            let table = KeyTable::new(&keys.iter().map(Vec::as_slice).collect::<Vec<_>>()).unwrap();
+            let strangers =
+                [vec![], vec![b'p'], vec![b'p'; 60], vec![b'q'; 9], [vec![b'p'; shared - 1], vec![b'o', 5]].concat()];
+            for probe in keys.iter().chain(&strangers) {
+                assert_eq!(table.lower_bound(probe), keys.partition_point(|key| key < probe), "{probe:?}");
+                assert_eq!(table.upper_bound(probe), keys.partition_point(|key| key <= probe), "{probe:?}");
+            }
         }
         for spread in [1u64, 3, 1 << 40] {
             let keys: Vec<[u8; 8]> =
