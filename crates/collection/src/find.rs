@@ -8,6 +8,7 @@ use pando_doc::{Doc, Value};
 use pando_index::SharedCollator;
 use pando_keystring::{Discriminator, KeyOrdering, StackBuilder, Version};
 use pando_operation::Operation;
+use pando_storage::Direction;
 
 impl WritePath {
     /// The document at a place.
@@ -58,6 +59,31 @@ impl WritePath {
         }
         key.finish(Discriminator::Inclusive);
         Ok(index.data.find_key(&mut operation.recovery_unit, key.bytes())?)
+    }
+
+    /// Documents in the order of their `_id` from this one on, as long as they are wanted. Not of clustered collections.
+    pub fn scan_from_id(
+        &self,
+        operation: &mut Operation,
+        collection: &Collection,
+        id: Value<'_>,
+        mut wants: impl FnMut(&Doc) -> Result<bool>,
+    ) -> Result<()> {
+        let Some(index) = collection.id_index() else { return Ok(()) };
+        let mut key = StackBuilder::new(Version::V1, KeyOrdering::ASCENDING);
+        key.append(id)?;
+        key.finish(Discriminator::Inclusive);
+        let mut cursor = index.data.cursor(Direction::Forward);
+        let found = cursor.seek_key(&mut operation.recovery_unit, key.bytes(), true)?;
+        let mut next = found.map(|entry| entry.record_id);
+        while let Some(record_id) = next {
+            let Some(document) = self.find(operation, collection, &record_id)? else { break };
+            if !wants(&document)? {
+                break;
+            }
+            next = cursor.next(&mut operation.recovery_unit)?.map(|entry| entry.record_id);
+        }
+        Ok(())
     }
 
     /// The collation of a clustered collection's record ids.

@@ -55,6 +55,16 @@ impl ConnectionState {
         }
     }
 
+    /// One for commands that the server runs for this client: it may do what the client may, and is known as a server.
+    #[must_use]
+    pub fn of_server_itself(&self) -> ConnectionState {
+        let own = ConnectionState::new(self.client.connection_id(), self.remote.clone(), self.local.clone());
+        own.client.set_user(self.client.user().map(|user| (*user).clone()));
+        own.identity.store(self.identity.load_full());
+        own.set_internal();
+        own
+    }
+
     /// The same, of a client that has shown a certificate.
     #[must_use]
     pub fn with_certificate(self, subject: Option<String>) -> ConnectionState {

@@ -46,6 +46,7 @@ mod table;
 pub mod testing;
 mod timeseries;
 pub mod transaction;
+pub mod transaction_api;
 pub mod ttl;
 mod version;
 pub mod watch;

@@ -2,6 +2,7 @@
 
 use crate::counters::Counters;
 use crate::security::Security;
+use crate::transaction_api::TransactionApi;
 use crate::{CommandTable, Data, ReplicationView, StatusSection};
 use pando_base::{FailPointSet, Log, MetricTree, OperationRegistry, ParameterSet, Result};
 use pando_doc::Doc;
@@ -41,6 +42,8 @@ pub struct Node {
     pub security: Arc<Security>,
     /// What only the process can do.
     pub control: Arc<dyn Control>,
+    /// Transactions that the node runs itself.
+    pub transaction_api: TransactionApi,
     /// The last sample of diagnostic data.
     pub diagnostic_sample: Mutex<Doc>,
     /// How it was started.

@@ -42,7 +42,8 @@ pub use local_store::LocalStore;
 pub use member_state::MemberState;
 pub use node::{ReplicationNode, StepDown, WriteConcernOutcome};
 pub use oplog_writer::{
-    OplogWriter, SKIP_PREPARE_MAJORITY, TRANSACTION_OPERATIONS_IN_ENTRY_MAX, TransactionOf, TransactionSize,
+    CommittedChain, OplogWriter, SKIP_PREPARE_MAJORITY, TRANSACTION_OPERATIONS_IN_ENTRY_MAX, TransactionOf,
+    TransactionSize,
 };
 pub use progress::{Dated, Points, Progress};
 pub use slots::{OplogSlots, ReservedSlots};

@@ -4,7 +4,7 @@ use crate::background::Background;
 use crate::control::ProcessControl;
 use crate::data::{self, Foundations};
 use crate::diagnostic_data;
-use crate::dispatch::Dispatcher;
+use crate::dispatch::{Dispatcher, Local};
 use crate::lists;
 use crate::logging::LogTarget;
 use crate::metrics_page::MetricsPage;
@@ -18,6 +18,7 @@ use pando_base::{
 };
 use pando_commands::administration::{apply_verbosity, feature_flag};
 use pando_commands::replication::interrupt_writers;
+use pando_commands::transaction_api::TransactionApi;
 use pando_commands::{
     CommandTable, Control, Counters, Data, LOG_COMPONENT_VERBOSITY, LOG_LEVEL, MAX_LOG_SIZE_KB, Node, NodeOptions,
     NotInitiated, OneMember, ReplicationView, SIGNALED_SHUTDOWN_MS, StandAlone, StatusSection, VERSION,
@@ -85,6 +86,7 @@ impl Server {
             data.settings.load(data, i64::try_from(env.clock().wall_ms()).unwrap_or(i64::MAX)).await?;
         }
         let node = Arc::new(node(env, machine, &options, &log, &control, extra, grounds)?);
+        node.transaction_api.set_local(Box::new(Local::new(&node)));
         if let Some(data) = node.data.as_ref().filter(|_| !options.is_read_only && node.security.is_enabled) {
             pando_commands::security::refresh_time_keys(&node, data).await?;
         }
@@ -281,6 +283,7 @@ fn node(
         data,
         security,
         control: Arc::clone(control) as Arc<dyn Control>,
+        transaction_api: TransactionApi::default(),
         diagnostic_sample: Mutex::default(),
         options: NodeOptions {
             arguments: options.arguments.clone(),

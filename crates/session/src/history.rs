@@ -4,7 +4,7 @@
 
 use pando_base::{Error, ErrorCode, Result};
 use pando_doc::{Doc, DocRef, Value};
-use pando_oplog::{OpKind, OpTime, OplogEntry};
+use pando_oplog::{OpKind, OpTime, OplogCommand, OplogEntry};
 use pando_storage::Engine;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -49,6 +49,20 @@ impl History {
         Doc::parse(found.entry)
     }
 
+    /// The entry of a statement. One that was carried out in a transaction gets the form of an entry of its own.
+    pub fn statement_entry(&self, op_time: OpTime, statement: i32) -> Result<Doc> {
+        let document = self.entry(op_time)?;
+        let entry = OplogEntry::parse(document.view())?;
+        let Some(OplogCommand::ApplyOps(group)) = entry.command()? else { return Ok(document) };
+        for inner in group.iter() {
+            let inner = inner?;
+            if inner.statement_ids.as_slice().contains(&statement) {
+                return Doc::parse(OplogEntry::new(inner, entry.op_time, entry.wall_ms).to_bytes());
+            }
+        }
+        Ok(document)
+    }
+
     /// Walks the chain from its newest entry and gathers its statements.
     pub fn statements(&self, newest: OpTime) -> Result<Statements> {
         let mut statements = Statements::default();
@@ -77,6 +91,13 @@ impl Statements {
             return Err(Error::new(ErrorCode::DataCorruptionDetected, reason));
         }
         self.is_transaction |= entry.operation.kind == OpKind::Command;
+        // A transaction may carry out a retryable write.
+        if let Some(OplogCommand::ApplyOps(group)) = entry.command()? {
+            for inner in group.iter() {
+                let ids = inner?.statement_ids;
+                self.executed.extend(ids.as_slice().iter().map(|statement| (*statement, entry.op_time)));
+            }
+        }
         for statement in entry.operation.statement_ids.as_slice() {
             match *statement {
                 INCOMPLETE_HISTORY_STATEMENT => self.is_incomplete = true,

@@ -48,6 +48,22 @@ impl SessionTable for StoredSessions {
         found.map(|document| SessionRecord::parse(document.view())).transpose()
     }
 
+    fn load_children(&self, operation: &mut Operation, parent: &LogicalSessionId) -> Result<Vec<LogicalSessionId>> {
+        let table = Namespace::session_transactions();
+        let Some(collection) = self.catalog.collection_for_write(operation, table)? else { return Ok(Vec::new()) };
+        let (id, mut children) = (parent.to_doc(), Vec::new());
+        // Their ids begin with that of their parent, and so come right behind it.
+        self.write_path.scan_from_id(operation, &collection, Value::Document(id.view()), |document| {
+            let Ok(record) = SessionRecord::parse(document.view()) else { return Ok(false) };
+            let is_near = record.session.parent() == *parent;
+            if is_near && record.session.is_child() {
+                children.push(record.session);
+            }
+            Ok(is_near)
+        })?;
+        Ok(children)
+    }
+
     fn store(&self, operation: &mut Operation, record: &SessionRecord) -> Result<()> {
         let collection = self.require(operation, Namespace::session_transactions())?;
         self.write_path.put_document(operation, &collection, record.to_doc().view())

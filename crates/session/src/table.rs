@@ -76,6 +76,8 @@ impl Image {
 pub trait SessionTable: Send + Sync {
     /// The session's record.
     fn load(&self, operation: &mut Operation, session: &LogicalSessionId) -> Result<Option<SessionRecord>>;
+    /// The session's children that have records.
+    fn load_children(&self, operation: &mut Operation, parent: &LogicalSessionId) -> Result<Vec<LogicalSessionId>>;
     /// Writes the session's record with the unit of work in progress.
     fn store(&self, operation: &mut Operation, record: &SessionRecord) -> Result<()>;
     /// The session's image.

@@ -185,7 +185,7 @@ fn again(
         RetriedValue::Null => None,
         RetriedValue::Inserted(document) => Some(document),
         RetriedValue::Image => {
-            let image = data.session_table.load_image(operation, retryable.session_id())?;
+            let image = data.session_table.load_image(operation, &retryable.session_of(retryable.statement_id(0))?)?;
             let image = image.filter(|image| image.timestamp == timestamp && !image.is_invalidated);
             ensure!(
                 image.is_some(),

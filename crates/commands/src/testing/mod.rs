@@ -4,6 +4,7 @@ mod api_versions;
 mod clear_log;
 mod configure_fail_point;
 mod sleep;
+mod test_internal_transactions;
 mod wait_for_fail_point;
 
 use crate::CommandRow;
@@ -18,5 +19,6 @@ pub static ROWS: &[CommandRow] = &[
     clear_log::ROW,
     configure_fail_point::ROW,
     sleep::ROW,
+    test_internal_transactions::ROW,
     wait_for_fail_point::ROW,
 ];

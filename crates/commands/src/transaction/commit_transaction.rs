@@ -9,7 +9,7 @@ use pando_base::{Error, ErrorCode, Namespace, Result, Timestamp, ensure};
 use pando_doc::{Doc, DocRef, doc};
 use pando_operation::{Operation, UnitOfWork};
 use pando_oplog::OpTime;
-use pando_repl::{OplogWriter, ReplGate, SKIP_PREPARE_MAJORITY, TransactionSize};
+use pando_repl::{CommittedChain, OplogWriter, ReplGate, SKIP_PREPARE_MAJORITY, TransactionSize};
 use pando_session::{CommittedTransaction, TransactionState};
 
 pub(super) const ROW: CommandRow = CommandRow {
@@ -44,7 +44,8 @@ async fn run(invocation: &Invocation) -> Result<()> {
     let size = OplogWriter::transaction_size(&operation);
     let last = match (statement.state(), arguments.commit_timestamp) {
         (TransactionState::Prepared(prepared), Some(at)) => {
-            Some(commit_prepared(data, &mut operation, statement, prepared, at)?)
+            let last = commit_prepared(data, &mut operation, statement, prepared, at)?;
+            Some(CommittedChain { last, statements: Vec::new() })
         }
         (TransactionState::Prepared(_), None) => {
             return Err(invalid("commitTransaction must provide commitTimestamp to prepared transaction."));
@@ -54,9 +55,10 @@ async fn run(invocation: &Invocation) -> Result<()> {
         }
         (_, None) => commit(data, &mut operation, statement)?,
     };
+    let has_written = last.is_some();
     statement.committed(last);
     note_committed(invocation, data, size);
-    if last.is_none() {
+    if !has_written {
         wait_for_what_was_read(invocation, data, &mut operation)?;
     }
     Ok(())
@@ -66,7 +68,7 @@ fn invalid(reason: &str) -> Error {
     Error::new(ErrorCode::InvalidOptions, reason)
 }
 
-fn commit(data: &Data, operation: &mut Operation, statement: &TransactionStatement) -> Result<Option<OpTime>> {
+fn commit(data: &Data, operation: &mut Operation, statement: &TransactionStatement) -> Result<Option<CommittedChain>> {
     let last = data.oplog_writer().commit_transaction(operation, statement.of())?;
     UnitOfWork::resume(operation).commit()?;
     Ok(last)

@@ -12,10 +12,11 @@ use pando_locks::Wait;
 use pando_operation::{Operation, Stash, UnitOfWork};
 use pando_oplog::OpTime;
 use pando_repl::read_concern::{Level, ReadConcern};
-use pando_repl::{TRANSACTION_OPERATIONS_IN_ENTRY_MAX, TransactionOf};
+use pando_repl::{CommittedChain, TRANSACTION_OPERATIONS_IN_ENTRY_MAX, TransactionOf};
 use pando_session::{
-    ActiveSession, CheckedOutSession, LogicalSessionId, MAX_TRANSACTION_LOCK_REQUEST_TIMEOUT_MILLIS, Open,
-    OpenTransaction, Purpose, TRANSACTION_LIFETIME_LIMIT_SECONDS, TransactionAccount, TransactionState,
+    ActiveSession, BLOCKED_BEHIND_INTERNAL, CheckedOutSession, Family, LogicalSessionId,
+    MAX_TRANSACTION_LOCK_REQUEST_TIMEOUT_MILLIS, Open, OpenTransaction, Purpose, TRANSACTION_LIFETIME_LIMIT_SECONDS,
+    TransactionAccount, TransactionState,
 };
 use parking_lot::Mutex;
 use std::sync::Arc;
@@ -43,9 +44,9 @@ impl TransactionStatement {
             return Err(Error::new(ErrorCode::InvalidOptions, "a transaction needs a session and a number"));
         };
         let session = LogicalSessionId::from_client(session.document.view(), invocation.user_digest())?;
-        let (context, now_ms) = (&invocation.context, invocation.node.now_ms());
-        let session = data.sessions.check_out_for(context, session, now_ms, number, Some(purpose)).await?;
+        let context = &invocation.context;
         let mut operation = data.services.operation_of(invocation.context.clone());
+        let session = check_out(invocation, &mut operation, session, number, purpose).await?;
         let (table, history) = (&*data.session_table, &data.history);
         let open = session.begin_or_continue_transaction(&mut operation, table, history, number, purpose)?;
         operation.recovery_unit.abandon_snapshot()?;
@@ -214,13 +215,31 @@ impl TransactionStatement {
         }
     }
 
-    /// The transaction has committed; its last entry.
-    pub(crate) fn committed(&self, last: Option<OpTime>) {
+    /// The transaction has committed; what it has left.
+    pub(crate) fn committed(&self, chain: Option<CommittedChain>) {
         let open = self.open.lock().take();
         if let Some(open) = &open {
             open.committed();
         }
-        self.end(TransactionState::Committed, last);
+        let was_prepared = matches!(self.state(), TransactionState::Prepared(_));
+        if let Some(chain) = &chain {
+            self.session().participant().statements_committed(self.number, &chain.statements);
+        }
+        self.end(TransactionState::Committed, chain.map(|chain| chain.last));
+        if was_prepared && self.session().session.txn_number.is_some() {
+            // Its statements are in the entries that prepared it: they are read when somebody asks.
+            self.session().participant().invalidate();
+        }
+    }
+
+    /// The retryable write that it is carried out for: its number in the parent's session.
+    pub(crate) fn retryable_write(&self) -> Option<i64> {
+        self.session().session.txn_number
+    }
+
+    /// The session, for those who keep it.
+    pub(crate) fn active_session(&self) -> &Arc<ActiveSession> {
+        self.session.active()
     }
 
     /// The prepared transaction was aborted, by this entry.
@@ -254,7 +273,7 @@ impl TransactionStatement {
         let active = self.session.active();
         active.participant().transaction_ended(self.number, state, last);
         *active.account() = None;
-        active.tell_prepared_ended();
+        active.tell_ended();
         close_cursors_of_transaction(&self.data, active.session, self.number);
     }
 
@@ -285,8 +304,34 @@ impl Drop for TransactionStatement {
         let active = self.session.active();
         if !active.has_open() && !active.is_prepared() {
             active.participant().transaction_ended(self.number, TransactionState::Aborted, None);
+            active.tell_ended();
         }
         self.data.sessions.transactions().active.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// Checks the session out. One that is to carry out a retryable write waits for others who are in the middle of it.
+async fn check_out(
+    invocation: &Invocation,
+    operation: &mut Operation,
+    session: LogicalSessionId,
+    number: i64,
+    purpose: Purpose,
+) -> Result<CheckedOutSession> {
+    let (data, context, now_ms) = (invocation.data()?, &invocation.context, invocation.node.now_ms());
+    let (table, history) = (&*data.session_table, &data.history);
+    loop {
+        let checked_out = data.sessions.check_out_for(context, session, now_ms, number, Some(purpose)).await?;
+        let Some(write) = session.txn_number.filter(|_| purpose == Purpose::Start) else { return Ok(checked_out) };
+        let busy = match data.sessions.family(operation, table, history, session, write)? {
+            Family::Settled(_) => return Ok(checked_out),
+            Family::Busy(busy) => busy,
+        };
+        operation.recovery_unit.abandon_snapshot()?;
+        let ended = busy.ended();
+        drop(checked_out);
+        BLOCKED_BEHIND_INTERNAL.rest(context).await?;
+        context.interruptible(ended).await?;
     }
 }
 

@@ -212,12 +212,13 @@ impl Applier {
         inner: &OplogOperation<'_>,
         image_place: (Timestamp, i64),
     ) -> Result<Applied> {
-        // What belongs to the entry as a whole is not the business of its parts.
-        let entry = OplogEntry {
-            session: Default::default(),
-            previous_op_time: None,
-            ..OplogEntry::new(inner.clone(), outer.entry.op_time, outer.entry.wall_ms)
-        };
+        // What belongs to the entry as a whole is not the business of its parts, but for what a retried findAndModify returns:
+        // that is found by the entry that has the statement.
+        let mut entry = OplogEntry::new(inner.clone(), outer.entry.op_time, outer.entry.wall_ms);
+        if inner.needs_retry_image.is_some() {
+            entry.session = outer.entry.session;
+            entry.op_time.timestamp = image_place.0;
+        }
         self.apply_entry(operation, &entry, outer.mode, image_place)
     }
 

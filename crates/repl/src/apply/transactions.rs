@@ -95,7 +95,8 @@ impl Applier {
     pub(crate) fn apply_prepared(&self, operation: &mut Operation, chain: &[Doc]) -> Result<TransactionSize> {
         let mut size = TransactionSize::default();
         for document in chain {
-            let entry = OplogEntry::parse(document.view())?;
+            // Its session's record is written when it ends.
+            let entry = OplogEntry { session: Default::default(), ..OplogEntry::parse(document.view())? };
             let time = entry.op_time.timestamp;
             let step =
                 Step { what: &entry.operation, entry: &entry, mode: ApplyMode::Recovery, image_place: (time, 0) };

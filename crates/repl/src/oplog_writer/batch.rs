@@ -15,8 +15,10 @@ pub(super) struct Batch(pub(super) Vec<Doc>);
 impl Batch {
     /// Adds an operation to the operation's group; false if there is none.
     pub(super) fn add(operation: &mut Operation, what: &OplogOperation<'_>) -> Result<bool> {
+        let is_transaction = operation.in_multi_document_transaction();
         let Some(batch) = operation.extensions.get_mut::<Batch>() else { return Ok(false) };
-        if !what.statement_ids.as_slice().is_empty() {
+        // A transaction that carries out a retryable write remembers its statements.
+        if !what.statement_ids.as_slice().is_empty() && !is_transaction {
             let reason = "Cannot use a retryable write within a batched write";
             return Err(Error::new(ErrorCode::IllegalOperation, reason));
         }

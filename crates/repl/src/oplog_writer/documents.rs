@@ -2,7 +2,7 @@
 
 use super::OplogWriter;
 use super::batch::Batch;
-use super::gathered_images::GatheredImages;
+use super::gathered_images::{GatheredImages, GatheredRetryImage};
 use super::sessions::{Statement, Statements};
 use pando_base::Result;
 use pando_doc::{DocRef, ObjectId};
@@ -67,14 +67,15 @@ impl OplogWriter {
         what.check_existence_for_diff_insert = update.check_existence_for_diff_insert.then_some(true);
         what.destined_recipient = update.destined_recipient.map(Into::into);
         let before = kept(collection, update.pre_image, update.from_migrate);
-        if Batch::add(operation, &what)? {
-            GatheredImages::add(operation, collection, before);
-            return Ok(());
-        }
         let image = update.retry_image.map(|kind| match kind {
             RetryImage::Pre => (kind, update.pre_image),
             RetryImage::Post => (kind, update.post_image),
         });
+        GatheredRetryImage::add(operation, &mut what, image);
+        if Batch::add(operation, &what)? {
+            GatheredImages::add(operation, collection, before);
+            return Ok(());
+        }
         let key = update.document_key;
         self.write_changed(operation, collection, what, (key, update.slots), (image, before))
     }
@@ -91,12 +92,13 @@ impl OplogWriter {
         what.from_migrate = delete.from_migrate.then_some(true);
         what.destined_recipient = delete.destined_recipient.map(Into::into);
         let before = kept(collection, delete.pre_image, delete.from_migrate);
+        let image = delete.retry_image.map(|kind| (kind, delete.pre_image));
+        GatheredRetryImage::add(operation, &mut what, image);
         if Batch::add(operation, &what)? {
             self.observe_session_table(operation, collection.namespace, Some(delete.document_key))?;
             GatheredImages::add(operation, collection, before);
             return Ok(());
         }
-        let image = delete.retry_image.map(|kind| (kind, delete.pre_image));
         let key = delete.document_key;
         self.write_changed(operation, collection, what, (key, delete.slots), (image, before))
     }

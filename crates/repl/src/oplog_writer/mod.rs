@@ -36,7 +36,9 @@ use pando_oplog::{OpObserver, OpTime, Operation as OplogOperation, OplogEntry};
 use pando_session::{SessionCatalog, SessionRecord, SessionTable, TransactionAccount};
 use std::sync::Arc;
 pub(crate) use transaction::AFTER_RESERVING_PREPARE;
-pub use transaction::{SKIP_PREPARE_MAJORITY, TRANSACTION_OPERATIONS_IN_ENTRY_MAX, TransactionOf, TransactionSize};
+pub use transaction::{
+    CommittedChain, SKIP_PREPARE_MAJORITY, TRANSACTION_OPERATIONS_IN_ENTRY_MAX, TransactionOf, TransactionSize,
+};
 
 /// Writes the oplog.
 pub struct OplogWriter {

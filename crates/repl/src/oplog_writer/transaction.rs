@@ -11,7 +11,7 @@
 
 use super::OplogWriter;
 use super::batch::Batch;
-use super::gathered_images::GatheredImages;
+use super::gathered_images::{GatheredImages, GatheredRetryImage};
 use pando_base::{Error, FailPoint, Namespace, Parameter, Result, Timestamp, Uuid};
 use pando_doc::{Doc, DocRef, USER_SIZE_BYTES_MAX};
 use pando_operation::{Operation, UnitOfWork};
@@ -44,6 +44,15 @@ pub struct TransactionOf<'a> {
     pub number: i64,
     /// So many writes fit into one entry.
     pub operations_in_entry_max: usize,
+}
+
+/// What a transaction that has committed has left.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CommittedChain {
+    /// Its last entry.
+    pub last: OpTime,
+    /// The statements of a retryable write that it has carried out, and the entries that say so.
+    pub statements: Vec<(i32, OpTime)>,
 }
 
 /// How much a transaction has written.
@@ -80,8 +89,12 @@ impl OplogWriter {
     }
 
     /// Writes what a transaction has gathered, and its session's record, in its unit of work, which is about to commit. Gives the
-    /// last entry; none if it has written nothing.
-    pub fn commit_transaction(&self, operation: &mut Operation, of: TransactionOf<'_>) -> Result<Option<OpTime>> {
+    /// entries; none if it has written nothing.
+    pub fn commit_transaction(
+        &self,
+        operation: &mut Operation,
+        of: TransactionOf<'_>,
+    ) -> Result<Option<CommittedChain>> {
         let Batch(gathered) = operation.extensions.remove::<Batch>().unwrap_or_default();
         if gathered.is_empty() {
             return Ok(None);
@@ -91,10 +104,11 @@ impl OplogWriter {
         let slots = self.reserve(operation, chain.parts.len())?;
         self.time_unit(operation, slots.last())?;
         let wall_ms = self.wall_ms();
-        let last = self.append_chain(operation, of, &chain, slots.iter(), wall_ms)?;
+        let committed = self.append_chain(operation, of, &chain, slots.iter(), wall_ms)?;
+        let last = committed.last;
         self.store_state(operation, of, last, wall_ms, DurableState::Committed)?;
         self.tell_progress(operation, last, wall_ms)?;
-        Ok(Some(last))
+        Ok(Some(committed))
     }
 
     /// Prepares a transaction: writes what it has gathered beside it, and has it wait for its end. Gives the entry that says so. On
@@ -104,14 +118,18 @@ impl OplogWriter {
         operation.extensions.insert(size_of(&gathered));
         let images = GatheredImages::take(operation);
         let chain = Chain::of(&gathered, of.operations_in_entry_max, true)?.with(images);
+        let retry_image = operation.extensions.remove::<GatheredRetryImage>();
         let mut beside = beside(operation)?;
         let mut unit = beside.unit_of_work();
+        if let Some(image) = retry_image {
+            unit.extensions.insert(image);
+        }
         let slots = self.reserve(&mut unit, chain.parts.len())?;
         let kept = self.prepared_entries.keep(slots.first().timestamp)?;
         AFTER_RESERVING_PREPARE.pause_while_on().await;
         self.time_unit(&mut unit, slots.last())?;
         let wall_ms = self.wall_ms();
-        let last = self.append_chain(&mut unit, of, &chain, slots.iter(), wall_ms)?;
+        let last = self.append_chain(&mut unit, of, &chain, slots.iter(), wall_ms)?.last;
         self.store_state(&mut unit, of, last, wall_ms, DurableState::Prepared)?;
         self.tell_progress(&mut unit, last, wall_ms)?;
         UnitOfWork::resume(operation).prepare(last.timestamp)?;
@@ -180,18 +198,21 @@ impl OplogWriter {
         chain: &Chain<'_>,
         slots: impl Iterator<Item = OpTime>,
         wall_ms: i64,
-    ) -> Result<OpTime> {
-        let (mut previous, mut first) = (OpTime::NULL, 0);
+    ) -> Result<CommittedChain> {
+        let (mut previous, mut first, mut statements) = (OpTime::NULL, 0, Vec::new());
         for (place, (part, slot)) in chain.parts.iter().zip(slots).enumerate() {
             let operations: Vec<OplogOperation<'_>> =
                 part.iter().map(|document| OplogOperation::parse(document.view())).collect::<Result<_>>()?;
             let object = apply_ops_object(&operations, chain.kind(place));
             self.append_entry(operation, of, object.view(), previous, slot, wall_ms)?;
             self.keep_gathered(operation, &chain.images, first..first + part.len(), slot, wall_ms)?;
+            let ids = operations.iter().flat_map(|what| what.statement_ids.as_slice());
+            statements.extend(ids.map(|statement| (*statement, slot)));
             first += part.len();
             previous = slot;
         }
-        Ok(previous)
+        self.keep_retry_image(operation, of, &statements)?;
+        Ok(CommittedChain { last: previous, statements })
     }
 
     fn append_entry(

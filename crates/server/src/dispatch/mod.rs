@@ -14,6 +14,7 @@ mod after_command;
 mod deadline;
 mod finish;
 mod linearizable;
+mod local;
 mod measured;
 mod stage;
 pub(crate) mod stages;
@@ -31,6 +32,7 @@ use std::sync::Arc;
 
 pub(crate) use after_command::FAIL_POINTS;
 pub(crate) use linearizable::ConfirmLinearizableRead;
+pub(crate) use local::Local;
 pub use stage::{Entered, Hold, Stage};
 pub(crate) use transaction::Transactions;
 pub(crate) use write_concern::AwaitWriteConcern;

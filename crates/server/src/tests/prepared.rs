@@ -8,7 +8,7 @@ use pando_base::Timestamp;
 use pando_engine_model::ModelDisk;
 
 impl Transaction {
-    async fn prepare(self, node: &mut Node) -> Timestamp {
+    pub(super) async fn prepare(self, node: &mut Node) -> Timestamp {
         let prepare = doc! { "prepareTransaction": 1, "writeConcern": { "w": "majority" } };
         let reply = node.ok_on("admin", self.statement(&prepare, false)).await;
         reply.get("prepareTimestamp").and_then(|time| time.as_timestamp()).unwrap()

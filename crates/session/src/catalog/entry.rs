@@ -27,6 +27,8 @@ struct Runtime {
     last_checkout_ms: i64,
     kills_requested: usize,
     is_reaped: bool,
+    /// Children that the tables know of are among those here.
+    knows_children: bool,
     /// The session itself and its children.
     active: HashMap<LogicalSessionId, Arc<ActiveSession>>,
 }
@@ -123,7 +125,28 @@ impl Entry {
         self.runtime.lock().active.values().cloned().collect()
     }
 
+    /// Are children that the tables know of among the members?
+    pub(super) fn knows_children(&self) -> bool {
+        self.runtime.lock().knows_children
+    }
+
+    pub(super) fn set_knows_children(&self) {
+        self.runtime.lock().knows_children = true;
+    }
+
+    /// Forgets members that nobody asks for again. Whoever calls has the permit.
+    pub(super) fn forget(&self, mut is_past: impl FnMut(&ActiveSession) -> bool) {
+        let forgotten: Vec<Arc<ActiveSession>> = self.members().into_iter().filter(|active| is_past(active)).collect();
+        let mut runtime = self.runtime.lock();
+        forgotten.iter().for_each(|active| drop(runtime.active.remove(&active.session)));
+    }
+
+    pub(super) fn has_children(&self) -> bool {
+        self.runtime.lock().active.keys().any(|session| session.is_child())
+    }
+
     pub(super) fn invalidate(&self) {
+        self.runtime.lock().knows_children = false;
         self.members().iter().for_each(|active| {
             // What is prepared cannot be read again: it stays as it is.
             if active.is_prepared() {

@@ -13,6 +13,7 @@
 //! instructions. No lock is held over an await.
 
 mod entry;
+mod family;
 
 use crate::account::TransactionAccount;
 use crate::history::History;
@@ -21,6 +22,7 @@ use crate::participant::{Participant, Purpose};
 use crate::table::SessionTable;
 use crate::transaction::{OpenTransaction, TransactionCounters, TransactionState};
 use entry::Entry;
+pub use family::Family;
 use pando_base::{Error, ErrorCode, FailPoint, OperationContext, Result};
 use pando_operation::{Operation, Stash};
 use pando_oplog::OpTime;
@@ -29,9 +31,14 @@ use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
 use tokio::sync::Notify;
+use tokio::sync::futures::Notified;
 
 /// A request has found that it has to wait for the end of a prepared transaction.
 pub static BLOCKED_BEHIND_PREPARED: FailPoint = FailPoint::new("waitAfterNewStatementBlocksBehindPrepare");
+
+/// Rests before a retryable write waits for the end of a transaction that carries it out.
+pub static BLOCKED_BEHIND_INTERNAL: FailPoint =
+    FailPoint::new("waitAfterNewStatementBlocksBehindOpenInternalTransactionForRetryableWrite");
 
 /// Sessions are looked up by every retryable write; shards keep them from queueing for one lock.
 const SHARD_COUNT: usize = 16;
@@ -59,16 +66,16 @@ pub struct ActiveSession {
     open: Mutex<Option<OpenTransaction>>,
     /// What is told of its transaction.
     account: Mutex<Option<TransactionAccount>>,
-    /// Tells when a prepared transaction has ended.
-    prepared_ended: Notify,
+    /// Tells when a transaction has ended.
+    ended: Notify,
 }
 
 impl ActiveSession {
     pub(crate) fn new(session: LogicalSessionId) -> ActiveSession {
         let participant = Mutex::new(Participant::new(session));
         let document = session.to_doc();
-        let (open, account, prepared_ended) = (Mutex::new(None), Mutex::new(None), Notify::new());
-        ActiveSession { session, document, participant, open, account, prepared_ended }
+        let (open, account, ended) = (Mutex::new(None), Mutex::new(None), Notify::new());
+        ActiveSession { session, document, participant, open, account, ended }
     }
 
     /// Its state. Nobody else uses it while it is checked out.
@@ -91,9 +98,14 @@ impl ActiveSession {
         self.open.lock().is_some()
     }
 
-    /// The prepared transaction has ended: whoever waits for that may go on.
-    pub fn tell_prepared_ended(&self) {
-        self.prepared_ended.notify_waiters();
+    /// The transaction has ended: whoever waits for that may go on.
+    pub fn tell_ended(&self) {
+        self.ended.notify_waiters();
+    }
+
+    /// Ends with the transaction in progress. To be made while the session is checked out, so that no end falls between.
+    pub fn ended(&self) -> Notified<'_> {
+        self.ended.notified()
     }
 
     /// Is its transaction prepared?
@@ -122,6 +134,7 @@ impl ActiveSession {
             let (stash, open) = open.take_up();
             open.aborted();
             drop(stash);
+            self.tell_ended();
         }
     }
 }
@@ -182,8 +195,7 @@ impl SessionCatalog {
         loop {
             let checked_out = self.check_out(context, session, now_ms).await?;
             let active = Arc::clone(checked_out.active());
-            // Made while the session is held, so that no end falls between.
-            let ended = active.prepared_ended.notified();
+            let ended = active.ended();
             if !active.participant().waits_for_prepared(txn_number, purpose) {
                 return Ok(checked_out);
             }
