@@ -5,6 +5,7 @@
 
 use crate::CollectionOptions;
 use crate::index::Index;
+use crate::options::ClusteredIndex;
 use pando_base::{Namespace, RecordId, Timestamp, Uuid};
 use pando_storage::RecordStore;
 use std::fmt;
@@ -42,9 +43,24 @@ impl Collection {
         self.namespace.is_replicated()
     }
 
-    /// True if documents are stored by their `_id`.
+    /// True if documents are stored by the value of a field, their `_id` but for tests.
     pub fn is_clustered(&self) -> bool {
         self.options.is_clustered()
+    }
+
+    /// True if documents are stored by their `_id`.
+    pub fn is_clustered_by_id(&self) -> bool {
+        self.options.clustered_index.as_ref().is_some_and(ClusteredIndex::is_by_id)
+    }
+
+    /// True if a document is found by its `_id` without looking at others.
+    pub fn knows_ids(&self) -> bool {
+        self.is_clustered_by_id() || self.id_index().is_some()
+    }
+
+    /// The field that documents are stored by.
+    pub fn cluster_field(&self) -> Option<&str> {
+        self.options.clustered_index.as_ref().map(ClusteredIndex::field)
     }
 
     /// True if old documents give way to new ones.

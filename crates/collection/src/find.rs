@@ -41,7 +41,7 @@ impl WritePath {
         collection: &Collection,
         id: Value<'_>,
     ) -> Result<Option<RecordId>> {
-        if collection.is_clustered() {
+        if collection.is_clustered_by_id() {
             let collator = self.cluster_collator(collection)?;
             return cluster_key(id, collator.as_deref().map(|collator| collator as _)).map(Some);
         }

@@ -58,7 +58,7 @@ impl WritePath {
         document: DocRef<'_>,
         options: InsertOptions,
     ) -> Result<()> {
-        if (collection.is_clustered() || collection.id_index().is_some()) && !document.contains("_id") {
+        if collection.knows_ids() && !document.contains("_id") {
             let namespace = &collection.namespace;
             return Err(Error::internal(format!(
                 "Collection::insertDocument got document without _id for ns:{namespace}"
@@ -136,16 +136,17 @@ fn insert_record(
 ) -> Result<RecordId> {
     let (records, unit) = (&collection.records, &mut operation.recovery_unit);
     let document = statement.document;
-    let record_id = match &statement.record_id {
-        _ if collection.is_clustered() => cluster_key_of(document, collator)?,
-        Some(record_id) => record_id.clone(),
-        None => return Ok(records.insert(unit, document.bytes())?),
+    let record_id = match (collection.cluster_field(), &statement.record_id) {
+        (Some(field), _) => cluster_key_of(document, field, collator)?,
+        (None, Some(record_id)) => record_id.clone(),
+        (None, None) => return Ok(records.insert(unit, document.bytes())?),
     };
     match (records.insert_at(unit, &record_id, document.bytes()), &record_id) {
         (Ok(()), _) => Ok(record_id),
         (Err(StorageError::DuplicateKey), RecordId::Bytes(id)) => {
             let collation = collection.options.collation.as_ref().map(Doc::view);
-            Err(duplicate_cluster_key_error(&collection.namespace, collation, id))
+            let field = collection.cluster_field().unwrap_or("_id");
+            Err(duplicate_cluster_key_error(&collection.namespace, field, collation, id))
         }
         (Err(error), _) => Err(error.into()),
     }

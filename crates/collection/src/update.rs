@@ -23,6 +23,7 @@ impl WritePath {
     ) -> Result<KeyCounts> {
         let UpdateArguments { record_id, old, new, constraints, .. } = arguments;
         check_same_id(*old, *new)?;
+        check_same_place(collection, *old, *new)?;
         if *constraints == Constraints::Enforced {
             check_updated(*new)?;
             if !arguments.bypass_validation {
@@ -66,6 +67,21 @@ impl WritePath {
         };
         self.observers.on_update(operation, &update)
     }
+}
+
+/// So is what a document is stored by.
+fn check_same_place(collection: &Collection, old: DocRef<'_>, new: DocRef<'_>) -> Result<()> {
+    let Some(field) = collection.cluster_field().filter(|_| !collection.is_clustered_by_id()) else { return Ok(()) };
+    let is_same = match (old.get(field), new.get(field)) {
+        (Some(old), Some(new)) => compare(old, new) == Ordering::Equal,
+        _ => false,
+    };
+    ensure!(
+        is_same,
+        ErrorCode::ImmutableField,
+        "Performing an update on the path '{field}' would modify the immutable field '{field}'"
+    );
+    Ok(())
 }
 
 /// The `_id` is for life. Its type may change between equal values, as in MongoDB.

@@ -178,13 +178,6 @@ static RECOVER_AS_STANDALONE: Parameter<bool> = Parameter::new(
 )
 .settable(Settable::AtStartup);
 
-static STRICT_BUCKET_VALIDATOR_DISABLED: Parameter<bool> = Parameter::new(
-    "timeseriesDisableStrictBucketValidator",
-    false,
-    "What clients write to buckets directly is not looked into beyond the collection's validator. Without effect: it never \
-     is.",
-);
-
 static VALIDATE_MEGABYTES_PER_SECOND: Parameter<i32> = Parameter::new(
     "maxValidateMBperSec",
     0,
@@ -201,18 +194,9 @@ static VALIDATE_FEATURES_AS_PRIMARY: Parameter<bool> = Parameter::new(
 .aliases(&["internalValidateFeaturesAsMaster"])
 .settable(Settable::AtStartup);
 
-static ARBITRARY_CLUSTER_KEY: Parameter<bool> = Parameter::new(
-    "supportArbitraryClusterKeyIndex",
-    false,
-    "Clustered collections that are not replicated may have another key than _id. Without effect: the key is _id.",
-)
-.settable(Settable::AtStartup)
-.for_tests();
-
 /// All of them.
 pub static ACCEPTED_PARAMETERS: &[&dyn AnyParameter] = &[
     &ALLOW_MULTIPLE_ARBITERS,
-    &ARBITRARY_CLUSTER_KEY,
     &RESHARDING_MINIMUM_MS,
     &COMMIT_QUORUM,
     &COORDINATOR_RETURNS_EARLY,
@@ -236,7 +220,6 @@ pub static ACCEPTED_PARAMETERS: &[&dyn AnyParameter] = &[
     &QUERY_FRAMEWORK,
     &RECOVER_AS_STANDALONE,
     &SKIP_OPLOG_SAMPLING,
-    &STRICT_BUCKET_VALIDATOR_DISABLED,
     &VALIDATE_FEATURES_AS_PRIMARY,
     &VALIDATE_MEGABYTES_PER_SECOND,
 ];

@@ -82,6 +82,7 @@ pub static FAIL_POINTS: &[&dyn pando_base::AnyFailPoint] = &[
     &FAIL_COMMAND,
     &catalog::create_fail_points::HANG_AND_FAIL,
     &catalog::create_fail_points::THROW_IN_TRANSACTION,
+    &crud::BEFORE_PLANNING,
     &crud::FAIL_GET_MORE,
     &handshake::WAIT_IN_HELLO,
     &transaction::HANG_BEFORE_ABORTING,

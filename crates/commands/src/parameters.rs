@@ -110,6 +110,15 @@ pub static FEATURE_COMPATIBILITY_VERSION: Parameter<Document> =
     Parameter::new("featureCompatibilityVersion", COMPATIBILITY, "The version whose data formats are written.")
         .settable(Settable::Never);
 
+/// Collections that are not replicated may be clustered by any field.
+pub static ARBITRARY_CLUSTER_KEY: Parameter<bool> = Parameter::new(
+    "supportArbitraryClusterKeyIndex",
+    false,
+    "Clustered collections that are not replicated may have another key than _id.",
+)
+.settable(Settable::AtStartup)
+.for_tests();
+
 static QUIET: Parameter<bool> = Parameter::new("quiet", false, "Logs fewer lines about connections and commands.");
 
 static TESTING_DIAGNOSTICS: Parameter<bool> =
@@ -119,6 +128,7 @@ static TESTING_DIAGNOSTICS: Parameter<bool> =
 /// The parameters of this crate.
 pub static PARAMETERS: &[&dyn AnyParameter] = &[
     &ACCEPT_API_VERSION_2,
+    &ARBITRARY_CLUSTER_KEY,
     &AUTOMATION_SERVICE_DESCRIPTOR,
     &BACKTRACE_LOG_FILE,
     &DISABLE_TRANSITION_TO_LAST_CONTINUOUS,

@@ -13,6 +13,7 @@
 //! This crate knows nothing of collections, commands or storage.
 
 mod builder;
+mod column;
 mod compare;
 mod convert;
 mod decimal;
@@ -36,6 +37,7 @@ mod testing;
 mod tests;
 
 pub use builder::{ArrayBuilder, DocBuilder, Open};
+pub use column::is_column;
 pub use compare::{
     Collator, CompareOptions, SharedCollator, StringComparator, compare, compare_docs, compare_numbers, compare_with,
     hash_value, hash_value_with,

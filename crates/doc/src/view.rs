@@ -291,7 +291,7 @@ fn name_length(bytes: &[u8]) -> Option<usize> {
 
 /// How long the value at the start of the bytes is.
 #[inline]
-fn value_size_bytes(value_type: ValueType, bytes: &[u8]) -> Option<usize> {
+pub(crate) fn value_size_bytes(value_type: ValueType, bytes: &[u8]) -> Option<usize> {
     Some(match value_type {
         ValueType::Undefined | ValueType::Null | ValueType::MinKey | ValueType::MaxKey => 0,
         ValueType::Bool => 1,

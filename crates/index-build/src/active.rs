@@ -5,6 +5,7 @@ use crate::quorum::CommitQuorum;
 use pando_base::{Error, ErrorCode, Namespace, OperationContext, Result, Uuid};
 use pando_storage::LogPosition;
 use parking_lot::Mutex;
+use tokio::sync::futures::Notified;
 use tokio::sync::{Notify, watch};
 
 /// What a build that has succeeded leaves.
@@ -32,6 +33,8 @@ pub struct ActiveBuild {
     pub(crate) context: OperationContext,
     pub(crate) quorum: Mutex<CommitQuorum>,
     pub(crate) quorum_changed: Notify,
+    /// Told when the node is going to be no primary any more.
+    state_changes: Notify,
     abort_reason: Mutex<Option<Error>>,
     outcome: watch::Sender<Option<Result<Finished>>>,
 }
@@ -52,6 +55,7 @@ impl ActiveBuild {
             context,
             quorum: Mutex::new(quorum),
             quorum_changed: Notify::new(),
+            state_changes: Notify::new(),
             abort_reason: Mutex::default(),
             outcome: watch::Sender::new(None),
         }
@@ -73,6 +77,16 @@ impl ActiveBuild {
     pub fn abort(&self, reason: Error) {
         self.abort_reason.lock().get_or_insert(reason);
         self.context.kill(ErrorCode::IndexBuildAborted);
+    }
+
+    /// Has it let go of what a step down needs: it waits without locks until somebody is primary again.
+    pub fn make_way(&self) {
+        self.state_changes.notify_waiters();
+    }
+
+    /// Ends when it is told to make way.
+    pub(crate) fn told_to_make_way(&self) -> Notified<'_> {
+        self.state_changes.notified()
     }
 
     /// Why it has to end: what somebody said, or what happened to it.

@@ -160,7 +160,8 @@ impl IndexBuilds {
         }
     }
 
-    fn tell_abort(&self, build: &ActiveBuild, reason: &str) {
+    /// Says in the log that a build is about to be ended.
+    pub fn tell_abort(&self, build: &ActiveBuild, reason: &str) {
         log!(
             self.parts.services.log,
             Severity::Info,

@@ -14,6 +14,7 @@ use pando_collection::rest_while_yielded;
 use pando_doc::Doc;
 use pando_locks::Mode;
 use pando_operation::{Operation, write_conflict_retry, yield_now};
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -180,6 +181,27 @@ impl IndexBuilds {
             yield_now().await;
         }
         Ok(())
+    }
+
+    /// Locks the collection for good while the node may write. Who waits for it, e.g. behind a prepared transaction, makes way for a
+    /// step down, and begins anew once somebody is primary.
+    async fn lock_as_primary(&self, build: &ActiveBuild, operation: &mut Operation) -> Result<()> {
+        loop {
+            self.await_primary(operation).await?;
+            let mut told = pin!(build.told_to_make_way());
+            told.as_mut().enable();
+            let is_locked = tokio::select! {
+                biased;
+                locked = self.lock(operation, &build.namespace, Mode::X) => locked.map(|()| true)?,
+                () = told => false,
+            };
+            // With the lock nobody steps down.
+            if is_locked && self.parts.members.may_write() {
+                return Ok(());
+            }
+            operation.locker.unlock_everything();
+            yield_now().await;
+        }
     }
 
     /// Does a piece of work with the collection locked, off the workers of other operations; then lets others run.
@@ -426,15 +448,7 @@ impl IndexBuilds {
         operation: &mut Operation,
     ) -> Result<Arc<Collection>> {
         let limits = self.drain_limits();
-        loop {
-            self.await_primary(operation).await?;
-            self.lock(operation, &build.namespace, Mode::X).await?;
-            // With the lock nobody steps down.
-            if self.parts.members.may_write() {
-                break;
-            }
-            operation.locker.unlock_everything();
-        }
+        self.lock_as_primary(build, operation).await?;
         self.counters.last_drains.increment();
         loop {
             operation.context.check()?;
@@ -485,8 +499,7 @@ impl IndexBuilds {
         let mut operation = self.parts.services.internal_operation("abort-index-build");
         let indexes: Vec<Arc<Index>> = builder.indexes.iter().map(|building| Arc::clone(&building.index)).collect();
         self.pause(&points::BEFORE_ABORT_CLEAN_UP, build, &indexes, 0, &mut operation).await?;
-        self.await_primary(&mut operation).await?;
-        self.lock(&mut operation, &build.namespace, Mode::X).await?;
+        self.lock_as_primary(build, &mut operation).await?;
         // A collection that is gone has taken its indexes with it.
         if let Ok(collection) = self.collection(build) {
             let names: Vec<&str> = build.index_names.iter().map(String::as_str).collect();

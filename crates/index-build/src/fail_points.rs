@@ -103,13 +103,20 @@ impl Place<'_> {
     }
 
     /// Does the point's data mean this place? What it does not say may be anything.
-    fn is_meant(&self, data: &Doc) -> bool {
-        let is_build =
-            |uuid: Value<'_>| matches!(uuid, Value::Binary { bytes, .. } if bytes == self.build_uuid.as_bytes());
+    fn is_meant(&self, point: &'static Hang, data: &Doc) -> bool {
+        let text = self.build_uuid.to_string();
+        let is_build = |uuid: Value<'_>| match uuid {
+            Value::Binary { bytes, .. } => bytes == self.build_uuid.as_bytes(),
+            uuid => uuid.as_str() == Some(text.as_str()),
+        };
         let is_index = |name: Value<'_>| self.indexes.iter().any(|index| name.as_str() == Some(index.name()));
         let builds = data.get("buildUUIDs").and_then(|uuids| uuids.as_array());
         let names = data.get("indexNames").and_then(|names| names.as_array());
-        let iteration = data.get("iteration").map(|iteration| iteration.to_i64_or_zero().max(0) as u64);
+        // Where nothing is counted, it does not matter at which one to wait.
+        let counting: [&Hang; 4] = [&SCAN_BEFORE_INSERTION, &SCAN_AFTER_INSERTION, &DURING_BULK_LOAD, &DURING_DRAIN];
+        let is_counting = counting.iter().any(|counting| std::ptr::eq(*counting, point));
+        let iteration =
+            data.get("iteration").filter(|_| is_counting).map(|iteration| iteration.to_i64_or_zero().max(0) as u64);
         let fields = data.get("fieldsToMatch").and_then(|fields| fields.as_document());
         let has = |document: &Doc, fields: DocRef<'_>| {
             fields.elements().all(|field| {
@@ -125,12 +132,15 @@ impl Place<'_> {
 
 /// The line that tells of a build that waits at a point, where tests look for one.
 fn line_of(point: &'static Hang) -> Option<(i32, &'static str)> {
-    let lines: [(&'static Hang, i32, &'static str); 6] = [
+    let lines: [(&'static Hang, i32, &'static str); 9] = [
         (&BEFORE_BUILDING, 4_940_900, "Hanging before building index"),
         (&BEFORE_MAJORITY, 4_940_901, "Hanging index build before waiting until the majority opTime"),
         (&SCAN_BEFORE_INSERTION, 20_386, "Hanging index build during collection scan phase"),
         (&SCAN_AFTER_INSERTION, 20_386, "Hanging index build during collection scan phase"),
         (&DURING_BULK_LOAD, 4_924_400, "Hanging index build during bulk load phase"),
+        (&AFTER_BULK_LOAD, 20_665, "Hanging after dumping inserts from bulk builder"),
+        (&AFTER_FIRST_DRAIN, 20_666, "Hanging after index build first drain"),
+        (&AFTER_SECOND_DRAIN, 20_667, "Hanging after index build second drain"),
         (&DURING_DRAIN, 4_841_800, "Hanging index build during drain writes phase"),
     ];
     lines.into_iter().find(|(line, ..)| std::ptr::eq(*line, point)).map(|(_, id, message)| (id, message))
@@ -146,10 +156,35 @@ pub(crate) async fn wait_at(
     if !point.is_on() {
         return Ok(());
     }
-    let Some(hit) = point.hit_if(|data| place.is_meant(data)) else { return Ok(()) };
+    let Some(hit) = point.hit_if(|data| place.is_meant(point, data)) else { return Ok(()) };
     if let Some((id, message)) = line_of(point) {
         log.write(Severity::Info, Component::Index, id, message, place.attributes(point, &hit));
     }
     operation.locker.unlock_everything();
     operation.context.interruptible(point.until_off()).await
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pando_doc::doc;
+
+    #[test]
+    fn i1_the_data_of_points_names_builds_and_iterations() {
+        let build_uuid = Uuid::from_bytes([7; 16]);
+        let other = Uuid::from_bytes([8; 16]);
+        let place = Place { build_uuid, indexes: &[], iteration: 3, step: 2, document: None };
+        let named = |uuid: Uuid| doc! { "buildUUIDs": [(uuid.to_string())] };
+        assert!(place.is_meant(&BEFORE_BUILDING, &Doc::new()));
+        assert!(place.is_meant(&BEFORE_BUILDING, &named(build_uuid)));
+        assert!(!place.is_meant(&BEFORE_BUILDING, &named(other)));
+        let bytes = Value::Binary { subtype: 4, bytes: build_uuid.as_bytes() };
+        assert!(place.is_meant(&BEFORE_BUILDING, &doc! { "buildUUIDs": [bytes] }));
+        for (iteration, is_there) in [(2, false), (3, true), (4, true), (5, false)] {
+            let data = doc! { "iteration": iteration };
+            assert_eq!(place.is_meant(&DURING_DRAIN, &data), is_there, "{iteration}");
+            // Nothing is counted there.
+            assert!(place.is_meant(&BEFORE_MAJORITY, &data));
+        }
+    }
 }

@@ -15,7 +15,7 @@ use crate::stage::{
 };
 use crate::write::ObjectIds;
 use crate::{CanonicalQuery, QueryCounters};
-use pando_base::{Error, ErrorCode, Namespace, ParameterSet, Result};
+use pando_base::{Error, ErrorCode, Log, Namespace, ParameterSet, Result};
 use pando_catalog::Collection;
 use pando_collation::{Collation, IcuCollator};
 use pando_collection::WritePath;
@@ -65,6 +65,8 @@ pub struct QueryEngine {
     pub(crate) yield_override: Option<YieldPolicy>,
     /// Plans are looked at, not run for their results: the cache is neither asked nor told.
     pub(crate) is_explaining: bool,
+    /// Where it says what goes wrong and hurts nobody.
+    pub(crate) log: Log,
 }
 
 /// What a find turned out to be.
@@ -110,7 +112,15 @@ impl QueryEngine {
             spilling,
             yield_override: None,
             is_explaining: false,
+            log: Log::silent(),
         }
+    }
+
+    /// Lets it say something in this log.
+    #[must_use]
+    pub fn logging_to(mut self, log: Log) -> QueryEngine {
+        self.log = log;
+        self
     }
 
     /// Lets it remember plans in this cache, which hears of what is dropped.
@@ -208,7 +218,7 @@ impl QueryEngine {
     pub fn find_at_once(&self, operation: &mut Operation, request: &FindRequest) -> Result<Option<Option<Doc>>> {
         let Some(id) = id_of(request.filter.view()).filter(|_| request.is_id_only()) else { return Ok(None) };
         let Some(collection) = self.collections.open(operation, &request.namespace)? else { return Ok(None) };
-        if collection.options.collation.is_some() || !(collection.is_clustered() || collection.id_index().is_some()) {
+        if collection.options.collation.is_some() || !collection.knows_ids() {
             return Ok(None);
         }
         let found = match find_by_id(operation, &collection, id, None) {

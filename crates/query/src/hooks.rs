@@ -1,8 +1,8 @@
 //! What indexes and the write path need of the query language: partial filters, validators.
 
-use crate::timeseries::is_timeseries;
+use crate::timeseries::{STRICT_VALIDATOR_DISABLED, is_timeseries, options_of};
 use bstr::ByteSlice;
-use pando_base::{Component, Error, ErrorCode, Log, LogValue, Result, Severity, Uuid, log};
+use pando_base::{Component, Error, ErrorCode, Log, LogValue, ParameterSet, Result, Severity, Uuid, log};
 use pando_catalog::{
     Catalog, Collection, CollectionOptions, Index, IndexDescriptor, MultikeyComponents, Observers, ValidationAction,
 };
@@ -103,13 +103,14 @@ struct ReadValidator {
 /// and the time does not matter to it.
 pub struct MatchValidator {
     read: RwLock<HashMap<Uuid, Arc<ReadValidator>>>,
+    parameters: Arc<ParameterSet>,
     log: Log,
 }
 
 impl MatchValidator {
     /// Says in this log what it would have refused.
-    pub fn new(log: Log) -> MatchValidator {
-        MatchValidator { read: RwLock::default(), log }
+    pub fn new(parameters: Arc<ParameterSet>, log: Log) -> MatchValidator {
+        MatchValidator { read: RwLock::default(), parameters, log }
     }
 
     /// The collection's validator, with the collection's collation.
@@ -149,7 +150,11 @@ impl DocumentValidator for MatchValidator {
         let known = self.filter(operation, collection, validator.view())?;
         // What cannot be evaluated is not fulfilled.
         if known.filter.try_matches(document).unwrap_or(false) {
-            return check_one_kind(collection, document);
+            check_one_kind(collection, document)?;
+            return match is_timeseries(collection) && !self.parameters.get(&STRICT_VALIDATOR_DISABLED) {
+                true => check_claims(collection, document),
+                false => Ok(()),
+            };
         }
         let info = failure_info(validator.view(), document, &known.context)?;
         if collection.options.validation_action_or_default() == ValidationAction::Warn {
@@ -167,6 +172,16 @@ impl DocumentValidator for MatchValidator {
         }
         let error = Error::new(ErrorCode::DocumentValidationFailure, "Document failed validation");
         Err(error.with_details(doc! { "errInfo": info }.into_bytes().into()))
+    }
+}
+
+/// A bucket that a client writes is what its id and its version say.
+fn check_claims(collection: &Collection, document: DocRef<'_>) -> Result<()> {
+    match pando_timeseries::check_claims(document, &options_of(collection)?) {
+        None => Ok(()),
+        Some(fault) => {
+            Err(Error::new(ErrorCode::DocumentValidationFailure, format!("Document failed validation: {fault}")))
+        }
     }
 }
 

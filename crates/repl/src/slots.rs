@@ -74,6 +74,13 @@ impl OplogSlots {
         let slot = self.engine.reserve_slot(first)?;
         drop(reserving);
         operation.recovery_unit.hold_slot(slot)?;
+        if operation.context.wants_details() {
+            let (context, start_ns) = (operation.context.clone(), operation.context.now_ns());
+            operation.recovery_unit.on_commit(move |_| {
+                let micros = context.now_ns().saturating_sub(start_ns) / 1000;
+                context.statistics().oplog_slot_micros.add(micros.max(1));
+            })?;
+        }
         Ok(ReservedSlots { first, count: count.max(1), term: self.term.load(Ordering::Acquire) })
     }
 }

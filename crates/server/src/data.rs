@@ -69,7 +69,7 @@ pub(crate) fn assemble(on: &Foundations<'_>, options: &ServerOptions, hostname: 
     }
     let nobody: Arc<Observers> = Arc::new(ObserverRegistry::new());
     let interceptors = Arc::new(Interceptors::default());
-    let quiet = Arc::new(write_path(&catalog, &nobody, &interceptors, on.log));
+    let quiet = Arc::new(write_path(on, &catalog, &nobody, &interceptors));
     let sessions = SessionCatalog::new();
     let session_table: Arc<dyn SessionTable> = Arc::new(StoredSessions::new(Arc::clone(&catalog), Arc::clone(&quiet)));
     let writer = replication.oplog_writer(sessions.clone(), Arc::clone(&session_table));
@@ -89,11 +89,12 @@ pub(crate) fn assemble(on: &Foundations<'_>, options: &ServerOptions, hostname: 
     let collections = Arc::new(CatalogCollections(Arc::clone(&catalog)));
     let inserts = Arc::new(InsertNews::default());
     let watcher = Arc::clone(&inserts) as Arc<dyn InsertWatcher>;
-    let told = Arc::new(write_path(&catalog, &observers, &interceptors, on.log).with_watcher(watcher));
+    let told = Arc::new(write_path(on, &catalog, &observers, &interceptors).with_watcher(watcher));
     let found = ResumeInfo::read_all(on.engine)?;
     let spill_directory = spill_directory(on, options, &found)?;
     let mut query = QueryEngine::new(on.env, collections, Arc::clone(&told), Arc::clone(on.parameters))
         .remembering_in(plan_cache)
+        .logging_to(on.log.clone())
         .with_scripting(options.is_scripting);
     if let Some(directory) = &spill_directory {
         query = query.spilling_to(Arc::clone(directory));
@@ -217,17 +218,24 @@ pub(crate) async fn take_up_builds(data: &Data, recovered: u64) -> Result<()> {
     if is_primary { data.index_builds.take_up(infos).await } else { Ok(()) }
 }
 
-/// Goes on with index builds once the node is primary, if it was not at start.
+/// Goes on with index builds once the node is primary, if it was not at start. Each time it becomes primary the log says when that was
+/// looked at; builds that were under way when it stepped down go on by themselves.
 pub(crate) async fn take_up_builds_when_primary(env: Env, data: std::sync::Weak<Data>, log: Log) {
     const INTERVAL: std::time::Duration = std::time::Duration::from_secs(1);
+    let mut looked_at = None;
     loop {
         let Some(served) = data.upgrade() else { return };
-        if served.replication.is_writable_primary() {
-            if let Err(error) = served.index_builds.take_up(Vec::new()).await {
+        let term = served.replication.with_topology(|topology| topology.term());
+        if served.replication.is_writable_primary() && looked_at != Some(term) {
+            if looked_at.is_none()
+                && let Err(error) = served.index_builds.take_up(Vec::new()).await
+            {
                 let message = "Could not go on with unfinished index builds";
                 log!(log, Severity::Error, Component::Index, 20661, message, "error" = &error);
             }
-            return;
+            looked_at = Some(term);
+            let message = "Finished performing asynchronous step-up checks on index builds";
+            log!(log, Severity::Info, Component::Storage, 7508300, message);
         }
         drop(served);
         env.clock().sleep(INTERVAL).await;
@@ -266,13 +274,13 @@ fn services(on: &Foundations<'_>, replication: &Arc<ReplicationNode>) -> Result<
 }
 
 fn write_path(
+    on: &Foundations<'_>,
     catalog: &Arc<Catalog>,
     observers: &Arc<Observers>,
     interceptors: &Arc<Interceptors>,
-    log: &Log,
 ) -> WritePath {
     let hooks = Arc::new(QueryIndexHooks::new(catalog, observers).intercepted_by(interceptors));
-    let validator = Arc::new(MatchValidator::new(log.clone()));
+    let validator = Arc::new(MatchValidator::new(Arc::clone(on.parameters), on.log.clone()));
     WritePath::new(Arc::clone(observers), Arc::new(Indexing::new(hooks)), validator)
 }
 

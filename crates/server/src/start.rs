@@ -17,7 +17,7 @@ use pando_base::{
     OperationRegistry, ParameterSet, ParameterValue, Result, Severity, Timestamp, log,
 };
 use pando_commands::administration::{apply_verbosity, feature_flag};
-use pando_commands::replication::interrupt_writers;
+use pando_commands::replication::{await_ends, interrupt_writers};
 use pando_commands::transaction_api::TransactionApi;
 use pando_commands::{
     CommandTable, Control, Counters, Data, LOG_COMPONENT_VERBOSITY, LOG_LEVEL, MAX_LOG_SIZE_KB, Node, NodeOptions,
@@ -204,7 +204,8 @@ impl Server {
     pub async fn shut_down(&self) -> Result<()> {
         let log = &self.node.log;
         if let Some(data) = self.node.data.as_ref().filter(|data| data.replication.is_replicated()) {
-            interrupt_writers(&self.node, data, None);
+            let told = interrupt_writers(&self.node, data, None);
+            await_ends(&self.node, data, &told).await;
         }
         HANG_BEFORE_SHUTDOWN.pause_while_on().await;
         log!(log, Severity::Info, Component::Control, 4784901, "Shutting down the listeners");

@@ -31,7 +31,8 @@ impl SpillDirectory {
         &self.path
     }
 
-    /// Removes the files of sorters that ended without doing so, but not those that are to be kept; says how many.
+    /// Removes the files of sorters that ended without doing so, and whatever else is in the directory, but not those that are to be
+    /// kept; says how many.
     pub fn remove_leftovers(&self, kept: &[&str]) -> io::Result<usize> {
         if !self.disk.exists(&self.path)? {
             return Ok(0);
@@ -39,9 +40,14 @@ impl SpillDirectory {
         let mut removed = 0;
         for path in self.disk.list(&self.path)? {
             let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-            if name.starts_with(NAME_PREFIX) && !kept.contains(&name) {
-                self.disk.remove(&path)?;
-                removed += 1;
+            if kept.contains(&name) {
+                continue;
+            }
+            match self.disk.remove(&path) {
+                Ok(()) => removed += 1,
+                // What is not ours may be anything, a directory too.
+                Err(_) if !name.starts_with(NAME_PREFIX) => {}
+                Err(error) => return Err(error),
             }
         }
         Ok(removed)

@@ -109,6 +109,8 @@ impl Open {
 struct Source {
     open: Option<Open>,
     archived: BTreeMap<i64, ObjectId>,
+    /// Its bucket was full just now: the next one is not opened because there was none.
+    is_rolling: bool,
     /// Its place in the order of use.
     used: u64,
 }
@@ -118,6 +120,8 @@ const SOURCE_BYTES: usize = 240;
 const ARCHIVED_BYTES: usize = 40;
 /// At most so many are given up for one that comes.
 const EXPIRED_PER_ATTEMPT: usize = 3;
+/// The counters of so many names are remembered.
+const NAMED_MAX: usize = 10_000;
 
 #[derive(Debug, Default)]
 struct State {
@@ -129,6 +133,8 @@ struct State {
     /// What was kept since nothing was: the memory of all kept buckets, or more.
     kept_bytes: usize,
     statistics: HashMap<Uuid, Arc<Statistics>>,
+    /// The same by the names of the collections, those that are gone too.
+    named: HashMap<Box<str>, Arc<Statistics>>,
 }
 
 /// The buckets in use, of all collections of a node.
@@ -176,7 +182,7 @@ impl BucketCatalog {
         let counts = state.statistics_of(key.collection);
         state.touch(key);
         let source = state.entry(key);
-        let (mut added_bytes, is_first) = (0, source.open.is_none());
+        let (mut added_bytes, is_first) = (0, !std::mem::take(&mut source.is_rolling) && source.open.is_none());
         match source.open.take() {
             Some(open) if options.covers(open.start_ms, time_ms) && !must_be_new => {
                 let known = (open.id, open.start_ms, open.is_stored);
@@ -286,6 +292,9 @@ impl BucketCatalog {
             Rollover::TimeBackward => &counts.closed_due_to_time_backward,
         });
         self.forget(key, id);
+        if let Some(source) = self.state.lock().sources.get_mut(key) {
+            source.is_rolling = true;
+        }
         closed.push(key.closed(id));
     }
 
@@ -331,6 +340,20 @@ impl BucketCatalog {
     /// How many buckets are in use.
     pub fn active_count(&self) -> usize {
         self.state.lock().sources.len()
+    }
+
+    /// The counters of a collection go on where those of the last collection of this name ended.
+    pub fn name_statistics(&self, collection: Uuid, name: &str) {
+        let mut state = self.state.lock();
+        if state.statistics.contains_key(&collection) {
+            return;
+        }
+        if state.named.len() >= NAMED_MAX {
+            state.named.clear();
+        }
+        let known = state.named.get(name).cloned().unwrap_or_default();
+        state.named.insert(name.into(), Arc::clone(&known));
+        state.statistics.insert(collection, known);
     }
 
     /// The counters of a collection.
@@ -460,6 +483,24 @@ mod tests {
         let first = catalog.begin(&key(1), bucket_id(0, 1), 0, &options, false, &mut closed);
         let second = catalog.begin(&key(1), bucket_id(0, 2), 1000, &options, false, &mut closed);
         assert_eq!(first, second);
+    }
+
+    #[test]
+    fn x29_counters_belong_to_a_name_and_full_buckets_open_no_source() {
+        let (catalog, options, mut closed) = (BucketCatalog::default(), options(), Vec::new());
+        let first = Uuid::from_bytes([1; 16]);
+        catalog.name_statistics(first, "d.system.buckets.s");
+        let opened =
+            |uuid: Uuid| catalog.statistics(uuid).opened_due_to_metadata.load(std::sync::atomic::Ordering::Relaxed);
+        let (id, ..) = catalog.begin(&key(1), bucket_id(0, 1), 0, &options, false, &mut closed);
+        catalog.full(&key(1), id, Rollover::Size, &mut closed);
+        catalog.begin(&key(1), bucket_id(0, 2), 0, &options, false, &mut closed);
+        assert_eq!(opened(first), 1);
+        catalog.forget_collection(first);
+        let second = Uuid::from_bytes([2; 16]);
+        catalog.name_statistics(second, "d.system.buckets.s");
+        assert_eq!(opened(second), 1);
+        assert_eq!(opened(Uuid::from_bytes([3; 16])), 0);
     }
 
     #[test]

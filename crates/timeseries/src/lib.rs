@@ -44,7 +44,7 @@ pub use options::{CollModTimeseries, Granularity, TimeseriesOptions, bucket_vali
 pub use rows::{RowValues, Rows};
 pub use statistics::Statistics;
 pub use unpack::{BucketReader, FieldSet, measurement_count};
-pub use validate::check_bucket;
+pub use validate::{check_bucket, check_claims};
 
 /// `control.version` of buckets that are open.
 pub const VERSION_OPEN: i32 = 1;

@@ -409,6 +409,7 @@ error_codes! {
     StreamTerminated = 398 [CloseConnectionError],
     UnsupportedShardingEventNotification = 403,
     CannotInsertTimeseriesBucketsWithMixedSchema = 408,
+    InvalidBSONFromJavaScript = 513 [ValidationError],
     SocketException = 9001 [NetworkError RetriableError],
     OBSOLETE_RecvStaleConfig = 9996,
     CannotGrowDocumentInCappedNamespace = 10003,

@@ -83,6 +83,8 @@ statistics! {
     processor_ns = "cpuNanos",
     /// How long planning took.
     planning_micros = "planningTimeMicros",
+    /// How long its places in the oplog were holes; measured only for operations that want details.
+    oplog_slot_micros = "totalOplogSlotDurationMicros",
     /// Bytes read from storage.
     bytes_read = "bytesRead",
     /// Bytes written to storage.

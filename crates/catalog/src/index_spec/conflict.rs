@@ -120,7 +120,7 @@ fn check_room(collection: &Collection, candidate: &IndexDescriptor) -> Result<()
 
 /// The clustered index is there without an entry of its own.
 fn compare_with_clustered(clustered: &ClusteredIndex, candidate: &IndexDescriptor) -> Result<Option<String>> {
-    let (same_key, same_name) = (candidate.is_id_index(), *candidate.name == *clustered.name());
+    let (same_key, same_name) = (clustered.has_key(candidate.key_pattern.view()), *candidate.name == *clustered.name());
     let asks = candidate.specification.view().contains("clustered");
     ensure!(
         same_key || !asks,

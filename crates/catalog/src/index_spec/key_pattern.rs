@@ -110,7 +110,7 @@ fn validate_value(element: Element<'_>, plugin: &[u8]) -> Result<()> {
             ensure!(name == plugin, CODE, "Can't use more than one index plugin for a single index.");
             ensure!(
                 name != b"wildcard",
-                CODE,
+                ErrorCode::location(7246202),
                 "The key pattern value for an 'wildcard' index must be a non-zero number, not a string."
             );
         }

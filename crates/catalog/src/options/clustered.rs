@@ -1,8 +1,9 @@
-//! `clusteredIndex`: documents stored by the value of their cluster key, which must be `{_id: 1}` and unique.
+//! `clusteredIndex`: documents stored by the value of their cluster key, which is one field and unique. It is `_id`; collections that
+//! are not replicated may have another one where the server was started for tests of that.
 
 use crate::index::{ID_INDEX_NAME, is_id_key_pattern};
 use pando_base::{Error, ErrorCode, Result, ensure};
-use pando_doc::{Doc, DocBuilder, DocRef, Value};
+use pando_doc::{Doc, DocBuilder, DocRef, Element, Value, doc};
 
 /// How a collection is clustered.
 #[derive(Clone, Debug, PartialEq)]
@@ -16,12 +17,30 @@ pub struct ClusteredIndex {
 impl ClusteredIndex {
     /// What `true` stands for.
     pub fn legacy() -> ClusteredIndex {
-        ClusteredIndex { specification: canonical(ID_INDEX_NAME), legacy: true }
+        ClusteredIndex { specification: canonical(doc! { "_id": 1_i32 }.view(), ID_INDEX_NAME), legacy: true }
     }
 
     /// The usual one.
     pub fn unnamed() -> ClusteredIndex {
-        ClusteredIndex { specification: canonical(ID_INDEX_NAME), legacy: false }
+        ClusteredIndex { specification: canonical(doc! { "_id": 1_i32 }.view(), ID_INDEX_NAME), legacy: false }
+    }
+
+    /// The field whose value says where a document lies.
+    pub fn field(&self) -> &str {
+        let key = self.specification.get("key").and_then(|key| key.as_document());
+        key.and_then(|key| key.first()).and_then(|first| std::str::from_utf8(first.name).ok()).unwrap_or("_id")
+    }
+
+    /// True if documents lie by their `_id`.
+    pub fn is_by_id(&self) -> bool {
+        self.specification.get("key").and_then(|key| key.as_document()).is_some_and(is_id_key_pattern)
+    }
+
+    /// True if this is the key.
+    pub fn has_key(&self, key: DocRef<'_>) -> bool {
+        let mut elements = key.elements();
+        let is_it = |first: Element<'_>| first.name == self.field() && first.value.to_double() == Some(1.0);
+        elements.next().is_some_and(is_it) && elements.next().is_none()
     }
 
     /// Its name.
@@ -67,28 +86,53 @@ impl ClusteredIndex {
             ErrorCode::location(5979700),
             "The clusteredIndex option requires unique: true to be specified"
         );
-        let is_id = key.as_document().is_some_and(is_id_key_pattern);
-        ensure!(
-            is_id,
-            ErrorCode::InvalidIndexSpecificationOption,
-            "The clusteredIndex option is only supported for key: {{_id: 1}}"
-        );
+        let key = key.as_document().ok_or_else(|| Error::type_mismatch("'clusteredIndex.key' has to be a document"))?;
+        let field = key.first().map(|first| first.name.to_string()).unwrap_or_default();
+        let usual = if is_id_key_pattern(key) { ID_INDEX_NAME.to_owned() } else { format!("{field}_1") };
         let name = match specification.get("name") {
-            None => ID_INDEX_NAME,
+            None => &usual,
             Some(name) => {
                 name.as_str().ok_or_else(|| Error::type_mismatch("'clusteredIndex.name' has to be a string"))?
             }
         };
         ensure!(!name.is_empty(), ErrorCode::CannotCreateIndex, "index name cannot be empty");
-        Ok(ClusteredIndex { specification: canonical(name), legacy: false })
+        Ok(ClusteredIndex { specification: canonical(key, name), legacy: false })
+    }
+
+    /// Refuses a key that documents cannot be stored by: it is one field, not one inside of others, in rising order.
+    pub fn check_key(&self) -> Result<()> {
+        let key = self.specification.get("key").and_then(|key| key.as_document()).unwrap_or(DocRef::EMPTY);
+        let mut elements = key.elements();
+        let (first, second) = (elements.next(), elements.next());
+        let (Some(first), None) = (first, second) else {
+            return Err(Error::location(6053700, format!("The cluster key has to be a single field: {key}")));
+        };
+        ensure!(
+            !first.name.is_empty() && !self.field().contains('.'),
+            ErrorCode::location(6053701),
+            "The cluster key cannot be a field inside of others: {key}"
+        );
+        ensure!(
+            first.value.to_double() == Some(1.0),
+            ErrorCode::location(6053702),
+            "The cluster key has to have the value 1: {key}"
+        );
+        Ok(())
     }
 }
 
 /// The form that is stored.
-fn canonical(name: &str) -> Doc {
+fn canonical(key: DocRef<'_>, name: &str) -> Doc {
     let mut builder = DocBuilder::new();
     builder.append("v", 2);
-    builder.document("key", |key| key.append("_id", 1));
+    builder.append(
+        "key",
+        if is_id_key_pattern(key) {
+            doc! { "_id": 1_i32 }
+        } else {
+            key.to_doc()
+        },
+    );
     builder.append("name", name);
     builder.append("unique", true);
     builder.finish()

@@ -112,7 +112,7 @@ pub struct CollectionOptions {
     pub validation_level: Option<ValidationLevel>,
     /// How strings are compared by default.
     pub collation: Option<Doc>,
-    /// Documents are stored by their `_id`.
+    /// Documents are stored by the value of this field.
     pub clustered_index: Option<ClusteredIndex>,
     /// Documents of a clustered or time-series collection expire.
     pub expire_after_seconds: Option<i64>,
@@ -134,7 +134,7 @@ impl CollectionOptions {
         self.view_on.is_some()
     }
 
-    /// True if documents are stored by their `_id`.
+    /// True if documents are stored by the value of one of their fields.
     pub fn is_clustered(&self) -> bool {
         self.clustered_index.is_some()
     }

@@ -140,17 +140,15 @@ impl Validation<'_> {
         Ok(check_bucket(&document.to_doc(), options, strings))
     }
 
-    /// A clustered collection's document lies where its `_id` says.
+    /// A clustered collection's document lies where its cluster key says.
     fn check_cluster_key(&mut self, document: DocRef<'_>, id: &RecordId) -> Result<()> {
-        if !self.collection.is_clustered() {
-            return Ok(());
-        }
+        let Some(field) = self.collection.cluster_field() else { return Ok(()) };
         let collator = self.write_path.cluster_collator(self.collection)?;
         let expected =
-            document.get("_id").map(|key| cluster_key(key, collator.as_deref().map(|collator| collator as _)));
+            document.get(field).map(|key| cluster_key(key, collator.as_deref().map(|collator| collator as _)));
         match expected {
             Some(Ok(expected)) if expected == *id => {}
-            _ => self.report.errors.push(format!("Document with {id:?} has a mismatched _id")),
+            _ => self.report.errors.push(format!("Document with {id:?} has a mismatched {field}")),
         }
         Ok(())
     }

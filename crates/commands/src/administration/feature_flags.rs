@@ -11,6 +11,7 @@ const FLAGS: &[(&str, Option<&str>)] = &[
     ("ApproxPercentiles", Some("7.0")),
     ("AuditConfigClusterParameter", None),
     ("AutoMerger", Some("7.0")),
+    ("BatchMultiDeletes", Some("6.1")),
     ("BitwiseAggOperators", Some("6.3")),
     ("BucketUnpackWithSort", Some("6.0")),
     ("BulkWriteCommand", None),

@@ -462,7 +462,7 @@ fn check_not_clustered(collection: &Collection, arguments: &IndexArguments<'_>) 
         return Ok(());
     };
     let is_named = arguments.name.is_some_and(|name| name == clustered.name());
-    let is_meant = is_named || arguments.key_pattern.is_some_and(pando_catalog::is_id_key_pattern);
+    let is_meant = is_named || arguments.key_pattern.is_some_and(|key| clustered.has_key(key));
     ensure!(
         !is_meant || collection.namespace.is_timeseries_buckets(),
         ErrorCode::location(6011800),

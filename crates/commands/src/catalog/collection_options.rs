@@ -4,8 +4,9 @@ use super::collation;
 use super::fail_points::MALFORMED_VALIDATORS;
 use crate::Invocation;
 use crate::arguments::is_generic;
+use crate::parameters::ARBITRARY_CLUSTER_KEY;
 use pando_base::{Error, ErrorCode, Namespace, Result, ensure};
-use pando_catalog::{CollectionOptions, ValidationAction, ValidationLevel};
+use pando_catalog::{ClusteredIndex, CollectionOptions, ValidationAction, ValidationLevel};
 use pando_doc::{DocBuilder, DocRef, Value, ValueType};
 use pando_expr::{Features, MatchExpression, ParseContext};
 
@@ -29,6 +30,24 @@ pub(super) fn options_of(body: DocRef<'_>) -> Result<CollectionOptions> {
     Ok(options)
 }
 
+/// Documents lie by their `_id`, or by another field where the server was started for that and nothing is replicated.
+fn check_cluster_key(invocation: &Invocation, namespace: &Namespace, clustered: &ClusteredIndex) -> Result<()> {
+    if clustered.is_by_id() {
+        return Ok(());
+    }
+    ensure!(
+        invocation.node.parameters.get(&ARBITRARY_CLUSTER_KEY),
+        ErrorCode::InvalidIndexSpecificationOption,
+        "The clusteredIndex option is only supported for key: {{_id: 1}}"
+    );
+    ensure!(
+        !namespace.is_replicated(),
+        ErrorCode::location(5979701),
+        "The clusteredIndex option of a replicated collection is only supported for key: {{_id: 1}}"
+    );
+    clustered.check_key()
+}
+
 /// Refuses what a client may not ask for.
 pub(super) fn check_for_client(
     invocation: &Invocation,
@@ -48,6 +67,7 @@ pub(super) fn check_for_client(
             "The 'clusteredIndex' legacy format {{clusteredIndex: <bool>}} is only supported for specific internal \
              collections and vice versa"
         );
+        check_cluster_key(invocation, namespace, clustered)?;
     }
     let id_index = options.id_index.as_ref();
     ensure!(

@@ -4,7 +4,7 @@ use super::change::{change, lock_exclusively};
 use super::fail_points::AFTER_ABORTING_INDEXES;
 use super::names::{check_uuid, index_count};
 use crate::arguments::SafeBool;
-use crate::locking::unlock;
+use crate::locking::{lock_collection, unlock};
 use crate::timeseries::timeseries;
 use crate::{Access, Action, Class, CommandRow, Data, Invocation, NamespaceOf, SecondaryOk, arguments, run_boxed};
 use bstr::ByteSlice;
@@ -12,6 +12,7 @@ use pando_base::{Error, ErrorCode, Namespace, Result, Uuid, bail, ensure};
 use pando_catalog::{Collection, Index};
 use pando_doc::{ArrayRef, DocBuilder, DocRef, OwnedValue, Value, compare_docs};
 use pando_index_build::ActiveBuild;
+use pando_locks::Mode;
 use pando_operation::Operation;
 use pando_repl::ReplGate;
 use pando_timeseries::{TimeseriesOptions, index_keys};
@@ -49,7 +50,7 @@ async fn run(invocation: &Invocation, reply: &mut DocBuilder) -> Result<()> {
     let translated = timeseries.map(|found| index_on_buckets(arguments.index, &found.options)).transpose()?;
     let index = translated.as_ref().map_or(arguments.index, OwnedValue::view);
     let mut operation = invocation.operation()?;
-    let mut count_before = None;
+    let (mut count_before, mut has_looked) = (None, false);
     let mut ended: Vec<String> = Vec::new();
     let (mut namespace, mut known, mut has_rested): (Namespace, Option<Uuid>, bool) = (namespace, None, false);
     let (collection, names, is_all) = loop {
@@ -59,7 +60,11 @@ async fn run(invocation: &Invocation, reply: &mut DocBuilder) -> Result<()> {
             let gone = || format!("Collection '{namespace}' with UUID {uuid} does not exist");
             namespace = present.ok_or_else(|| Error::new(ErrorCode::NamespaceNotFound, gone()))?;
         }
-        lock_exclusively(data, &mut operation, &[&namespace]).await?;
+        // Builds are looked for beside writers: a transaction may keep the collection for long.
+        match has_looked {
+            true => lock_exclusively(data, &mut operation, &[&namespace]).await?,
+            false => lock_collection(&mut operation, &namespace, Mode::IX).await?,
+        }
         check_uuid(data, &namespace, arguments.collection_uuid)?;
         let collection = find(data, &mut operation, &namespace)?;
         if *known.get_or_insert(collection.uuid) != collection.uuid {
@@ -69,7 +74,13 @@ async fn run(invocation: &Invocation, reply: &mut DocBuilder) -> Result<()> {
         count_before.get_or_insert(index_count(&collection));
         check_not_clustered(&collection, index)?;
         let (names, is_all) = names(&collection, index, &ended)?;
-        let build = build_in_the_way(data, &collection, &names)?;
+        let build = build_in_the_way(data, &collection, &names, !is_all && matches!(index, Value::Array(_)))?;
+        if !has_looked && build.is_none() {
+            has_looked = true;
+            unlock(&operation);
+            continue;
+        }
+        has_looked = false;
         if !has_rested && AFTER_ABORTING_INDEXES.is_on() && build.is_none() {
             has_rested = true;
             unlock(&operation);
@@ -77,6 +88,10 @@ async fn run(invocation: &Invocation, reply: &mut DocBuilder) -> Result<()> {
             continue;
         }
         let Some(build) = build else { break (collection, names, is_all) };
+        unlock(&operation);
+        // The build needs the collection for itself to go: until it can have it, nothing has happened.
+        data.index_builds.tell_abort(&build, "dropIndexes command");
+        lock_exclusively(data, &mut operation, &[&namespace]).await?;
         unlock(&operation);
         if is_all {
             data.index_builds.abort_collection(collection.uuid, "dropIndexes command").await;
@@ -117,10 +132,21 @@ fn index_on_buckets(index: Value<'_>, options: &TimeseriesOptions) -> Result<Own
 }
 
 /// A build under way of one of these indexes: it is ended, if all of its indexes are to go.
-fn build_in_the_way(data: &Data, collection: &Collection, names: &[String]) -> Result<Option<Arc<ActiveBuild>>> {
+fn build_in_the_way(
+    data: &Data,
+    collection: &Collection,
+    names: &[String],
+    is_list: bool,
+) -> Result<Option<Arc<ActiveBuild>>> {
     let builds = data.index_builds.of_collection(collection.uuid);
     let meant = |build: &&Arc<ActiveBuild>| build.index_names.iter().any(|name| names.contains(name));
     let Some(build) = builds.iter().find(meant) else { return Ok(None) };
+    // A list of names ends a build if it names that one's indexes and nothing else; otherwise none of these is an index yet.
+    let is_exact = names.len() == build.index_names.len();
+    let unready = build.index_names.first().filter(|_| is_list && !is_exact);
+    if let Some(name) = unready {
+        bail!(ErrorCode::IndexNotFound, "index not found with name [{name}]");
+    }
     ensure!(
         build.index_names.iter().all(|name| names.contains(name)),
         ErrorCode::BackgroundOperationInProgressForNamespace,
@@ -145,7 +171,7 @@ fn check_not_clustered(collection: &Collection, index: Value<'_>) -> Result<()> 
     let is_meant = match index {
         Value::String(name) => name == clustered.name(),
         Value::Array(names) => names.values().any(|name| name.as_str() == Some(clustered.name())),
-        Value::Document(key) => pando_catalog::is_id_key_pattern(key),
+        Value::Document(key) => clustered.has_key(key),
         _ => false,
     };
     ensure!(!is_meant, ErrorCode::location(5979800), "It is illegal to drop the clusteredIndex");

@@ -5,9 +5,11 @@ use super::fail_points;
 use super::names::index_count;
 use crate::{Access, Action, Class, CommandRow, Invocation, NamespaceOf, SecondaryOk, arguments, run_boxed};
 use pando_base::{ErrorCode, Result, bail, ensure};
-use pando_doc::{Doc, DocBuilder};
+use pando_doc::{Doc, DocBuilder, DocRef};
 use std::sync::Arc;
 
+/// The version of new indexes.
+const INDEX_VERSION: i32 = 2;
 /// What a process ends with that a test has cut off.
 const EXIT_ABRUPT: i32 = 14;
 
@@ -43,7 +45,7 @@ async fn run(invocation: &Invocation, reply: &mut DocBuilder) -> Result<()> {
         bail!(ErrorCode::NamespaceNotFound, "collection does not exist");
     };
     let specifications: Vec<Doc> =
-        collection.indexes.iter().map(|index| index.descriptor.specification.clone()).collect();
+        collection.indexes.iter().map(|index| in_latest_version(index.descriptor.specification.view())).collect();
     let bare = change(&mut operation, "reIndex", &namespace, |operation| {
         let mut next = Arc::clone(&collection);
         for index in &collection.indexes {
@@ -61,4 +63,16 @@ async fn run(invocation: &Invocation, reply: &mut DocBuilder) -> Result<()> {
     reply.append("nIndexes", index_count(&built));
     reply.array("indexes", |array| specifications.iter().for_each(|specification| array.push(specification)));
     Ok(())
+}
+
+/// What is made anew is made in the latest version.
+fn in_latest_version(specification: DocRef<'_>) -> Doc {
+    let mut latest = DocBuilder::with_capacity(specification.size_bytes());
+    for element in specification.elements() {
+        match element.name == "v" {
+            true => latest.append("v", INDEX_VERSION),
+            false => latest.append(element.name, element.value),
+        }
+    }
+    latest.finish()
 }

@@ -7,7 +7,8 @@ use super::reading::{
 use crate::arguments::{SafeBool, SafeLong};
 use crate::table::run_boxed;
 use crate::{Access, Admission, Class, CommandRow, Data, Invocation, NamespaceOf, OpCounter, SecondaryOk, arguments};
-use pando_base::{Error, ErrorCode, Namespace, OperationKind, Result, Uuid, bail, ensure};
+use pando_base::{Error, ErrorCode, FailPoint, Namespace, OperationKind, Result, Uuid, bail, ensure};
+use pando_catalog::Collection;
 use pando_doc::{DocBuilder, DocRef, Value};
 use pando_query::FindPlan;
 use pando_query::executor::BatchLimits;
@@ -142,6 +143,23 @@ pub(super) fn namespace_or_uuid(invocation: &Invocation, data: &Data) -> Result<
     })
 }
 
+/// A query is about to be planned with the indexes that there are.
+pub(crate) static BEFORE_PLANNING: FailPoint = FailPoint::new("pauseAfterFillingOutIndexEntries");
+
+/// Documents of a clustered collection do not become visible in the order of their keys: who follows them must not see what may be
+/// taken back, or others are passed by.
+fn check_tail(invocation: &Invocation, collection: &Collection) -> Result<()> {
+    let is_ordered = !collection.is_clustered() || !collection.is_replicated();
+    let concern = invocation.generic.read_concern.as_ref();
+    let level = concern.and_then(|concern| concern.get("level")).and_then(|level| level.as_str());
+    ensure!(
+        is_ordered || !invocation.node.replication.is_replica_set() || level == Some("majority"),
+        ErrorCode::location(6049203),
+        "Tailable cursors on clustered capped collections need the read concern 'majority'"
+    );
+    Ok(())
+}
+
 async fn run(invocation: &Invocation, reply: &mut DocBuilder) -> Result<()> {
     let data = invocation.data()?;
     let arguments = FindArguments::parse(&invocation.request)?;
@@ -163,6 +181,7 @@ async fn run(invocation: &Invocation, reply: &mut DocBuilder) -> Result<()> {
         reply_with_one(invocation, &operation, &request.namespace, found.as_ref(), reply);
         return Ok(());
     }
+    BEFORE_PLANNING.rest(&operation.context).await?;
     let source = match data.query.find(&mut operation, &request)? {
         FindPlan::Executor(executor) => executor,
         FindPlan::View(_) if arguments.read_once.is_some_and(|once| once.0) => {
@@ -170,6 +189,9 @@ async fn run(invocation: &Invocation, reply: &mut DocBuilder) -> Result<()> {
         }
         FindPlan::View(_) => return super::views::find(invocation, data, &mut operation, &request, reply).await,
     };
+    if let Some(collection) = source.collection().filter(|_| request.tailable) {
+        check_tail(invocation, collection)?;
+    }
     let mut options = cursor_options(invocation, &request.namespace);
     options.collection = source.collection().map(|collection| collection.uuid);
     options.no_timeout = request.no_cursor_timeout;

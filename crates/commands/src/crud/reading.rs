@@ -18,10 +18,30 @@ pub(super) async fn begin_read(invocation: &Invocation, data: &Data, operation: 
     if stored_functions::are_needed(invocation.body()) {
         stored_functions::load(invocation, data, operation).await?;
     }
+    check_snapshot_of_capped(invocation, data)?;
     if operation.in_multi_document_transaction() {
         return begin_statement(invocation, operation).await;
     }
     begin_read_with(data, operation, invocation.generic.read_concern.as_ref()).await
+}
+
+/// What falls out of a capped collection has no history: nobody reads one as it was.
+fn check_snapshot_of_capped(invocation: &Invocation, data: &Data) -> Result<()> {
+    let is_snapshot = match invocation.transaction() {
+        Some(statement) => statement.wants_snapshot(),
+        None => {
+            let concern = invocation.generic.read_concern.as_ref();
+            concern.and_then(|concern| concern.get("level")).is_some_and(|level| level.as_str() == Some("snapshot"))
+        }
+    };
+    let latest = data.catalog.latest();
+    let is_capped = || latest.collection(&invocation.namespace).is_some_and(|collection| collection.is_capped());
+    ensure!(
+        !is_snapshot || !is_capped(),
+        ErrorCode::SnapshotUnavailable,
+        "Reading from capped collections with readConcern snapshot is not supported"
+    );
+    Ok(())
 }
 
 /// A statement of a transaction keeps the collection as it is until the transaction ends. What it reads was settled when that began.

@@ -8,7 +8,9 @@ use super::{SET_COMMAND, require_set};
 use crate::{Access, Action, CommandRow, Invocation, run_boxed};
 use pando_base::{Component, Result, Severity, log};
 use pando_locks::{LockRequest, Mode, ResourceId, Wait};
+use pando_operation::yield_now;
 use pando_repl::topology::StepDownRequest;
+use std::time::Duration;
 
 pub(super) const ROW: CommandRow = CommandRow {
     name: "replSetStepDown",
@@ -18,6 +20,9 @@ pub(super) const ROW: CommandRow = CommandRow {
     privileges: Access::Cluster(&[Action::ReplSetStateChange]),
     ..SET_COMMAND
 };
+
+/// How often writers are told to stop while the lock is waited for.
+const INTERRUPT_INTERVAL: Duration = Duration::from_millis(50);
 
 async fn run(invocation: &Invocation) -> Result<()> {
     let data = invocation.data()?;
@@ -35,7 +40,19 @@ async fn run(invocation: &Invocation) -> Result<()> {
     let operation = invocation.operation()?;
     interrupt_writers(&invocation.node, data, Some(invocation.context.id()));
     let transition = LockRequest::new(ResourceId::REPLICATION_STATE_TRANSITION, Mode::X);
-    operation.locker.lock(transition, &Wait::of(&operation.context)).await?;
+    let wait = Wait::of(&operation.context);
+    let mut locked = std::pin::pin!(operation.locker.lock(transition, &wait));
+    loop {
+        // Somebody may have begun since.
+        tokio::select! {
+            biased;
+            outcome = &mut locked => break outcome?,
+            () = data.services.env.clock().sleep(INTERRUPT_INTERVAL) => {}
+        }
+        interrupt_writers(&invocation.node, data, Some(invocation.context.id()));
+        // Simulated time does not wait for tasks.
+        yield_now().await;
+    }
     data.replication.step_down(step_down)?;
     log!(log, Severity::Info, Component::Replication, 21580, "replSetStepDown command completed");
     Ok(())

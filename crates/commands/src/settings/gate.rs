@@ -6,8 +6,10 @@
 
 use super::compatibility::{State, Version};
 use crate::{Data, FEATURE_COMPATIBILITY_VERSION};
-use pando_base::{Error, ErrorCode, ParameterSet, Result, ensure};
+use pando_base::{Error, ErrorCode, ParameterSet, Result, bail, ensure};
+use pando_catalog::{Collection, Index};
 use pando_doc::{DocRef, Value};
+use std::sync::Arc;
 
 /// Sizes of capped collections were multiples of this.
 const CAPPED_SIZE_STEP: i64 = 256;
@@ -115,6 +117,33 @@ pub(super) fn check_downgrade(data: &Data, to: Version) -> Result<()> {
             !has_ranges,
             ErrorCode::CannotDowngrade,
             "Cannot downgrade the cluster as collection {} has 'encryptedFields' with range indexes",
+            collection.namespace
+        );
+        if let Some(timeseries) = &options.timeseries {
+            check_timeseries_downgrade(collection, timeseries.view())?;
+        }
+    }
+    Ok(())
+}
+
+/// Spans of buckets without a granularity, and documents that expire by an index on some of the buckets, are newer.
+fn check_timeseries_downgrade(collection: &Collection, timeseries: DocRef<'_>) -> Result<()> {
+    ensure!(
+        timeseries.contains("granularity") && !timeseries.contains("bucketRoundingSeconds"),
+        ErrorCode::CannotDowngrade,
+        "Cannot downgrade the cluster when there are time-series collections with custom bucketing parameters. Set the \
+         granularity of the following collection, or drop it: '{}'",
+        collection.namespace
+    );
+    let is_newer = |index: &&Arc<Index>| {
+        index.descriptor.expire_after_seconds.is_some() && index.descriptor.partial_filter.is_some()
+    };
+    if let Some(index) = collection.indexes.iter().find(is_newer) {
+        bail!(
+            ErrorCode::CannotDowngrade,
+            "Cannot downgrade the cluster when there are partial TTL indexes on time-series collections. Drop the index \
+             '{}' of the following collection: '{}'",
+            index.name(),
             collection.namespace
         );
     }

@@ -75,9 +75,12 @@ pub(crate) async fn create_timeseries(
         ErrorCode::OperationNotSupportedInTransaction,
         "Cannot create a time-series collection in a multi-document transaction."
     );
-    let timeseries = parse(namespace, options)?;
     let mut operation = invocation.operation()?;
     if namespace.is_timeseries_buckets() {
+        // They are as they were; whether they are complete is seen when somebody writes to them.
+        let given = options.timeseries.as_ref().map_or(DocRef::EMPTY, Doc::view);
+        let timeseries = TimeseriesOptions::parse(given)?;
+        timeseries.check_fields(namespace.as_str())?;
         let options = CollectionOptions { timeseries: Some(timeseries.to_doc()), ..options.clone() };
         lock_exclusively(data, &mut operation, &[namespace]).await?;
         return change(&mut operation, "create", namespace, |operation| {
@@ -85,6 +88,7 @@ pub(crate) async fn create_timeseries(
         })
         .await;
     }
+    let timeseries = parse(namespace, options)?;
     let buckets = namespace.timeseries_buckets();
     let system_views = Namespace::system_views(&namespace.database_name());
     lock_exclusively(data, &mut operation, &[namespace, &buckets, &system_views]).await?;

@@ -64,8 +64,32 @@ pub(crate) fn buckets_to_write(
             5_916_400,
             "'isTimeseriesNamespace' parameter can only be set when the request is sent on system.buckets namespace",
         )),
-        _ => Ok(timeseries(data, namespace)?.map(|found| found.buckets.namespace.clone())),
+        _ => {
+            check_buckets(data, namespace)?;
+            Ok(timeseries(data, namespace)?.map(|found| found.buckets.namespace.clone()))
+        }
     }
+}
+
+/// Buckets that a client has made itself take no measurements if something is missing of what makes them such.
+fn check_buckets(data: &Data, namespace: &Namespace) -> Result<()> {
+    let latest = data.catalog.latest();
+    if latest.collection(namespace).is_some() {
+        return Ok(());
+    }
+    let buckets = latest.collection(&namespace.timeseries_buckets());
+    let Some((buckets, options)) = buckets.and_then(|found| found.options.timeseries.as_ref().map(|own| (found, own)))
+    else {
+        return Ok(());
+    };
+    let has = |name: &str| options.view().contains(name);
+    ensure!(
+        buckets.is_clustered() && has("bucketMaxSpanSeconds") && (has("granularity") || has("bucketRoundingSeconds")),
+        ErrorCode::InvalidOptions,
+        "Time-series buckets collection is missing time-series options or is not clustered: {}",
+        buckets.namespace
+    );
+    Ok(())
 }
 
 /// The same for a delete or an update, which no transaction may have.

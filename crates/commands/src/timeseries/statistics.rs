@@ -14,7 +14,8 @@ pub(crate) fn append_timeseries_stats(data: &Data, found: &Timeseries, scale: i6
         let count = buckets.records.num_records().unwrap_or(0).max(0);
         let size_bytes = buckets.records.data_size_bytes().unwrap_or(0).max(0);
         section.append("bucketCount", count);
-        section.append("avgBucketSize", size_bytes.checked_div(count).unwrap_or(0));
+        section.append_some("avgBucketSize", size_bytes.checked_div(count));
+        data.query.buckets.name_statistics(buckets.uuid, buckets.namespace.as_str());
         data.query.buckets.statistics(buckets.uuid).append_to(section);
     });
     let mut sizes = DocBuilder::new();

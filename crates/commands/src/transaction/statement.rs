@@ -136,6 +136,13 @@ impl TransactionStatement {
         Ok(())
     }
 
+    /// True if the transaction began with the read concern "snapshot".
+    pub fn wants_snapshot(&self) -> bool {
+        let account = self.session().account();
+        let level = account.as_ref().and_then(|account| account.read_concern.get("level"));
+        level.is_some_and(|level| level.as_str() == Some("snapshot"))
+    }
+
     fn begin_account(&self, invocation: &Invocation, seconds: i64, read_timestamp: Option<Timestamp>) {
         let (context, now_ms) = (&invocation.context, invocation.node.now_ms());
         let client = Arc::clone(context.client());

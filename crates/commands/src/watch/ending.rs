@@ -200,6 +200,7 @@ impl Statement {
         };
         let mut document = DocBuilder::new();
         statement(&mut document);
+        document.append_some("comment", invocation.generic.comment.as_ref());
         let locks = operation.locker.stats();
         let (statement, reply_bytes) = (Some(document.finish()), None);
         let told = Told { statement, statistics, locks, has_used_storage: true, error, reply_bytes, elapsed_ns };

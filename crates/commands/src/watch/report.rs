@@ -211,6 +211,10 @@ impl<'a> Report<'a> {
         if planning_micros > 0 {
             out.append("planningTimeMicros", narrow(planning_micros));
         }
+        let slot_micros = self.told.statistics.oplog_slot_micros.get();
+        if slot_micros > 0 {
+            out.append("totalOplogSlotDurationMicros", slot_micros as i64);
+        }
         let execution = self.description.plan.as_deref().and_then(|plan| plan.execution.as_ref());
         out.append_some("execStats", execution.map(|bytes| DocRef::trusted(bytes)));
     }
@@ -321,6 +325,9 @@ impl<'a> Report<'a> {
         let waited_ms = statistics.write_concern_wait_micros.get() / 1000;
         if waited_ms > 0 {
             line.push(("waitForWriteConcernDurationMillis", waited_ms.into()));
+        }
+        if statistics.oplog_slot_micros.get() > 0 {
+            line.push(("totalOplogSlotDurationMicros", statistics.oplog_slot_micros.get().into()));
         }
         if self.told.has_used_storage {
             line.push(("storage", LogValue::Json("{}".to_owned())));

@@ -3,7 +3,7 @@
 use super::mutable::{Mutable, find, write_document};
 use super::node::{Node, Object};
 use super::operation::{Change, Operation, Surroundings, document_text};
-use super::path::array_index;
+use super::path::place_in_array;
 use super::{Operators, UpdateContext};
 use crate::context::strings;
 use bstr::{BStr, BString, ByteSlice};
@@ -142,7 +142,7 @@ impl<'d> Walk<'_, 'd> {
     }
 
     fn place(&mut self, name: &BStr, node: &Node, values: &mut Vec<Mutable<'d>>) -> Result<()> {
-        let Some(index) = array_index(name) else {
+        let Some(index) = place_in_array(name) else {
             let array = Mutable::Array(values.clone());
             return self.blocked(node, &array);
         };
@@ -268,7 +268,7 @@ impl<'d> Walk<'_, 'd> {
                     );
                     return Err(Error::bad_value(reason));
                 }
-                Value::Array(_) if array_index(part).is_some() => return Ok(None),
+                Value::Array(_) if place_in_array(part).is_some() => return Ok(None),
                 blocking => return Err(not_viable(part, source.text(), parent, &blocking.to_owned())),
             };
             parent = part;

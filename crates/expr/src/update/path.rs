@@ -64,11 +64,13 @@ fn at_first(what: &str, text: &BStr) -> Error {
     Error::bad_value(format!("Cannot have {what} element in the first position in path '{text}'"))
 }
 
-/// The place that a name stands for in an array: digits only, and no zero in front of others.
-pub(super) fn array_index(name: &BStr) -> Option<usize> {
+/// The place of an array that a name leads to: digits only, whatever zeros are in front.
+pub(super) fn place_in_array(name: &BStr) -> Option<usize> {
     let is_digits = !name.is_empty() && name.iter().all(u8::is_ascii_digit);
-    if !is_digits || (name.len() > 1 && name.first() == Some(&b'0')) {
-        return None;
-    }
-    std::str::from_utf8(name).ok()?.parse().ok()
+    std::str::from_utf8(name).ok().filter(|_| is_digits)?.parse().ok()
+}
+
+/// The place that a name stands for wherever it is, in an array or not: digits only, and no zero in front of others.
+pub(super) fn array_index(name: &BStr) -> Option<usize> {
+    place_in_array(name).filter(|_| name.len() == 1 || name.first() != Some(&b'0'))
 }

@@ -25,11 +25,18 @@ pub fn duplicate_key_error(
     duplicate.error()
 }
 
-/// The error for the `_id` of a clustered collection, which has no index. The message ends as it does in MongoDB, where
+/// The error for the key of a clustered collection, which has no index. The message ends as it does in MongoDB, where
 /// the document that was found is named by test builds only.
-pub fn duplicate_cluster_key_error(namespace: &Namespace, collation: Option<DocRef<'_>>, id: &[u8]) -> Error {
-    let values = to_doc(id, KeyOrdering::ASCENDING, &[], Version::V1).unwrap_or_default();
-    let pattern = pando_doc::doc! { "_id": 1_i32 };
+pub fn duplicate_cluster_key_error(
+    namespace: &Namespace,
+    field: &str,
+    collation: Option<DocRef<'_>>,
+    key: &[u8],
+) -> Error {
+    let values = to_doc(key, KeyOrdering::ASCENDING, &[], Version::V1).unwrap_or_default();
+    let mut pattern = DocBuilder::new();
+    pattern.append(field, 1_i32);
+    let pattern = pattern.finish();
     let duplicate =
         Duplicate { namespace, index_name: None, pattern: pattern.view(), collation, values: values.view() };
     let mut details = duplicate.details();
@@ -164,7 +171,7 @@ mod tests {
     fn u7_cluster_keys_have_no_index_name() {
         let mut builder = HeapBuilder::new(Version::V1, KeyOrdering::ASCENDING);
         builder.append(Value::Int32(7)).unwrap();
-        let error = duplicate_cluster_key_error(&Namespace::parse("db.c").unwrap(), None, builder.bytes());
+        let error = duplicate_cluster_key_error(&Namespace::parse("db.c").unwrap(), "_id", None, builder.bytes());
         let expected = "E11000 duplicate key error collection: db.c dup key: { _id: 7 } found value: {}";
         assert_eq!(error.reason(), expected);
         assert_eq!(details(&error).get("keyValue").unwrap().to_string(), "{ _id: 7 }");

@@ -3,9 +3,10 @@
 use super::hooks::{DocumentFilter, IndexHooks};
 use crate::{KeyGenerator, KeySet, Purpose, SharedCollator};
 use bstr::{BString, ByteSlice};
-use pando_base::Result;
+use pando_base::{ErrorCode, Result, ensure};
 use pando_catalog::{IndexDescriptor, IndexKind};
-use pando_doc::DocRef;
+use pando_doc::{DocRef, Value};
+use pando_keystring::{Version, to_doc};
 use std::sync::Arc;
 
 /// An index's way from documents to keys.
@@ -17,6 +18,8 @@ pub struct IndexAccess {
     roots: Box<[BString]>,
     /// Its keys may be made from any field.
     looks_everywhere: bool,
+    /// It is of version 1, whose keys cannot have decimals.
+    refuses_decimals: bool,
 }
 
 impl IndexAccess {
@@ -43,7 +46,8 @@ impl IndexAccess {
         let root = |path: &[u8]| BString::from(path.split_once_str(".").map_or(path, |(root, _)| root));
         let roots = pattern.elements().map(|field| root(field.name)).collect();
         // Which fields such an index looks at is not in its pattern.
-        Ok(IndexAccess { generator, filter, collator, roots, looks_everywhere })
+        let refuses_decimals = descriptor.version == 1;
+        Ok(IndexAccess { generator, filter, collator, roots, looks_everywhere, refuses_decimals })
     }
 
     /// Makes keys, whatever the filter says.
@@ -72,7 +76,23 @@ impl IndexAccess {
             keys.clear();
             return Ok(());
         }
-        self.generator.keys_for(document, purpose, keys)
+        self.generator.keys_for(document, purpose, keys)?;
+        if self.refuses_decimals && purpose == Purpose::Adding {
+            self.check_decimals(keys)?;
+        }
+        Ok(())
+    }
+
+    fn check_decimals(&self, keys: &KeySet) -> Result<()> {
+        for key in keys.iter() {
+            let values = to_doc(key.bytes, self.generator.ordering(), key.type_bits, Version::V1).unwrap_or_default();
+            ensure!(
+                !values.elements().any(|element| has_decimals(element.value)),
+                ErrorCode::UnsupportedFormat,
+                "Index version does not support NumberDecimal"
+            );
+        }
+        Ok(())
     }
 
     /// False if the keys of both versions of a document are surely the same: the fields that they are made from are equal,
@@ -84,5 +104,14 @@ impl IndexAccess {
             _ => false,
         };
         self.filter.is_some() || self.looks_everywhere || !self.roots.iter().all(same)
+    }
+}
+
+fn has_decimals(value: Value<'_>) -> bool {
+    match value {
+        Value::Decimal(_) => true,
+        Value::Document(document) => document.elements().any(|element| has_decimals(element.value)),
+        Value::Array(values) => values.values().any(has_decimals),
+        _ => false,
     }
 }

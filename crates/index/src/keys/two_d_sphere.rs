@@ -127,7 +127,7 @@ impl TwoDSphereKeys {
             components.push(found);
         }
         if !has_place {
-            keys.track_paths(self.fields.len());
+            // It has no keys; its arrays count all the same.
             return Ok(());
         }
         self.combine(&components, count, keys)

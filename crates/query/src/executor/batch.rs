@@ -89,7 +89,9 @@ impl<'b> BatchSink<'b> {
 
 impl DocumentSink for BatchSink<'_> {
     fn offer(&mut self, document: &Doc) -> bool {
-        let size_bytes = self.size_bytes.saturating_add(document.size_bytes());
+        // Its type and its place, as digits with a zero behind, are in the reply as well: of small documents that is a good part.
+        let place_bytes = self.count.checked_ilog10().unwrap_or(0) as usize + 3;
+        let size_bytes = self.size_bytes.saturating_add(document.size_bytes() + place_bytes);
         if self.count > 0 && size_bytes.saturating_add(self.reserved_bytes) > self.limits.size_bytes {
             return false;
         }
@@ -146,11 +148,19 @@ mod tests {
     #[test]
     fn u3_batches_end_by_count_or_by_size() {
         let mut builder = DocBuilder::new();
-        let mut sink = BatchSink::begin(&mut builder, "firstBatch", BatchLimits { count: Some(5), size_bytes: 30 });
+        let mut sink = BatchSink::begin(&mut builder, "firstBatch", BatchLimits { count: Some(5), size_bytes: 36 });
         let document = doc! { "a": 1_i32 };
         assert!(sink.offer(&document) && sink.offer(&document) && !sink.offer(&document) && !sink.is_full());
         assert_eq!(sink.end(), 2);
         assert_eq!(builder.finish(), doc! { "firstBatch": [{ "a": 1_i32 }, { "a": 1_i32 }] });
+        // What a batch may have is what its array takes.
+        let mut builder = DocBuilder::new();
+        let limits = BatchLimits { count: None, size_bytes: 10_000 };
+        let mut sink = BatchSink::begin(&mut builder, "b", limits);
+        while sink.offer(&document) {}
+        sink.end();
+        let array_bytes = builder.finish().view().get("b").unwrap().as_array().unwrap().as_doc().size_bytes();
+        assert!((9_900..=10_005).contains(&array_bytes), "{array_bytes}");
         assert_eq!(BatchLimits::first(None).count, Some(101));
         assert_eq!(BatchLimits::first(Some(0)).count, Some(0));
         assert_eq!(BatchLimits::further(Some(0)).count, None);

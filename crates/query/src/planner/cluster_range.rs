@@ -1,14 +1,14 @@
-//! The part of a clustered collection that a filter can match: conditions on `_id` bound the scan, since a record's id is made of it.
+//! The part of a clustered collection that a filter can match: conditions on the cluster key bound the scan, since a record's id is made of it.
 //!
 //! Comparisons keep to the type of what they compare with, so one of them bounds the scan at both ends. The filter still decides about
 //! every document; a bound that cannot be used, e.g. a string where the query compares strings in another way, is left out.
 
 use super::condition::conjuncts;
-use super::predicate_bounds::{collated_value, may_hold_strings};
+use super::predicate_bounds::collated_value;
 use super::type_range::{greatest, least};
 use pando_base::{Error, RecordId, Result};
 use pando_collection::cluster_key;
-use pando_doc::{Collator, Doc, OwnedValue, Value};
+use pando_doc::{Collator, Doc, OwnedValue, Value, ValueType};
 use pando_expr::matcher::{ComparisonOperator, Node, Predicate};
 
 /// One end of the part.
@@ -16,7 +16,7 @@ use pando_expr::matcher::{ComparisonOperator, Node, Predicate};
 pub struct ClusterEdge {
     /// The record.
     pub id: RecordId,
-    /// The `_id` that it is made of, strings as they are compared.
+    /// The value that it is made of, strings as they are compared.
     pub value: OwnedValue,
     /// It belongs to the part itself.
     pub is_inclusive: bool,
@@ -35,6 +35,15 @@ impl ClusterRange {
     /// True if there is a bound.
     pub fn is_bounded(&self) -> bool {
         self.min.is_some() || self.max.is_some()
+    }
+
+    /// True if nothing in the part has strings in its key, so that it does not matter how they are compared; the part may be empty.
+    pub(super) fn leaves_out_strings(&self) -> bool {
+        let (Some(min), Some(max)) = (&self.min, &self.max) else { return false };
+        let order = |edge: &ClusterEdge| edge.value.view().value_type().canonical_order();
+        min.id >= max.id
+            || order(max) < ValueType::String.canonical_order()
+            || order(min) > ValueType::Array.canonical_order()
     }
 
     fn raise_min(&mut self, edge: Option<ClusterEdge>) {
@@ -65,10 +74,20 @@ pub(super) struct ClusterCollation<'c> {
 
 impl ClusterCollation<'_> {
     fn edge(&self, value: &OwnedValue, is_inclusive: bool) -> Option<ClusterEdge> {
-        if !self.is_same && may_hold_strings(value.view()) {
+        if !self.is_same && holds_strings(value.view()) {
             return None;
         }
         edge(collated_value(value, self.collator.filter(|_| self.is_same))?, is_inclusive)
+    }
+}
+
+/// True if there are strings in it. Compared with what has none, nothing depends on how strings are compared.
+fn holds_strings(value: Value<'_>) -> bool {
+    match value {
+        Value::String(_) | Value::Symbol(_) => true,
+        Value::Document(document) => document.elements().any(|element| holds_strings(element.value)),
+        Value::Array(values) => values.values().any(holds_strings),
+        _ => false,
     }
 }
 
@@ -79,11 +98,11 @@ fn edge(value: OwnedValue, is_inclusive: bool) -> Option<ClusterEdge> {
 }
 
 /// The part that a filter can match.
-pub(super) fn cluster_range(root: &Node, collation: ClusterCollation<'_>) -> ClusterRange {
+pub(super) fn cluster_range(root: &Node, field: &str, collation: ClusterCollation<'_>) -> ClusterRange {
     let mut range = ClusterRange::default();
     for node in conjuncts(root) {
         let Node::Leaf(leaf) = node else { continue };
-        if leaf.path.text() != "_id" {
+        if leaf.path.text() != field {
             continue;
         }
         match &leaf.predicate {
@@ -163,6 +182,7 @@ fn any_of(range: &mut ClusterRange, values: &[OwnedValue], collation: ClusterCol
 /// Narrows the part to what a client gave with `min` and `max`, of which the second is left out.
 pub(super) fn narrow_to_keys(
     range: &mut ClusterRange,
+    field: &str,
     min: &Doc,
     max: &Doc,
     collation: ClusterCollation<'_>,
@@ -171,7 +191,7 @@ pub(super) fn narrow_to_keys(
         let mut elements = keys.elements();
         match (elements.next(), elements.next()) {
             (None, _) => Ok(None),
-            (Some(element), None) if element.name == "_id" => Ok(Some(element.value.to_owned())),
+            (Some(element), None) if element.name == field => Ok(Some(element.value.to_owned())),
             _ => Err(Error::location(51174, "The index chosen is not compatible with min/max")),
         }
     };
@@ -192,7 +212,7 @@ mod tests {
 
     fn shown(filter: Doc) -> String {
         let parsed = MatchExpression::parse(filter.view(), &ParseContext::default()).unwrap().optimize();
-        let range = cluster_range(parsed.root(), ClusterCollation { is_same: true, collator: None });
+        let range = cluster_range(parsed.root(), "_id", ClusterCollation { is_same: true, collator: None });
         let side = |edge: &Option<ClusterEdge>| {
             let told =
                 |edge: &ClusterEdge| format!("{}{}", edge.value.view(), if edge.is_inclusive { "" } else { "!" });
@@ -223,7 +243,7 @@ mod tests {
     #[test]
     fn x28_strings_that_are_compared_in_another_way_bound_by_their_type() {
         let parsed = MatchExpression::parse(doc! { "_id": "a" }.view(), &ParseContext::default()).unwrap();
-        let range = cluster_range(parsed.root(), ClusterCollation { is_same: false, collator: None });
+        let range = cluster_range(parsed.root(), "_id", ClusterCollation { is_same: false, collator: None });
         assert_eq!(range.min.unwrap().value, OwnedValue::String(Default::default()));
         assert_eq!(range.max.unwrap().value, OwnedValue::Document(Doc::new()));
     }

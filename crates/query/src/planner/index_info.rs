@@ -55,6 +55,19 @@ pub struct IndexInfo {
 impl IndexInfo {
     /// Reads an index; none if it is of a kind that plain conditions cannot use.
     pub fn of(index: &Arc<Index>) -> Result<Option<IndexInfo>> {
+        match index.descriptor.kind {
+            IndexKind::Text => Ok(None),
+            _ => IndexInfo::of_any(index),
+        }
+    }
+
+    /// The same of an index of words, for a scan of all its keys: each word of a document leads to it.
+    pub fn of_words(index: &Arc<Index>) -> Result<Option<IndexInfo>> {
+        let info = IndexInfo::of_any(index)?.filter(|info| info.index.descriptor.kind == IndexKind::Text);
+        Ok(info.map(|info| IndexInfo { is_sparse: true, repeats: true, ..info }))
+    }
+
+    fn of_any(index: &Arc<Index>) -> Result<Option<IndexInfo>> {
         let descriptor = &index.descriptor;
         let is_known = matches!(
             descriptor.kind,
@@ -64,6 +77,7 @@ impl IndexInfo {
                 | IndexKind::TwoDSphere
                 | IndexKind::TwoDSphereBucket
                 | IndexKind::Wildcard
+                | IndexKind::Text
         );
         if !is_known {
             return Ok(None);
@@ -84,7 +98,8 @@ impl IndexInfo {
             fields,
             ordering: KeyOrdering::from_pattern(pattern)
                 .map_err(|error| pando_base::Error::internal(error.to_string()))?,
-            version: if descriptor.version >= 2 { Version::V1 } else { Version::V0 },
+            // Indexes of version 1 refuse decimals, and are written as others are.
+            version: Version::V1,
             partial_filter,
             is_multikey,
             multikey_paths: if is_multikey { index.multikey.paths() } else { MultikeyPaths::new() },
@@ -143,12 +158,13 @@ impl IndexInfo {
 fn fields_of(pattern: DocRef<'_>, descriptor: &IndexDescriptor) -> Result<Option<Vec<IndexField>>> {
     let mut fields = Vec::new();
     let is_plane = descriptor.kind == IndexKind::TwoD;
+    let is_text = descriptor.kind == IndexKind::Text;
     let ordering =
         KeyOrdering::from_pattern(pattern).map_err(|error| pando_base::Error::internal(error.to_string()))?;
     for (index, element) in pattern.elements().enumerate() {
         let place = PlaceField::of(element.value.as_str(), descriptor)?;
         // What stands behind a point of the plane is a set of values.
-        let is_hashed = element.value.as_str() == Some("hashed") || place.is_some() || is_plane;
+        let is_hashed = element.value.as_str() == Some("hashed") || place.is_some() || is_plane || is_text;
         if !is_hashed && !element.value.is_number() {
             return Ok(None);
         }

@@ -48,6 +48,8 @@ pub(super) struct Planner<'p> {
     pub(super) places: Vec<IndexInfo>,
     /// Those that stand for an index on each path.
     wildcards: Vec<IndexInfo>,
+    /// That of words, if a hint names it: all of it can be gone through.
+    words: Option<IndexInfo>,
     pub(super) is_hinted: bool,
 }
 
@@ -65,9 +67,13 @@ impl<'p> Planner<'p> {
         }
         // Where it was said which indexes may be used, a hint says nothing more.
         let is_hinted = filter.is_none() && matches!(query.hint, Hint::Name(_) | Hint::KeyPattern(_));
+        let mut words = None;
         if is_hinted {
             indexes.retain(|info| is_named(info, &query.hint));
-            if indexes.is_empty() && !is_clustered_hint(collection, &query.hint) {
+            for index in collection.ready_indexes().filter(|index| index.descriptor.is_visible()) {
+                words = words.or(IndexInfo::of_words(index)?.filter(|info| is_named(info, &query.hint)));
+            }
+            if indexes.is_empty() && words.is_none() && !is_clustered_hint(collection, &query.hint) {
                 return Err(query.refused("hint provided does not correspond to an existing index"));
             }
             if let [one, two, ..] = indexes.as_slice() {
@@ -77,7 +83,7 @@ impl<'p> Planner<'p> {
         let (wildcards, indexes): (Vec<IndexInfo>, Vec<IndexInfo>) =
             indexes.into_iter().partition(|info| info.wildcard.is_some());
         let (places, indexes) = indexes.into_iter().partition(IndexInfo::is_for_places);
-        Ok(Planner { query, collection, indexes, places, wildcards, is_hinted })
+        Ok(Planner { query, collection, indexes, places, wildcards, words, is_hinted })
     }
 
     pub(super) fn plans(&self) -> Result<Vec<PlanNode>> {
@@ -128,7 +134,7 @@ impl<'p> Planner<'p> {
             return Err(self.query.refused(reason).with_code(ErrorCode::NoQueryExecutionPlans));
         }
         if finished.is_empty() && self.is_hinted {
-            let named = self.indexes.iter().chain(&self.places);
+            let named = self.indexes.iter().chain(&self.places).chain(&self.words);
             finished.extend(named.map(|info| self.finished(self.whole_index(info))));
         }
         if finished.is_empty() {
@@ -149,9 +155,9 @@ impl<'p> Planner<'p> {
     /// The part of a clustered collection that the filter can match.
     fn cluster_range(&self) -> ClusterRange {
         // What goes on from a place has its bound already.
-        match self.collection.is_clustered() && self.query.resume.is_none() {
-            true => cluster_range(self.query.filter.root(), self.cluster_collation()),
-            false => ClusterRange::default(),
+        match self.collection.cluster_field().filter(|_| self.query.resume.is_none()) {
+            Some(field) => cluster_range(self.query.filter.root(), field, self.cluster_collation()),
+            None => ClusterRange::default(),
         }
     }
 
@@ -171,7 +177,8 @@ impl<'p> Planner<'p> {
             }
         };
         let is_whole = !self.query.tailable && self.query.resume.is_none();
-        let is_in_key_order = self.collection.is_clustered() && is_whole && self.cluster_collation().is_same;
+        let is_same = self.cluster_collation().is_same || cluster.leaves_out_strings();
+        let key_order = self.collection.cluster_field().filter(|_| is_whole && is_same);
         PlanNode::CollectionScan(CollectionScanPlan {
             direction: self.query.natural.unwrap_or_default(),
             filter: (!is_trivial).then(|| Arc::clone(&self.query.filter)),
@@ -181,7 +188,7 @@ impl<'p> Planner<'p> {
             resume: self.query.resume.clone().filter(|point| point.record_id.is_some()),
             keeps_place: self.query.wants_resume_token,
             cluster: Box::new(cluster),
-            is_in_key_order,
+            key_order: key_order.map(Box::from),
             is_direction_given: self.query.natural.is_some(),
         })
     }
@@ -328,6 +335,13 @@ impl<'p> Planner<'p> {
                 finished.push(self.finished(node));
             }
         }
+        // So are the records themselves, if they lie in that order.
+        if !finished.is_empty()
+            && !self.is_hinted
+            && let Ok(node) = in_order(self.collection_scan(), pattern)
+        {
+            finished.push(self.finished(node));
+        }
         finished.truncate(PLAN_COUNT_MAX);
     }
 
@@ -444,9 +458,12 @@ impl<'p> Planner<'p> {
         if !self.wildcards.is_empty() {
             return Err(incompatible_range());
         }
-        if self.is_hinted && is_clustered_hint(self.collection, &self.query.hint) {
+        if let Some(field) = self.collection.cluster_field()
+            && self.is_hinted
+            && is_clustered_hint(self.collection, &self.query.hint)
+        {
             let mut range = self.cluster_range();
-            narrow_to_keys(&mut range, &self.query.min, &self.query.max, self.cluster_collation())?;
+            narrow_to_keys(&mut range, field, &self.query.min, &self.query.max, self.cluster_collation())?;
             return Ok(self.bounded_scan(range));
         }
         let info = self.indexes.first().ok_or_else(|| self.query.refused("min and max need an index"))?;
@@ -562,10 +579,8 @@ fn is_named(info: &IndexInfo, hint: &Hint) -> bool {
 fn is_clustered_hint(collection: &Collection, hint: &Hint) -> bool {
     let Some(clustered) = &collection.options.clustered_index else { return false };
     match hint {
-        Hint::KeyPattern(pattern) => pando_catalog::is_id_key_pattern(pattern.view()),
-        Hint::Name(name) => {
-            clustered.specification.get("name").and_then(|value| value.as_str()).unwrap_or("_id_") == name
-        }
+        Hint::KeyPattern(pattern) => clustered.has_key(pattern.view()),
+        Hint::Name(name) => clustered.name() == name,
         Hint::None | Hint::Natural(_) => false,
     }
 }

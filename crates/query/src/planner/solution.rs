@@ -31,10 +31,10 @@ pub struct CollectionScanPlan {
     pub resume: Option<ResumePoint>,
     /// It keeps where it is, to be told.
     pub keeps_place: bool,
-    /// The bounds as `_id`s, if it is of a clustered collection.
+    /// The bounds as values of the cluster key, if it is of a clustered collection.
     pub cluster: Box<ClusterRange>,
     /// The records come in the order of their `_id`s as the query compares them.
-    pub is_in_key_order: bool,
+    pub key_order: Option<Box<str>>,
     /// The client has said which way; otherwise either is as good.
     pub is_direction_given: bool,
 }

@@ -29,22 +29,24 @@ pub fn in_order(node: PlanNode, pattern: &SortPattern) -> Result<PlanNode, PlanN
         PlanNode::Or { children } => merge_in_order(children, pattern),
         PlanNode::Text(plan) if plan.is_by_score => Ok(PlanNode::Text(plan)),
         PlanNode::Near(plan) if pattern.is_by_distance() => Ok(PlanNode::Near(plan)),
-        PlanNode::CollectionScan(mut plan) if plan.is_in_key_order => match key_direction(pattern) {
-            Some(direction) if !plan.is_direction_given || direction == plan.direction => {
-                plan.direction = direction;
-                Ok(PlanNode::CollectionScan(plan))
+        PlanNode::CollectionScan(mut plan) => {
+            match plan.key_order.as_deref().and_then(|key| key_direction(key, pattern)) {
+                Some(direction) if !plan.is_direction_given || direction == plan.direction => {
+                    plan.direction = direction;
+                    Ok(PlanNode::CollectionScan(plan))
+                }
+                _ => Err(PlanNode::CollectionScan(plan)),
             }
-            _ => Err(PlanNode::CollectionScan(plan)),
-        },
+        }
         node @ (PlanNode::IdHack { .. } | PlanNode::Eof) => Ok(node),
         other => Err(other),
     }
 }
 
-/// Which way a scan in the order of `_id` has to go. What else the order goes by decides nothing: no two are equal.
-fn key_direction(pattern: &SortPattern) -> Option<Direction> {
+/// Which way a scan in the order of the cluster key has to go. What else the order goes by decides nothing: no two are equal.
+fn key_direction(key: &str, pattern: &SortPattern) -> Option<Direction> {
     let first = pattern.parts().iter().next()?;
-    (path_of(first)?.text() == "_id").then_some(if first.descending { Direction::Reverse } else { Direction::Forward })
+    (path_of(first)?.text() == key).then_some(if first.descending { Direction::Reverse } else { Direction::Forward })
 }
 
 /// Alternatives that are each in order can be merged.

@@ -33,7 +33,7 @@ fn find_record_id(
     id: Value<'_>,
     collator: Option<&dyn Collator>,
 ) -> Result<Option<RecordId>> {
-    if collection.is_clustered() {
+    if collection.is_clustered_by_id() {
         return pando_collection::cluster_key(id, collator).map(Some);
     }
     let Some(index) = collection.id_index() else {

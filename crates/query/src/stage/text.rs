@@ -45,7 +45,7 @@ impl TextStage {
         let descriptor = &plan.index.descriptor;
         let pattern = descriptor.key_pattern.view();
         let ordering = KeyOrdering::from_pattern(pattern)?;
-        let version = if descriptor.version >= 2 { Version::V1 } else { Version::V0 };
+        let version = Version::V1;
         let paths = pattern.elements().map(|field| FieldPath::lenient(field.name)).collect::<Result<_>>()?;
         let mut prefixes = Vec::new();
         for term in plan.query.index_terms() {

@@ -54,8 +54,11 @@ impl Fixture {
         let observers: Arc<Observers> = Arc::new(ObserverRegistry::<Operation>::new());
         let hooks = Arc::new(QueryIndexHooks::new(&catalog, &observers));
         let indexing = Arc::new(Indexing::new(hooks));
-        let write_path =
-            Arc::new(WritePath::new(Arc::clone(&observers), indexing, Arc::new(MatchValidator::new(Log::silent()))));
+        let write_path = Arc::new(WritePath::new(
+            Arc::clone(&observers),
+            indexing,
+            Arc::new(MatchValidator::new(Arc::clone(&services.parameters), Log::silent())),
+        ));
         let collections = Arc::new(CatalogCollections(Arc::clone(&catalog)));
         let parameters = Arc::clone(&services.parameters);
         let engine = QueryEngine::new(&env, collections, write_path, parameters);

@@ -1,10 +1,11 @@
 //! Compressing buckets that are closed.
 
+use super::fail_points::LOSE_COMPRESSED;
 use crate::QueryEngine;
-use pando_base::Result;
+use pando_base::{Component, Result, Severity, log};
 use pando_catalog::Collection;
 use pando_collection::UpdateArguments;
-use pando_doc::Value;
+use pando_doc::{DocRef, ObjectId, Value};
 use pando_operation::{Operation, write_conflict_retry};
 use pando_oplog::update_object;
 use pando_timeseries::{Closed, TimeseriesOptions, compress, is_compressed, measurement_count, recompress};
@@ -37,6 +38,11 @@ impl QueryEngine {
                     false => compress(bucket.view(), options),
                 };
                 let Some(compressed) = compressed else { return Ok((!was_compressed).then_some(None)) };
+                let count = |bucket: DocRef<'_>| measurement_count(bucket, options);
+                if LOSE_COMPRESSED.should_fail() || count(compressed.view()) != count(bucket.view()) {
+                    self.tell_lost(collection, id);
+                    return Ok(None);
+                }
                 let change = update_object(bucket.view(), compressed.view()).unwrap_or_else(|| compressed.clone());
                 let arguments = UpdateArguments {
                     bypass_validation: true,
@@ -51,5 +57,19 @@ impl QueryEngine {
             }
         }
         Ok(())
+    }
+
+    /// What was compressed cannot be read as it was: the bucket stays as it is.
+    fn tell_lost(&self, collection: &Collection, id: ObjectId) {
+        self.buckets.tell(collection.uuid, |counts| &counts.decompressions_failed);
+        log!(
+            self.log,
+            Severity::Error,
+            Component::Storage,
+            6179301,
+            "Time-series bucket compression failed due to decompression data loss",
+            "namespace" = &collection.namespace,
+            "bucketId" = id.to_string()
+        );
     }
 }

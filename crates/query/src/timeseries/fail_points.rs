@@ -16,8 +16,12 @@ pub(super) static BEFORE_WRITE: FailPoint = FailPoint::new("hangTimeseriesInsert
 /// The same, a little earlier: nothing is known of the buckets that others could not change.
 pub(super) static BEFORE_COMMIT: FailPoint = FailPoint::new("hangTimeseriesInsertBeforeCommit");
 
+/// A bucket that was compressed cannot be read again.
+pub(super) static LOSE_COMPRESSED: FailPoint = FailPoint::new("simulateBsonColumnCompressionDataLoss");
+
 /// All of them.
-pub const FAIL_POINTS: &[&dyn AnyFailPoint] = &[&FAIL_ATOMIC, &FAIL_SOURCE, &BEFORE_WRITE, &BEFORE_COMMIT];
+pub const FAIL_POINTS: &[&dyn AnyFailPoint] =
+    &[&FAIL_ATOMIC, &FAIL_SOURCE, &BEFORE_WRITE, &BEFORE_COMMIT, &LOSE_COMPRESSED];
 
 /// Fails if a test wants the source to.
 pub(super) fn check_source(meta: Option<Value<'_>>) -> Result<()> {

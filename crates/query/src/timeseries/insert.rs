@@ -12,6 +12,7 @@ use pando_base::{Error, ErrorCode, Result};
 use pando_catalog::Collection;
 use pando_collection::{InsertOptions, InsertStatement, UpdateArguments};
 use pando_doc::{Doc, DocRef, FieldPath, ObjectId, OwnedValue, SharedCollator, StringComparator, Value};
+use pando_env::Env;
 use pando_operation::{Operation, write_conflict_retry};
 use pando_oplog::{StatementIds, update_object};
 use pando_timeseries::{
@@ -45,6 +46,8 @@ struct Source<'a> {
     measurements: Vec<Measurement<'a>>,
     /// So many are stored.
     done: usize,
+    /// The last one was full, and the next has to be a new one.
+    wants_new: bool,
     /// So many buckets were tried for the next.
     attempts: u32,
 }
@@ -144,6 +147,7 @@ impl QueryEngine {
 
     fn target<'a>(&self, operation: &Operation, collection: &'a Arc<Collection>) -> Result<Target<'a>> {
         let options = options_of(collection)?;
+        self.buckets.name_statistics(collection.uuid, collection.namespace.as_str());
         let context = self.parse_context(operation, &Doc::new(), &Doc::new(), Some(collection))?;
         let indexed = indexed_fields(collection, &options);
         Ok(Target { collection, options, limits: limits(&self.parameters), collator: context.collator, indexed })
@@ -177,7 +181,7 @@ impl QueryEngine {
             let added = match self.add_all(operation, target, sources, &mut plans).await {
                 Ok(added) => added,
                 Err(error) => {
-                    self.give_up(target, sources, &plans, error)?;
+                    self.give_up(&operation.env, target, sources, &plans, error)?;
                     continue;
                 }
             };
@@ -196,14 +200,24 @@ impl QueryEngine {
     }
 
     /// Nothing was stored. Of a single bucket it may be that another one will do.
-    fn give_up(&self, target: &Target<'_>, sources: &[Source<'_>], plans: &[Plan], error: Error) -> Result<()> {
+    fn give_up(
+        &self,
+        env: &Env,
+        target: &Target<'_>,
+        sources: &[Source<'_>],
+        plans: &[Plan],
+        error: Error,
+    ) -> Result<()> {
         let [plan] = plans else { return Err(error) };
         if let Some(source) = sources.get(plan.source) {
             self.buckets.forget(&source.key, plan.id);
         }
         match error.code() {
-            // Somebody else was faster, or the bucket has no room for what it would have become.
-            ErrorCode::DuplicateKey => Ok(()),
+            // Somebody else was faster, or has made buckets by ids of ours; or the bucket has no room for what it would have become.
+            ErrorCode::DuplicateKey => {
+                self.object_ids.leap(env);
+                Ok(())
+            }
             ErrorCode::BSONObjectTooLarge if plan.is_stored => {
                 self.buckets.tell(target.collection.uuid, |counts| &counts.too_large_updates);
                 Ok(())
@@ -240,7 +254,10 @@ impl QueryEngine {
                     self.buckets.tell(target.collection.uuid, |counts| &counts.kept_open_due_to_large_measurements);
                 }
                 match reason.filter(|reason| is_final(*reason)) {
-                    Some(reason) => self.buckets.full(key, id, reason, closed),
+                    Some(reason) => {
+                        source.wants_new = true;
+                        self.buckets.full(key, id, reason, closed);
+                    }
                     None if kept.stored.size_bytes() <= KEPT_BUCKET_BYTES_MAX => {
                         self.buckets.keep(key, kept, catalog_bytes_max(&self.parameters) / 2);
                     }
@@ -250,8 +267,18 @@ impl QueryEngine {
                 source.done += count;
                 source.attempts = 0;
             }
-            Added::Full(reason) => self.buckets.full(key, id, reason, closed),
-            Added::Unusable => self.buckets.forget(key, id),
+            Added::Full(reason) => {
+                // A search would find the same bucket again.
+                source.wants_new = is_final(reason);
+                self.buckets.full(key, id, reason, closed);
+            }
+            Added::Unusable => {
+                // Somebody else has made buckets by ids of ours.
+                if !plan.is_stored {
+                    self.object_ids.leap(&operation.env);
+                }
+                self.buckets.forget(key, id);
+            }
         }
     }
 
@@ -269,7 +296,7 @@ impl QueryEngine {
         if source.attempts > ATTEMPTS_MAX {
             return Err(Error::internal("no bucket takes the measurement"));
         }
-        let wants_new = source.attempts == ATTEMPTS_MAX;
+        let wants_new = std::mem::take(&mut source.wants_new) || source.attempts == ATTEMPTS_MAX;
         let (options, key) = (&target.options, &source.key);
         let plan = |id, start_ms, is_stored, kept| Plan { source: place, id, start_ms, is_stored, kept };
         match self.buckets.candidate(key, time_ms, options) {
@@ -396,7 +423,7 @@ impl<'t> Target<'t> {
                     let key = SourceKey::new(self.collection.uuid, meta.as_ref().map(OwnedValue::view));
                     let source = *known.entry(key).or_insert_with_key(|key| {
                         let key = key.clone();
-                        sources.push(Source { key, meta, measurements: Vec::new(), done: 0, attempts: 0 });
+                        sources.push(Source { key, meta, measurements: Vec::new(), done: 0, wants_new: false, attempts: 0 });
                         sources.len() - 1
                     });
                     if let Some(source) = sources.get_mut(source) {

@@ -16,5 +16,7 @@ mod translate;
 pub use fail_points::FAIL_POINTS;
 pub use indexes::measurements_index;
 pub(crate) use modify::{Deletion, PlannedDeletion};
-pub use options::{PARAMETERS, hint_on_buckets, is_out_of_range, is_timeseries, options_of, options_of_view};
+pub use options::{
+    PARAMETERS, STRICT_VALIDATOR_DISABLED, hint_on_buckets, is_out_of_range, is_timeseries, options_of, options_of_view,
+};
 pub use partial::filter_on_buckets;

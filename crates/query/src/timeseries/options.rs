@@ -47,9 +47,22 @@ pub static CATALOG_BYTES_MAX: Parameter<i64> = Parameter::new(
     "Memory in bytes above which buckets that were not used for long are closed; 0 for 128 MB.",
 );
 
+/// Clients may write buckets that are not what they claim to be.
+pub static STRICT_VALIDATOR_DISABLED: Parameter<bool> = Parameter::new(
+    "timeseriesDisableStrictBucketValidator",
+    false,
+    "What clients write to buckets directly is not looked into beyond the collection's validator.",
+);
+
 /// The parameters.
-pub static PARAMETERS: &[&dyn AnyParameter] =
-    &[&BUCKET_COUNT_MAX, &BUCKET_BYTES_MAX, &BUCKET_COUNT_MIN, &BUCKET_BYTES_MIN, &CATALOG_BYTES_MAX];
+pub static PARAMETERS: &[&dyn AnyParameter] = &[
+    &BUCKET_COUNT_MAX,
+    &BUCKET_BYTES_MAX,
+    &BUCKET_COUNT_MIN,
+    &BUCKET_BYTES_MIN,
+    &CATALOG_BYTES_MAX,
+    &STRICT_VALIDATOR_DISABLED,
+];
 
 const CATALOG_BYTES_DEFAULT: usize = 128 * 1024 * 1024;
 

@@ -50,7 +50,8 @@ impl QueryEngine {
         expired: &Expired<'_>,
     ) -> Result<ExpireResult> {
         // Buckets of measurements have the time of the first one in the id that they are clustered by.
-        let ids = Ids { are_buckets: collection.options.timeseries.is_some(), until_ms: expired.until_ms };
+        let field = collection.cluster_field().unwrap_or("_id");
+        let ids = Ids { field, are_buckets: collection.options.timeseries.is_some(), until_ms: expired.until_ms };
         let filter = match collection.options.timeseries.as_ref().filter(|_| expired.index.is_none()) {
             Some(options) => filter_of_buckets(expired, &ids, options)?,
             None => filter_of(expired, &ids)?,
@@ -92,10 +93,12 @@ fn dates(until_ms: i64) -> Doc {
 }
 
 /// What a document has to match still when its turn comes: it may have been given another date, or have left the index.
-fn filter_of(expired: &Expired<'_>, ids: &Ids) -> Result<Doc> {
+fn filter_of(expired: &Expired<'_>, ids: &Ids<'_>) -> Result<Doc> {
     let Some(index) = expired.index else {
         let [first, last] = ids.bounds();
-        return Ok(doc! { "_id": { "$gte": first, "$lte": last } });
+        let mut by_key = DocBuilder::new();
+        by_key.append(ids.field, doc! { "$gte": first, "$lte": last });
+        return Ok(by_key.finish());
     };
     let mut own = DocBuilder::new();
     own.append(field_of(index)?, dates(expired.until_ms));
@@ -107,7 +110,7 @@ fn filter_of(expired: &Expired<'_>, ids: &Ids) -> Result<Doc> {
 }
 
 /// Times before 1970 and after 2106 do not fit into ids: the bucket itself says whether it is that old.
-fn filter_of_buckets(expired: &Expired<'_>, ids: &Ids, options: &Doc) -> Result<Doc> {
+fn filter_of_buckets(expired: &Expired<'_>, ids: &Ids<'_>, options: &Doc) -> Result<Doc> {
     let time_field = options.get("timeField").and_then(|name| name.as_str()).unwrap_or_default();
     let mut start = DocBuilder::new();
     start.append(format!("control.min.{time_field}"), dates(expired.until_ms));
@@ -135,12 +138,14 @@ fn index_plan(index: &Arc<Index>, until_ms: i64) -> Result<PlanNode> {
 }
 
 /// The ids of expired documents in a clustered collection.
-struct Ids {
+struct Ids<'c> {
+    /// What the collection is clustered by.
+    field: &'c str,
     are_buckets: bool,
     until_ms: i64,
 }
 
-impl Ids {
+impl Ids<'_> {
     /// The first and the last.
     fn bounds(&self) -> [Value<'static>; 2] {
         if !self.are_buckets {
@@ -153,7 +158,7 @@ impl Ids {
     }
 }
 
-fn cluster_plan(ids: &Ids, filter: &Arc<MatchExpression>) -> Result<PlanNode> {
+fn cluster_plan(ids: &Ids<'_>, filter: &Arc<MatchExpression>) -> Result<PlanNode> {
     let [first, last] = ids.bounds();
     Ok(PlanNode::CollectionScan(CollectionScanPlan {
         direction: Direction::Forward,
@@ -164,7 +169,7 @@ fn cluster_plan(ids: &Ids, filter: &Arc<MatchExpression>) -> Result<PlanNode> {
         resume: None,
         keeps_place: false,
         cluster: Box::default(),
-        is_in_key_order: false,
+        key_order: None,
         is_direction_given: true,
     }))
 }

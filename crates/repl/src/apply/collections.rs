@@ -6,7 +6,7 @@
 use super::{Applier, Step};
 use bstr::BStr;
 use pando_base::{Error, ErrorCode, Namespace, Result, Uuid};
-use pando_catalog::{Collection, CollectionOptions, RenameOptions};
+use pando_catalog::{ClusteredIndex, Collection, CollectionOptions, RenameOptions};
 use pando_doc::{Doc, DocBuilder, DocRef, doc};
 use pando_operation::Operation;
 use std::sync::Arc;
@@ -15,6 +15,7 @@ impl Applier {
     pub(super) fn create(&self, operation: &mut Operation, step: &Step<'_, '_>, object: DocRef<'_>) -> Result<()> {
         let namespace = named(step, object)?;
         let mut options = CollectionOptions::parse_command(create_options(object).view())?;
+        options.clustered_index.as_ref().map_or(Ok(()), ClusteredIndex::check_key)?;
         options.uuid = step.what.uuid;
         options.id_index = object.get("idIndex").and_then(|index| index.as_document()).map(DocRef::to_doc);
         if options.id_index.is_none() && object.get("collation").is_none() {

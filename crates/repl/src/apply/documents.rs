@@ -55,7 +55,7 @@ impl Applier {
 
     fn insert(&self, operation: &mut Operation, collection: &Collection, step: &Step<'_, '_>) -> Result<Images> {
         let document = step.what.object;
-        let has_id = collection.is_clustered() || collection.id_index().is_some();
+        let has_id = collection.knows_ids();
         if has_id && let Some((record_id, before)) = self.find(operation, collection, step)? {
             self.replace(operation, collection, record_id, before.view(), document)?;
         } else {
@@ -102,7 +102,7 @@ impl Applier {
         collection: &Collection,
         id: Value<'_>,
     ) -> Result<Option<(RecordId, Doc)>> {
-        if collection.is_clustered() || collection.id_index().is_some() {
+        if collection.knows_ids() {
             return self.write_path.find_by_id(operation, collection, id);
         }
         // Collections without an index on `_id` are rare and small.

@@ -9,7 +9,7 @@ use super::to_script::kind;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use pando_base::{Error, ErrorCode, Result, Timestamp};
-use pando_doc::{Array, ArrayBuilder, Decimal128, DocBuilder, ObjectId, OwnedValue, Value};
+use pando_doc::{Array, ArrayBuilder, Decimal128, DocBuilder, ObjectId, OwnedValue, Value, is_column};
 use rquickjs::{Array as JsArray, Ctx, FromJs, Object, Value as JsValue};
 
 /// MongoDB's bound, which also ends cycles.
@@ -17,6 +17,9 @@ const DEPTH_MAX: usize = 150;
 
 /// A document inside the server may be this long.
 const SIZE_BYTES_MAX: usize = 16 * 1024 * 1024 + 16 * 1024;
+
+/// The subtype of binary data that is a compressed column.
+const COLUMN_SUBTYPE: u8 = 7;
 
 /// The value that something stands for.
 pub(super) fn value<'js>(
@@ -189,6 +192,11 @@ impl<'js> Reader<'_, 'js> {
                     return Err(Error::location(6123400, "BinData sub type must be between 0 and 255"));
                 }
                 let bytes = STANDARD.decode(text).map_err(|_| bad("BinData"))?;
+                // Others read columns without looking at their form.
+                if subtype as u8 == COLUMN_SUBTYPE && !is_column(&bytes) {
+                    let reason = "JavaScript has made a column that is none";
+                    return Err(Error::new(ErrorCode::InvalidBSONFromJavaScript, reason));
+                }
                 Value::Binary { subtype: subtype as u8, bytes: &bytes }.to_owned()
             }
             kind::MIN_KEY => OwnedValue::MinKey,

@@ -232,6 +232,7 @@ fn x29_hostile_buckets_are_errors_and_nothing_worse() {
             121
         );
         let id = pando_doc::ObjectId::from_parts((HOUR_MS / 1000) as u32, [0; 5], 1);
+        node.ok_on("admin", doc! { "setParameter": 1, "timeseriesDisableStrictBucketValidator": true }).await;
         for column in [&[][..], &[0x80], &[0x9F, 1, 2, 3], &[1, 0, 9], &[0xF1, 5, 0, 0, 0, 0, 0]] {
             let bucket = doc! {
                 "_id": id, "meta": 1,
@@ -593,6 +594,7 @@ fn x29_validate_looks_into_buckets() {
         let buckets = node.ok(doc! { "find": "system.buckets.ts" }).await;
         let bucket = batch(&buckets, "firstBatch")[0].clone();
         // The same again under an id of another time.
+        node.ok_on("admin", doc! { "setParameter": 1, "timeseriesDisableStrictBucketValidator": true }).await;
         let mut other = DocBuilder::new();
         other.append("_id", pando_doc::ObjectId::from_bytes([7; 12]));
         bucket.elements().skip(1).for_each(|element| other.append_element(element));
@@ -601,5 +603,25 @@ fn x29_validate_looks_into_buckets() {
         assert_eq!(report.get("valid"), Some(Value::Bool(false)), "{report}");
         assert_eq!(number(&report, "nNonCompliantDocuments"), 1.0);
         assert!(report.to_string().contains("incompatible with time-series"), "{report}");
+    });
+}
+
+#[test]
+fn x29_buckets_that_clients_write_are_what_they_claim_to_be() {
+    run(async {
+        let mut node = series().await;
+        insert(&mut node, "s", &[doc! { "_id": 1, "t": at(1), "m": 1, "x": 5 }]).await;
+        let change =
+            |change: Doc| doc! { "update": "system.buckets.s", "updates": [{ "q": {}, "u": { "$set": change } }] };
+        let other_start = || doc! { "control.min.t": (Value::DateTime(HOUR_MS + 7_200_000)) };
+        assert_eq!(write_error(&mut node, change(other_start())).await, 121);
+        assert_eq!(write_error(&mut node, change(doc! { "control.version": 2 })).await, 121);
+        // Extremes are not looked at.
+        node.ok(change(doc! { "control.max.x": 8 })).await;
+        node.ok_on("admin", doc! { "setParameter": 1, "timeseriesDisableStrictBucketValidator": true }).await;
+        let reply = node.ok(change(other_start())).await;
+        assert_eq!(reply.get("nModified"), Some(Value::Int32(1)), "{reply}");
+        let checked = node.ok(doc! { "validate": "s" }).await;
+        assert_eq!(checked.get("valid"), Some(Value::Bool(false)), "{checked}");
     });
 }

@@ -72,7 +72,7 @@ pub fn has_mixed_schema(bucket: DocRef<'_>) -> bool {
 
 fn are_mixed(least: DocRef<'_>, greatest: DocRef<'_>) -> bool {
     least.raw_elements().any(|element| {
-        let Some(other) = greatest.get_raw(element.name) else { return true };
+        let Some(other) = greatest.get_raw(element.name) else { return false };
         let is_nested = matches!(element.value_type, ValueType::Document | ValueType::Array);
         element.value_type.canonical_order() != other.value_type.canonical_order()
             || (is_nested && are_mixed(DocRef::trusted(element.value_bytes), DocRef::trusted(other.value_bytes)))
@@ -286,7 +286,9 @@ impl Bucket {
                 let is_pressed = limits.is_under_pressure(active_count);
                 return Some(if is_pressed { Rollover::CachePressure } else { Rollover::Size });
             }
-            self.is_kept_open = true;
+            // Told once of each, when it gets more than the one that is large: it may have been read again since.
+            let was_small = self.size_bytes <= limits.effective_size_bytes_max(active_count);
+            self.is_kept_open |= self.count == 1 || (self.count > 1 && was_small);
         }
         let meta_field = options.meta_field.as_deref().map(str::as_bytes);
         let is_left_out = |name: &[u8]| meta_field == Some(name);

@@ -175,7 +175,7 @@ impl Change<'_> {
     }
 
     fn find(&self, operation: &mut Operation) -> Result<Option<(RecordId, Doc)>> {
-        if self.collection.is_clustered() || self.collection.id_index().is_some() {
+        if self.collection.knows_ids() {
             return self.data.write_path().find_by_id(operation, self.collection, self.id);
         }
         let mut cursor = self.collection.records.cursor(Direction::Forward);

@@ -135,3 +135,74 @@ fn x28_what_clustered_collections_cannot_be_is_refused() {
         node.ok(doc! { "create": "e", "collation": &english, "idIndex": id_index }).await;
     });
 }
+
+/// The code of the first error of a write to `local`.
+async fn local_write_error(node: &mut Node, command: Doc) -> Option<i64> {
+    let reply = node.ok_on("local", command).await;
+    let error = reply.get("writeErrors")?.as_array()?.get(0)?.as_document()?.get("code")?;
+    error.to_i64_exact()
+}
+
+#[test]
+fn x28_what_is_not_replicated_may_be_clustered_by_any_field() {
+    run(async {
+        let mut node = node_with(&[("supportArbitraryClusterKeyIndex", "true")]).await;
+        let create = |key: Doc| doc! { "create": "k", "clusteredIndex": { "key": key, "unique": true } };
+        assert_eq!(node.code(create(doc! { "at": 1 })).await, 5979701);
+        for (key, code) in
+            [(doc! { "at": 1, "b": 1 }, 6053700), (doc! { "at.b": 1 }, 6053701), (doc! { "at": (-1) }, 6053702)]
+        {
+            assert_eq!(node.code_on("local", create(key)).await, code);
+        }
+        node.ok_on("local", create(doc! { "at": 1 })).await;
+        let indexes = batch(&node.ok_on("local", doc! { "listIndexes": "k" }).await, "firstBatch");
+        assert_eq!(indexes.len(), 1);
+        assert_eq!(text(&indexes[0], "name"), "at_1");
+        let insert = |document: Doc| doc! { "insert": "k", "documents": [document] };
+        for at in [7, 3, 9, 5] {
+            assert_eq!(local_write_error(&mut node, insert(doc! { "_id": 1, "at": at })).await, None);
+        }
+        assert_eq!(local_write_error(&mut node, insert(doc! { "at": 3.0 })).await, Some(11000));
+        assert_eq!(local_write_error(&mut node, insert(doc! { "b": 1 })).await, Some(2));
+        assert_eq!(local_write_error(&mut node, insert(doc! { "at": [1, 2] })).await, Some(2));
+        let moved = doc! { "update": "k", "updates": [{ "q": { "at": 3 }, "u": { "$set": { "at": 4 } } }] };
+        assert_eq!(local_write_error(&mut node, moved).await, Some(66));
+        // Documents lie by the field, and several have one id.
+        let found = node.find_on("local", doc! { "find": "k", "filter": { "at": { "$gt": 3 } } }).await;
+        let places: Vec<f64> = found.iter().map(|document| number(document, "at")).collect();
+        assert_eq!(places, [5.0, 7.0, 9.0]);
+        assert_eq!(node.find_on("local", doc! { "find": "k", "filter": { "_id": 1 } }).await.len(), 4);
+        let explained = node.ok_on("local", doc! { "explain": { "find": "k", "filter": { "at": 5 } } }).await;
+        assert!(explained.to_string().contains("CLUSTERED_IXSCAN"), "{explained}");
+        let sorted = node.ok_on("local", doc! { "explain": { "find": "k", "sort": { "at": (-1) } } }).await;
+        assert!(!sorted.to_string().contains("\"SORT\""), "{sorted}");
+        assert_eq!(node.code_on("local", doc! { "dropIndexes": "k", "index": { "at": 1 } }).await, 5979800);
+        let checked = node.ok_on("local", doc! { "validate": "k" }).await;
+        assert_eq!(checked.get("valid"), Some(Value::Bool(true)), "{checked}");
+        let mut usual = super::node().await;
+        assert_eq!(usual.code_on("local", create(doc! { "at": 1 })).await, 197);
+    });
+}
+
+#[test]
+fn x28_an_order_needs_no_sort_where_no_strings_are() {
+    run(async {
+        let mut node = node().await;
+        node.ok(doc! { "create": "k", "clusteredIndex": (CLUSTERED()), "collation": { "locale": "en" } }).await;
+        let explain = |filter: Doc| {
+            let find = doc! { "find": "k", "filter": filter, "sort": { "_id": 1 }, "collation": { "locale": "fr" } };
+            doc! { "explain": find }
+        };
+        for (filter, is_sorted) in [
+            (doc! { "_id": { "$gt": 5 } }, false),
+            (doc! { "_id": { "$in": [1, 2] } }, false),
+            (doc! { "_id": { "$eq": { "a": 5 } } }, false),
+            (doc! { "_id": { "$in": [1, "2"] } }, true),
+            (doc! { "_id": { "$gt": "a" } }, true),
+            (doc! {}, true),
+        ] {
+            let explained = node.ok(explain(filter)).await;
+            assert_eq!(explained.to_string().contains("\"SORT\""), is_sorted, "{explained}");
+        }
+    });
+}

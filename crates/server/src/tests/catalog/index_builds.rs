@@ -455,3 +455,44 @@ fn i9_the_status_counts_builds_and_what_their_sorters_did() {
         assert_eq!(number(&part(&features, "id"), "count"), 1.0, "{features}");
     });
 }
+
+#[test]
+fn i1_a_build_behind_a_prepared_transaction_makes_way_for_a_step_down() {
+    use super::super::transactions::{ONE, insert};
+    run_alone(async {
+        let mut node = node().await;
+        node.insert_into("c", &numbered(10)).await;
+        let point = "hangAfterIndexBuildDumpsInsertsFromBulk";
+        let mut client = node.begin_held(point, "makes_way", create("makes_way", "b", false)).await;
+        ONE.start(&mut node, insert(100)).await;
+        let prepare = doc! { "prepareTransaction": 1, "writeConcern": { "w": "majority" } };
+        node.ok_on("admin", ONE.statement(&prepare, false)).await;
+        // Whoever wants to end the build waits as well, and has ended nothing when it is told to stop.
+        let mut dropping = node.ask_aside(doc! { "dropIndexes": "c", "index": "makes_way" }).await;
+        node.release(point).await;
+        node.ok_on("admin", doc! { "replSetStepDown": 60, "force": true }).await;
+        assert_eq!(number(&reply_of(&mut client).await, "code"), 11602.0);
+        assert_eq!(number(&reply_of(&mut dropping).await, "code"), 11602.0);
+        node.ok_on("admin", doc! { "replSetFreeze": 0 }).await;
+        assert_eq!(number(&ONE.abort(&mut node).await, "ok"), 1.0);
+        node.until_ready("makes_way").await;
+        node.valid("c").await;
+    });
+}
+
+#[test]
+fn i1_a_list_of_names_ends_a_build_of_just_these_indexes() {
+    run_alone(async {
+        let mut node = node().await;
+        node.insert_into("c", &numbered(10)).await;
+        node.ok(create("ready", "a", false)).await;
+        let point = "hangAfterIndexBuildFirstDrain";
+        let mut client = node.begin_held(point, "under_way", create("under_way", "b", false)).await;
+        let drop = |names: pando_doc::Array| doc! { "dropIndexes": "c", "index": names };
+        assert_eq!(node.code(drop(pando_doc::array!["ready", "under_way"])).await, 27);
+        node.ok(drop(pando_doc::array!["under_way"])).await;
+        assert_eq!(number(&reply_of(&mut client).await, "code"), 276.0);
+        node.release(point).await;
+        assert_eq!(node.index_names("c").await, ["_id_", "ready"]);
+    });
+}

@@ -205,3 +205,60 @@ fn u7_a_build_that_is_killed_leaves_nothing() {
         node.valid("c").await;
     });
 }
+
+#[test]
+fn i1_indexes_of_version_1_have_all_numbers_but_decimals() {
+    run(async {
+        let mut node = node_as(ReplicationMode::StandAlone).await;
+        let index = doc! { "key": { "x": 1 }, "name": "x_1", "v": 1 };
+        node.ok(doc! { "createIndexes": "c", "indexes": [index] }).await;
+        let numbers = [1.5, 0.1, -2.25, 1e300, 3.0];
+        node.insert(numbers.iter().map(|number| doc! { "x": *number }).collect()).await;
+        for number in numbers {
+            let found = node.find(doc! { "find": "c", "filter": { "x": number }, "hint": "x_1" }).await;
+            assert_eq!(found.len(), 1, "{number}");
+            let above = doc! { "x": { "$gte": number } };
+            let by_index = node.find(doc! { "find": "c", "filter": &above, "hint": "x_1" }).await;
+            let by_scan = node.find(doc! { "find": "c", "filter": &above, "hint": { "$natural": 1 } }).await;
+            assert_eq!(by_index.len(), by_scan.len(), "{number}");
+        }
+        let decimal: pando_doc::Decimal128 = "42".parse().unwrap();
+        let reply = node.ok(doc! { "insert": "c", "documents": [{ "x": decimal }] }).await;
+        assert!(reply.to_string().contains("NumberDecimal"), "{reply}");
+        node.ok(doc! { "insert": "c", "documents": [{ "y": decimal }] }).await;
+        // What is made anew is made in the latest version.
+        node.ok(doc! { "reIndex": "c" }).await;
+        let indexes = batch(&node.ok(doc! { "listIndexes": "c" }).await, "firstBatch");
+        assert!(indexes.iter().all(|index| number(index, "v") == 2.0), "{indexes:?}");
+        node.ok(doc! { "insert": "c", "documents": [{ "x": decimal }] }).await;
+    });
+}
+
+#[test]
+fn u7_a_hint_may_name_an_index_of_words() {
+    run(async {
+        let mut node = node().await;
+        node.insert(vec![doc! { "_id": 1, "a": "red green" }, doc! { "_id": 2, "a": "blue" }, doc! { "_id": 3 }]).await;
+        let index = doc! { "key": { "a": "text" }, "name": "words" };
+        node.ok(doc! { "createIndexes": "c", "indexes": [index] }).await;
+        let found = node.find(doc! { "find": "c", "hint": "words", "sort": { "_id": 1 } }).await;
+        let ids: Vec<f64> = found.iter().map(|document| number(document, "_id")).collect();
+        assert_eq!(ids, [1.0, 2.0]);
+        let explained = node.ok(doc! { "explain": { "find": "c", "hint": "words" } }).await;
+        assert!(explained.to_string().contains("IXSCAN"), "{explained}");
+        let wrong = doc! { "find": "c", "hint": "no such" };
+        assert_eq!(node.code(wrong).await, 2);
+    });
+}
+
+#[test]
+fn u7_capped_collections_are_not_read_as_they_were() {
+    run(async {
+        let mut node = node().await;
+        node.ok(doc! { "create": "k", "capped": true, "size": 4096 }).await;
+        node.insert_into("k", &[doc! { "a": 1 }]).await;
+        let find = |level: &str| doc! { "find": "k", "readConcern": { "level": level } };
+        assert_eq!(node.code(find("snapshot")).await, 246);
+        assert_eq!(node.find(find("majority")).await.len(), 1);
+    });
+}

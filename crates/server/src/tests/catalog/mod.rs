@@ -12,7 +12,7 @@ mod unique;
 mod validate;
 mod views;
 
-use super::node::{Node, batch, cursor_id, node, node_as, part, with_database};
+use super::node::{Node, batch, cursor_id, node, node_as, node_with, part, with_database};
 use super::*;
 use pando_doc::{DocBuilder, Value};
 

@@ -235,7 +235,7 @@ fn open(context: &mut PipelineContext<'_>, from: Timestamp) -> Result<(Arc<Colle
         resume: None,
         keeps_place: false,
         cluster: Box::default(),
-        is_in_key_order: false,
+        key_order: None,
         is_direction_given: false,
     };
     let root = StageNode::new(CollectionScanStage::new(plan.clone(), &oplog));

@@ -254,7 +254,7 @@ fn note_indexes(node: &StageNode, names: &mut BTreeSet<String>) {
 /// True if queries for values of this field need not look at every document.
 fn has_index(collection: &Collection, foreign: &FieldPath, collator: &Option<SharedCollator>) -> bool {
     let collation = collator.as_ref().map(|collator| collator.specification());
-    if collection.options.clustered_index.is_some() && *foreign.text() == "_id" {
+    if collection.cluster_field().is_some_and(|field| foreign.text() == field) {
         return true;
     }
     collection.ready_indexes().filter(|index| index.descriptor.is_visible()).any(|index| {
