@@ -423,7 +423,14 @@ impl<'t> Target<'t> {
                     let key = SourceKey::new(self.collection.uuid, meta.as_ref().map(OwnedValue::view));
                     let source = *known.entry(key).or_insert_with_key(|key| {
                         let key = key.clone();
-                        sources.push(Source { key, meta, measurements: Vec::new(), done: 0, wants_new: false, attempts: 0 });
+                        sources.push(Source {
+                            key,
+                            meta,
+                            measurements: Vec::new(),
+                            done: 0,
+                            wants_new: false,
+                            attempts: 0,
+                        });
                         sources.len() - 1
                     });
                     if let Some(source) = sources.get_mut(source) {
