@@ -2,8 +2,9 @@
 //!
 //! An index often finds records that lie beside each other, in another order: those of one day, of one import. Where everything that is found is
 //! wanted, a fetch takes many records from its child at once, and documents that are neighbours are read by one walk over the
-//! collection. What has no neighbours is got by one call that shares the waits for memory. Where a limit may end the query early
-//! everything is got one by one.
+//! collection. What has no neighbours is got by one call that shares the waits for memory, in the order of the collection too: the
+//! more records there are, the more of what leads to them they have in common. Where a limit may end the query early everything
+//! is got one by one.
 
 use super::Member;
 use pando_base::{RecordId, Result};
@@ -14,7 +15,7 @@ use pando_storage::{Direction, RecordCursor, SnapshotId};
 use std::collections::VecDeque;
 
 /// Records that are taken from the child at once.
-pub(super) const RECORDS_AHEAD: usize = 256;
+pub(super) const RECORDS_AHEAD: usize = 2048;
 /// Records this close are walked to; over what lies further away the cursor would seek.
 const NEIGHBOURS_DISTANCE_MAX: u64 = 4;
 /// A walk begins with a seek: it has to be this long to pay.
@@ -31,12 +32,6 @@ pub(super) enum Taken {
 }
 
 impl Taken {
-    fn record_id(&self) -> Option<&RecordId> {
-        match self {
-            Taken::Unread(member) | Taken::Read(member, _) => member.record_id.as_ref(),
-        }
-    }
-
     /// Its document was looked for.
     fn read(&mut self, document: Option<Doc>) {
         if let Taken::Unread(member) = self {
@@ -98,22 +93,31 @@ impl ReadAhead {
             .chunk_by(are_neighbours)
             .filter(|neighbours| neighbours.len() >= WALK_RECORDS_MIN)
             .try_for_each(|neighbours| self.walk(operation, collection, neighbours, &mut room_bytes));
+        let outcome = outcome.and_then(|()| self.read_scattered(operation, collection, &order, room_bytes));
         self.order = order;
-        outcome?;
-        self.read_scattered(operation, collection, room_bytes)
+        outcome
     }
 
     /// Reads what has no neighbours.
-    fn read_scattered(&mut self, operation: &mut Operation, collection: &Collection, room_bytes: usize) -> Result<()> {
-        let is_unread = |taken: &&mut Taken| matches!(taken, Taken::Unread(member) if member.document.is_none() && member.record_id.is_some());
-        let mut unread: Vec<&mut Taken> = self.taken.iter_mut().filter(is_unread).collect();
-        let ids: Vec<&RecordId> = unread.iter().filter_map(|taken| taken.record_id()).collect();
+    fn read_scattered(
+        &mut self,
+        operation: &mut Operation,
+        collection: &Collection,
+        order: &[(i64, usize)],
+        room_bytes: usize,
+    ) -> Result<()> {
+        let is_unread = |place: &usize| matches!(self.taken.get(*place), Some(Taken::Unread(_)));
+        let unread = order.iter().filter(|(_, place)| is_unread(place));
+        let (ids, places): (Vec<RecordId>, Vec<usize>) =
+            unread.map(|(id, place)| (RecordId::Long(*id), *place)).unzip();
         if ids.len() < 2 {
             return Ok(());
         }
         let documents = collection.records.get_each(&mut operation.recovery_unit, &ids, room_bytes)?;
-        for (taken, document) in unread.iter_mut().zip(documents) {
-            taken.read(document.map(Doc::trusted));
+        for (place, document) in places.into_iter().zip(documents) {
+            if let Some(taken) = self.taken.get_mut(place) {
+                taken.read(document.map(Doc::trusted));
+            }
         }
         Ok(())
     }

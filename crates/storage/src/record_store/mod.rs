@@ -112,12 +112,12 @@ impl RecordStore {
 
     /// The values of records, until they are `bytes_max` together: as many as came before that, in the order of the ids. Faster
     /// than one by one where the records lie far apart.
-    pub fn get_each(&self, unit: &mut RecoveryUnit, ids: &[&RecordId], bytes_max: usize) -> Result<Vec<Option<Bytes>>> {
+    pub fn get_each(&self, unit: &mut RecoveryUnit, ids: &[RecordId], bytes_max: usize) -> Result<Vec<Option<Bytes>>> {
         if self.is_oplog {
             return ids.iter().take(1).map(|id| self.get(unit, id)).collect();
         }
         ids.iter().try_for_each(|id| self.require_kind(id))?;
-        let keys: Vec<EncodedKey<'_>> = ids.iter().map(|id| EncodedKey::new(id)).collect();
+        let keys: Vec<EncodedKey<'_>> = ids.iter().map(EncodedKey::new).collect();
         let keys: Vec<&[u8]> = keys.iter().map(EncodedKey::as_slice).collect();
         let mut found = Vec::with_capacity(ids.len());
         unit.reader()?.get_each(&self.table, &keys, bytes_max, &mut |value| found.push(value))?;

@@ -11,11 +11,17 @@ use pando_base::Result;
 use pando_doc::{Doc, FieldPath, PathOptions, Value, visit_path};
 use pando_expr::SharedCollator;
 use pando_keystring::{KeyOrdering, StackBuilder, Version};
+use smallvec::{SmallVec, smallvec};
 use std::collections::{HashMap, VecDeque};
 use std::ops::ControlFlow;
 
 /// What an entry takes beside its key and its document.
 const ENTRY_BYTES: usize = 64;
+
+/// Most keys are of numbers or object ids and lie in the table itself: a search does not wait for memory once more.
+type Key = SmallVec<[u8; 16]>;
+/// Most values are those of one document.
+type Places = SmallVec<[u32; 2]>;
 
 /// Documents by their values.
 pub(super) struct HashTable {
@@ -23,7 +29,7 @@ pub(super) struct HashTable {
     collator: Option<SharedCollator>,
     documents: Vec<Doc>,
     /// Its hash is seeded by chance, so that no client can choose keys that collide.
-    places: HashMap<Box<[u8]>, Vec<u32>, RandomState>,
+    places: HashMap<Key, Places, RandomState>,
     memory_bytes: usize,
 }
 
@@ -50,13 +56,13 @@ impl HashTable {
                 Err(error) => return ControlFlow::Break(error),
             };
             *memory_bytes += size_of::<u32>();
-            match places.get_mut(&*key) {
+            match places.get_mut(key.bytes()) {
                 // The values of one document come one after the other.
                 Some(known) if known.last() == Some(&place) => {}
                 Some(known) => known.push(place),
                 None => {
-                    *memory_bytes += key.len() + ENTRY_BYTES;
-                    places.insert(key, vec![place]);
+                    *memory_bytes += key.bytes().len() + ENTRY_BYTES;
+                    places.insert(Key::from_slice(key.bytes()), smallvec![place]);
                 }
             }
             ControlFlow::Continue(())
@@ -70,12 +76,13 @@ impl HashTable {
 
     /// The documents that have one of these values; none if such a value has to be looked for by a filter.
     pub(super) fn find(&self, values: &[Value<'_>]) -> Result<Option<VecDeque<Doc>>> {
-        let mut found: Vec<u32> = Vec::new();
+        let mut found = Places::new();
         for value in values {
             if matches!(value, Value::Undefined) {
                 return Ok(None);
             }
-            found.extend(self.places.get(&*key_of(*value, self.collator.as_ref())?).into_iter().flatten());
+            let key = key_of(*value, self.collator.as_ref())?;
+            found.extend(self.places.get(key.bytes()).into_iter().flatten().copied());
         }
         if values.len() > 1 {
             found.sort_unstable();
@@ -85,11 +92,11 @@ impl HashTable {
     }
 }
 
-fn key_of(value: Value<'_>, collator: Option<&SharedCollator>) -> Result<Box<[u8]>> {
+fn key_of(value: Value<'_>, collator: Option<&SharedCollator>) -> Result<StackBuilder> {
     let mut key = StackBuilder::new(Version::V1, KeyOrdering::ASCENDING);
     match collator {
         Some(collator) => key.append_collated(value, &**collator)?,
         None => key.append(value)?,
     }
-    Ok(Box::from(key.bytes()))
+    Ok(key)
 }
