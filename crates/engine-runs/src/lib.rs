@@ -36,6 +36,7 @@ mod walk;
 mod wire;
 mod writer;
 
+pub use announce::Announced;
 pub use block::frame::{Compression, FRAME_HEADER_BYTES, FrameHeader, FrameKind};
 pub use cache::{BlockCache, CacheStatistics};
 pub use cursor::RunCursor;

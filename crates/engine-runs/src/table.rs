@@ -75,10 +75,7 @@ impl TableRuns {
         let Some((part, located)) = self.locate(key, point)? else { return Ok(Lookup::Absent) };
         Ok(match located {
             Located::Erased(stamp) => Lookup::Deleted { stamp },
-            Located::Entry(_, entry) if entry.is_deleted() => Lookup::Deleted { stamp: entry.stamp },
-            Located::Entry(block, entry) => {
-                Lookup::Found { value: part.core.value(block, &entry)?, stamp: entry.stamp }
-            }
+            Located::Entry(block, entry) => part.core.shown(block, &entry)?,
         })
     }
 

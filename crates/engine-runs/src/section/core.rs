@@ -10,7 +10,7 @@ use crate::section::filter::{Filter, FilterPrefix};
 use crate::section::index::{IndexPartition, LIST_OPEN, LIST_PACKED};
 use crate::section::root::{PartitionList, RootRecord};
 use crate::section::tombstones::Tombstones;
-use crate::{PartDescriptor, Result, RunsError};
+use crate::{Lookup, PartDescriptor, Result, RunsError};
 use bytes::Bytes;
 use std::sync::{Arc, OnceLock, Weak};
 
@@ -274,6 +274,16 @@ impl SectionCore {
         }
         let entry = block.entry(entry_position);
         Ok(Some((block, entry)))
+    }
+
+    /// What a reader is told of an entry that it sees.
+    #[inline]
+    pub(crate) fn shown(&self, block: Block, entry: &Entry) -> Result<Lookup> {
+        let stamp = entry.stamp;
+        Ok(match entry.is_deleted() {
+            true => Lookup::Deleted { stamp },
+            false => Lookup::Found { value: self.value(block, entry)?, stamp },
+        })
     }
 
     /// A block of a partition for a scan, which does not count as use. Without `admit`, what has to be read does not stay.

@@ -303,8 +303,11 @@ fn announced_keys_read_as_before_and_announcing_reads_nothing() {
     let announced: Vec<&[u8]> = keys.iter().map(Vec::as_slice).collect();
     for _ in 0..2 {
         let before = runs.statistics().cache;
-        table.announce(&announced);
+        let seats = table.announce(&announced);
         assert_eq!(runs.statistics().cache, before);
+        for (number, key) in keys.iter().enumerate() {
+            assert_eq!(seats.get(number, &LATEST).unwrap(), table.get(key, &LATEST).unwrap());
+        }
         // The second time everything is in memory.
         assert!(agrees(&runs, None, &model, &LATEST).unwrap());
     }

@@ -7,7 +7,7 @@ use crate::table::EngineTable;
 use crate::visibility::ReadView;
 use bytes::Bytes;
 use pando_engine_runs::Lookup;
-use pando_storage::{Result, StorageError};
+use pando_storage::{Result, StorageError, give_each};
 
 /// What the overlay knows about a key.
 enum OverlayRead {
@@ -32,16 +32,54 @@ pub fn get(core: &Core, view: &ReadView, table: &EngineTable, key: &[u8]) -> Res
     get_among(core, view, table, key, Rows::All)
 }
 
-/// The same for one of many keys that lie apart: rows which the overlay only caches are passed by, as in a scan. What was announced of
-/// the base is near; each of those rows would have to be waited for.
-pub fn get_in_passing(core: &Core, view: &ReadView, table: &EngineTable, key: &[u8]) -> Result<Option<Bytes>> {
-    get_among(core, view, table, key, Rows::Dirty)
-}
-
-/// Says which keys will be got in passing.
-pub fn announce(table: &EngineTable, keys: &[&[u8]]) {
+/// The same for several keys that lie apart, until their values are `room_bytes` together; what is left of that.
+///
+/// Rows which the overlay only caches are passed by, as in a scan: each of them would have to be waited for, while what was announced
+/// of the base is near.
+pub fn get_each(
+    core: &Core,
+    view: &ReadView,
+    table: &EngineTable,
+    keys: &[&[u8]],
+    mut room_bytes: usize,
+    take: &mut dyn FnMut(Option<Bytes>),
+) -> Result<usize> {
+    if !table.ranges.is_empty() {
+        return give_each(keys, room_bytes, take, |key| get_among(core, view, table, key, Rows::Dirty));
+    }
     table.overlay.announce(keys);
-    table.slot.glance().announce(keys);
+    let reads: Vec<OverlayRead> = keys.iter().map(|key| overlay_read(view, table, key, Rows::Dirty)).collect();
+    let is_asked = |read: &OverlayRead| matches!(read, OverlayRead::Nothing);
+    let asked: Vec<&[u8]> = keys.iter().zip(&reads).filter(|(_, read)| is_asked(read)).map(|(key, _)| *key).collect();
+    // Loaded after the overlay was looked at, as for one key.
+    let runs = table.slot.load();
+    let is_hidden = table.base_is_hidden(view.point().sequence);
+    let announced = runs.announce(&asked);
+    let mut asked_before = 0;
+    for read in reads {
+        if room_bytes == 0 {
+            break;
+        }
+        core.counters.gets.increment();
+        let value = match read {
+            OverlayRead::PrepareConflict => return Err(conflict(core)),
+            OverlayRead::Found { value, .. } => {
+                core.counters.overlay_hits.increment();
+                value
+            }
+            OverlayRead::Nothing if is_hidden => None,
+            OverlayRead::Nothing => {
+                asked_before += 1;
+                match announced.get(asked_before - 1, view.point()).map_err(of_runs)? {
+                    Lookup::Found { value, .. } => Some(value),
+                    Lookup::Deleted { .. } | Lookup::Absent => None,
+                }
+            }
+        };
+        room_bytes = room_bytes.saturating_sub(value.as_ref().map_or(0, Bytes::len));
+        take(value);
+    }
+    Ok(room_bytes)
 }
 
 fn get_among(core: &Core, view: &ReadView, table: &EngineTable, key: &[u8], rows: Rows) -> Result<Option<Bytes>> {

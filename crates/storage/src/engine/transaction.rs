@@ -74,7 +74,7 @@ pub trait Transaction: Send {
         bytes_max: usize,
         take: &mut dyn FnMut(Option<Bytes>),
     ) -> Result<()> {
-        give_each(keys, bytes_max, take, |key| self.get(table, key))
+        give_each(keys, bytes_max, take, |key| self.get(table, key)).map(|_| ())
     }
     /// Writes a value, new or over another. A `WriteConflict` here or in `delete` and `truncate` leaves the
     /// transaction usable only for rollback.
@@ -115,13 +115,13 @@ pub trait Transaction: Send {
     fn as_any(&self) -> &dyn Any;
 }
 
-/// Gets keys one by one and gives the values away, until they are `bytes_max` together.
+/// Gets keys one by one and gives the values away, until they are `bytes_max` together; what is left of that.
 pub fn give_each(
     keys: &[&[u8]],
     bytes_max: usize,
     take: &mut dyn FnMut(Option<Bytes>),
     get: impl Fn(&[u8]) -> Result<Option<Bytes>>,
-) -> Result<()> {
+) -> Result<usize> {
     let mut room_bytes = bytes_max;
     for key in keys {
         if room_bytes == 0 {
@@ -131,7 +131,7 @@ pub fn give_each(
         room_bytes = room_bytes.saturating_sub(value.as_ref().map_or(0, Bytes::len));
         take(value);
     }
-    Ok(())
+    Ok(room_bytes)
 }
 
 /// Where transactions come from.
