@@ -163,8 +163,10 @@ fn x14_leftovers_are_removed_at_the_start() {
     drop(sorter);
     assert_eq!(disk.files().len(), 2, "a killed program removes nothing");
     let directory = SpillDirectory::new(disk.handle(), "/data/_tmp");
-    assert_eq!(directory.remove_leftovers(&[]).unwrap(), 1);
-    assert_eq!(disk.files(), [Path::new("/data/_tmp/other")]);
+    assert_eq!(directory.remove_leftovers(&["other"]).unwrap(), 1);
+    assert_eq!(disk.files(), [Path::new("/data/_tmp/other")], "what is to be kept stays");
+    assert_eq!(directory.remove_leftovers(&[]).unwrap(), 1, "whatever it is");
+    assert!(disk.files().is_empty());
     // Nothing was kept: there is nothing to take up.
     let nothing = Persisted { file_name: None, ranges: Vec::new() };
     let mut sorter = Sorter::resume(options(&disk, 0), &nothing).unwrap();

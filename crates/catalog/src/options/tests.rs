@@ -62,7 +62,7 @@ fn u9_options_are_refused_with_mongodbs_codes() {
         (doc! { "clusteredIndex": { "key": { "a": 1 }, "unique": true }, "autoIndexId": false }, location(6026501)),
         (doc! { "clusteredIndex": { "key": { "_id": 1 }, "unique": false } }, location(5979700)),
         (doc! { "clusteredIndex": { "key": { "_id": 1 }, "unique": true, "v": 1 } }, location(5979704)),
-        (doc! { "clusteredIndex": { "key": { "a": 1 }, "unique": true } }, ErrorCode::InvalidIndexSpecificationOption),
+        (doc! { "clusteredIndex": { "key": 1, "unique": true } }, ErrorCode::TypeMismatch),
         (doc! { "clusteredIndex": true, "capped": true, "size": 1 }, location(6049200)),
         (doc! { "clusteredIndex": true, "idIndex": { "key": { "_id": 1 } } }, ErrorCode::InvalidOptions),
     ];
