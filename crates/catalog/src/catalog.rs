@@ -142,9 +142,7 @@ impl Catalog {
 
     /// A random id.
     pub(crate) fn new_uuid(&self) -> Uuid {
-        let mut bytes = [0; 16];
-        self.env.random().fill(&mut bytes);
-        Uuid::from_random(bytes)
+        Uuid::from_random(self.env.random().id_bytes())
     }
 
     /// Makes a collection of its entry, sharing with an earlier version what versions share.

@@ -53,9 +53,9 @@ pub use index::{
     is_id_key_pattern, is_wildcard_path,
 };
 pub use index_spec::{
-    EXPIRE_AFTER_SECONDS_INACTIVE, FAIL_POINTS as EXPIRY_FAIL_POINTS, INDEXES_MAX, SpecFit, compare_with_existing,
-    complete_index_spec, default_id_index_spec, default_index_name, is_expiry_usable, known_fields_of_index,
-    validate_id_index_spec, validate_index_spec, validate_key_pattern, with_usable_expiry,
+    EXPIRE_AFTER_SECONDS_INACTIVE, FAIL_POINTS as EXPIRY_FAIL_POINTS, INDEX_VERSION, INDEXES_MAX, SpecFit,
+    compare_with_existing, complete_index_spec, default_id_index_spec, default_index_name, is_expiry_usable,
+    known_fields_of_index, validate_id_index_spec, validate_index_spec, validate_key_pattern, with_usable_expiry,
 };
 pub use load::{LoadReport, UnfinishedBuild};
 pub use memory::CollectionCatalog;

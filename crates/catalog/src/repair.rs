@@ -148,9 +148,8 @@ impl Work<'_> {
 
     fn orphan(&self, ident: &str, kind: RecordIdKind) -> Result<CatalogEntry> {
         let name = format!("{ORPHAN_PREFIX}{}", ident.replace(['-', '/'], "_"));
-        let mut random = [0; 16];
-        self.env.random().fill(&mut random);
-        let mut options = CollectionOptions { uuid: Some(Uuid::from_random(random)), ..CollectionOptions::default() };
+        let uuid = Uuid::from_random(self.env.random().id_bytes());
+        let mut options = CollectionOptions { uuid: Some(uuid), ..CollectionOptions::default() };
         let mut indexes = Vec::new();
         match kind {
             RecordIdKind::Bytes => options.clustered_index = Some(ClusteredIndex::unnamed()),

@@ -433,9 +433,7 @@ impl IndexBuilds {
     }
 
     pub(crate) fn new_uuid(&self) -> Uuid {
-        let mut bytes = [0; 16];
-        self.parts.services.env.random().fill(&mut bytes);
-        Uuid::from_random(bytes)
+        Uuid::from_random(self.parts.services.env.random().id_bytes())
     }
 }
 

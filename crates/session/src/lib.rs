@@ -36,8 +36,8 @@ mod transaction;
 pub use account::{TransactionAccount, TransactionTimes};
 pub use cache::{CachedSession, SessionCache, SessionCacheStatistics, TakenSessions};
 pub use catalog::{
-    ActiveSession, BLOCKED_BEHIND_INTERNAL, BLOCKED_BEHIND_PREPARED, CheckedOutSession, Family, KillToken,
-    SessionCatalog, SessionInfo, writing_session,
+    ActiveSession, BLOCKED_BEHIND_PREPARED, CheckedOutSession, Family, KillToken, SessionCatalog, SessionInfo,
+    writing_session,
 };
 pub use history::{History, INCOMPLETE_HISTORY_STATEMENT, Statements};
 pub use id::{LogicalSessionId, NO_USER, UserDigest, user_digest};
@@ -60,4 +60,5 @@ pub use table::{Image, ImageKind, SessionTable};
 pub use transaction::{CommittedTransaction, Open, OpenTransaction, TransactionCounters, TransactionState};
 
 /// The fail points of sessions.
-pub static FAIL_POINTS: &[&dyn pando_base::AnyFailPoint] = &[&BLOCKED_BEHIND_PREPARED, &BLOCKED_BEHIND_INTERNAL];
+pub static FAIL_POINTS: &[&dyn pando_base::AnyFailPoint] =
+    &[&BLOCKED_BEHIND_PREPARED, &catalog::BLOCKED_BEHIND_INTERNAL];

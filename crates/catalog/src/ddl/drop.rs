@@ -35,7 +35,10 @@ impl Catalog {
     ) -> Result<()> {
         self.durable.remove(&mut operation.recovery_unit, &collection.catalog_id)?;
         self.remove_uncommitted(operation, collection)?;
-        self.thinned.lock().insert(collection.namespace.database_name());
+        let (catalog, database) = (Arc::clone(self), collection.namespace.database_name());
+        operation.recovery_unit.on_commit(move |_| {
+            catalog.thinned.lock().insert(database);
+        })?;
         if collection.namespace.is_system_views() {
             let database = collection.namespace.database_name();
             self.put_views_uncommitted(operation, &database, Arc::new(ViewCatalog::default()))?;

@@ -19,7 +19,7 @@ pub use complete::{complete_index_spec, default_id_index_spec};
 pub use conflict::{INDEXES_MAX, SpecFit, compare_with_existing};
 pub use expiry::{FAIL_POINTS, is_expiry_usable, with_usable_expiry};
 pub use key_pattern::{default_index_name, validate_key_pattern};
-pub use validate::{known_fields_of_index, validate_id_index_spec, validate_index_spec};
+pub use validate::{INDEX_VERSION, known_fields_of_index, validate_id_index_spec, validate_index_spec};
 
 /// `expireAfterSeconds` where it was given, but is no number that could be used: such an index never expires anything.
 pub const EXPIRE_AFTER_SECONDS_INACTIVE: i32 = i32::MAX;

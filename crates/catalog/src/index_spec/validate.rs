@@ -8,7 +8,7 @@ use pando_base::{ErrorCode, Result, bail, ensure};
 use pando_doc::{Doc, DocBuilder, DocRef, Element, JsonFormat, Value, ValueType, doc_to_json};
 
 /// The version of new indexes.
-const INDEX_VERSION: i32 = 2;
+pub const INDEX_VERSION: i32 = 2;
 
 /// Fields of a specification.
 const FIELDS: [&str; 26] = [

@@ -25,15 +25,18 @@ impl ClusteredIndex {
         ClusteredIndex { specification: canonical(doc! { "_id": 1_i32 }.view(), ID_INDEX_NAME), legacy: false }
     }
 
+    fn key(&self) -> DocRef<'_> {
+        self.specification.get("key").and_then(|key| key.as_document()).unwrap_or(DocRef::EMPTY)
+    }
+
     /// The field whose value says where a document lies.
     pub fn field(&self) -> &str {
-        let key = self.specification.get("key").and_then(|key| key.as_document());
-        key.and_then(|key| key.first()).and_then(|first| std::str::from_utf8(first.name).ok()).unwrap_or("_id")
+        self.key().first().and_then(|first| std::str::from_utf8(first.name).ok()).unwrap_or("_id")
     }
 
     /// True if documents lie by their `_id`.
     pub fn is_by_id(&self) -> bool {
-        self.specification.get("key").and_then(|key| key.as_document()).is_some_and(is_id_key_pattern)
+        is_id_key_pattern(self.key())
     }
 
     /// True if this is the key.
@@ -101,7 +104,7 @@ impl ClusteredIndex {
 
     /// Refuses a key that documents cannot be stored by: it is one field, not one inside of others, in rising order.
     pub fn check_key(&self) -> Result<()> {
-        let key = self.specification.get("key").and_then(|key| key.as_document()).unwrap_or(DocRef::EMPTY);
+        let key = self.key();
         let mut elements = key.elements();
         let (first, second) = (elements.next(), elements.next());
         let (Some(first), None) = (first, second) else {

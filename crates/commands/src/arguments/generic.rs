@@ -124,6 +124,11 @@ pub struct GenericArguments {
 }
 
 impl GenericArguments {
+    /// The level of the read concern, if it has one.
+    pub fn read_concern_level(&self) -> Option<&str> {
+        self.read_concern.as_ref()?.get("level")?.as_str()
+    }
+
     /// Finds them in a request.
     pub fn parse(request: &Command, is_internal: bool) -> Result<GenericArguments> {
         let body = Doc::trusted(request.body_bytes());

@@ -5,11 +5,10 @@ use super::fail_points;
 use super::names::index_count;
 use crate::{Access, Action, Class, CommandRow, Invocation, NamespaceOf, SecondaryOk, arguments, run_boxed};
 use pando_base::{ErrorCode, Result, bail, ensure};
+use pando_catalog::INDEX_VERSION;
 use pando_doc::{Doc, DocBuilder, DocRef};
 use std::sync::Arc;
 
-/// The version of new indexes.
-const INDEX_VERSION: i32 = 2;
 /// What a process ends with that a test has cut off.
 const EXIT_ABRUPT: i32 = 14;
 

@@ -130,8 +130,7 @@ fn check_collectionless(request: &AggregateRequest) -> Result<()> {
 
 /// Reads that must know that nobody else is primary cannot end in a write.
 fn check_read_concern(invocation: &Invocation, request: &AggregateRequest) -> Result<()> {
-    let level = invocation.generic.read_concern.as_ref().and_then(|concern| concern.get("level"));
-    if level != Some(Value::String("linearizable".into())) {
+    if invocation.generic.read_concern_level() != Some("linearizable") {
         return Ok(());
     }
     let last = request.pipeline.last().and_then(|stage| stage.view().first()).map(|stage| stage.name.to_string());

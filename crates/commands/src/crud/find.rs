@@ -150,10 +150,9 @@ pub(crate) static BEFORE_PLANNING: FailPoint = FailPoint::new("pauseAfterFilling
 /// taken back, or others are passed by.
 fn check_tail(invocation: &Invocation, collection: &Collection) -> Result<()> {
     let is_ordered = !collection.is_clustered() || !collection.is_replicated();
-    let concern = invocation.generic.read_concern.as_ref();
-    let level = concern.and_then(|concern| concern.get("level")).and_then(|level| level.as_str());
+    let is_certain = invocation.generic.read_concern_level() == Some("majority");
     ensure!(
-        is_ordered || !invocation.node.replication.is_replica_set() || level == Some("majority"),
+        is_ordered || !invocation.node.replication.is_replica_set() || is_certain,
         ErrorCode::location(6049203),
         "Tailable cursors on clustered capped collections need the read concern 'majority'"
     );

@@ -29,15 +29,15 @@ pub(super) async fn begin_read(invocation: &Invocation, data: &Data, operation: 
 fn check_snapshot_of_capped(invocation: &Invocation, data: &Data) -> Result<()> {
     let is_snapshot = match invocation.transaction() {
         Some(statement) => statement.wants_snapshot(),
-        None => {
-            let concern = invocation.generic.read_concern.as_ref();
-            concern.and_then(|concern| concern.get("level")).is_some_and(|level| level.as_str() == Some("snapshot"))
-        }
+        None => invocation.generic.read_concern_level() == Some("snapshot"),
     };
+    if !is_snapshot {
+        return Ok(());
+    }
     let latest = data.catalog.latest();
-    let is_capped = || latest.collection(&invocation.namespace).is_some_and(|collection| collection.is_capped());
+    let is_capped = latest.collection(&invocation.namespace).is_some_and(|collection| collection.is_capped());
     ensure!(
-        !is_snapshot || !is_capped(),
+        !is_capped,
         ErrorCode::SnapshotUnavailable,
         "Reading from capped collections with readConcern snapshot is not supported"
     );

@@ -9,9 +9,7 @@ use pando_base::{Error, ErrorCode, Result};
 use pando_doc::Doc;
 use pando_operation::Operation;
 use pando_oplog::{OpTime, OplogEntry, StatementIds};
-use pando_session::{
-    ActiveSession, BLOCKED_BEHIND_INTERNAL, CheckedOutSession, Family, LogicalSessionId, StatementNumbers,
-};
+use pando_session::{ActiveSession, CheckedOutSession, Family, LogicalSessionId, StatementNumbers};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -64,10 +62,7 @@ impl RetryableWrite {
                 }
                 Family::Busy(busy) => busy,
             };
-            let ended = busy.ended();
-            drop(session);
-            BLOCKED_BEHIND_INTERNAL.rest(context).await?;
-            context.interruptible(ended).await?;
+            session.give_way(context, &busy).await?;
         }
     }
 

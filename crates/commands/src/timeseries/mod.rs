@@ -64,6 +64,8 @@ pub(crate) fn buckets_to_write(
             5_916_400,
             "'isTimeseriesNamespace' parameter can only be set when the request is sent on system.buckets namespace",
         )),
+        // Most writes: nothing else is looked at.
+        _ if data.catalog.latest().collection(namespace).is_some() => Ok(None),
         _ => {
             check_buckets(data, namespace)?;
             Ok(timeseries(data, namespace)?.map(|found| found.buckets.namespace.clone()))
@@ -74,9 +76,6 @@ pub(crate) fn buckets_to_write(
 /// Buckets that a client has made itself take no measurements if something is missing of what makes them such.
 fn check_buckets(data: &Data, namespace: &Namespace) -> Result<()> {
     let latest = data.catalog.latest();
-    if latest.collection(namespace).is_some() {
-        return Ok(());
-    }
     let buckets = latest.collection(&namespace.timeseries_buckets());
     let Some((buckets, options)) = buckets.and_then(|found| found.options.timeseries.as_ref().map(|own| (found, own)))
     else {

@@ -14,9 +14,8 @@ use pando_oplog::OpTime;
 use pando_repl::read_concern::{Level, ReadConcern};
 use pando_repl::{CommittedChain, TRANSACTION_OPERATIONS_IN_ENTRY_MAX, TransactionOf};
 use pando_session::{
-    ActiveSession, BLOCKED_BEHIND_INTERNAL, CheckedOutSession, Family, LogicalSessionId,
-    MAX_TRANSACTION_LOCK_REQUEST_TIMEOUT_MILLIS, Open, OpenTransaction, Purpose, TRANSACTION_LIFETIME_LIMIT_SECONDS,
-    TransactionAccount, TransactionState,
+    ActiveSession, CheckedOutSession, Family, LogicalSessionId, MAX_TRANSACTION_LOCK_REQUEST_TIMEOUT_MILLIS, Open,
+    OpenTransaction, Purpose, TRANSACTION_LIFETIME_LIMIT_SECONDS, TransactionAccount, TransactionState,
 };
 use parking_lot::Mutex;
 use std::sync::Arc;
@@ -335,10 +334,7 @@ async fn check_out(
             Family::Busy(busy) => busy,
         };
         operation.recovery_unit.abandon_snapshot()?;
-        let ended = busy.ended();
-        drop(checked_out);
-        BLOCKED_BEHIND_INTERNAL.rest(context).await?;
-        context.interruptible(ended).await?;
+        checked_out.give_way(context, &busy).await?;
     }
 }
 

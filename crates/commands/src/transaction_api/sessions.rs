@@ -48,7 +48,7 @@ impl InternalSessions {
             session.number += 1;
             return session;
         }
-        let fresh = new_uuid(invocation);
+        let fresh = Uuid::from_random(invocation.node.env.random().id_bytes());
         let document = match &generic.session {
             Some(session) => child(session.document.view(), retryable, &fresh),
             None => own(&fresh),
@@ -70,12 +70,6 @@ impl InternalSessions {
             sessions.push(session);
         }
     }
-}
-
-fn new_uuid(invocation: &Invocation) -> Uuid {
-    let mut bytes = [0; 16];
-    invocation.node.env.random().fill(&mut bytes);
-    Uuid::from_random(bytes)
 }
 
 fn own(id: &Uuid) -> Doc {

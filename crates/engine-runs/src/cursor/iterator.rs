@@ -10,7 +10,6 @@ use crate::section::core::Side;
 use crate::section::index::IndexPartition;
 use crate::{ReadPoint, Result};
 use pando_base::Timestamp;
-use std::cmp::Ordering;
 use std::sync::Arc;
 
 /// Blocks passed in a row before the rest is read ahead.
@@ -251,12 +250,9 @@ impl RunIterator {
         let Some(partition) = &self.partition else { return false };
         let separators = &partition.directory.keys;
         match direction {
-            Direction::Forward => compare_pieces(separators.key(self.block_position), key) == Ordering::Less,
+            Direction::Forward => self.block_position < separators.lower_bound(key),
             // What separates it from the block before is below all of its keys.
-            Direction::Backward => {
-                let before = self.block_position.checked_sub(1);
-                before.is_some_and(|before| compare_pieces(separators.key(before), key) != Ordering::Less)
-            }
+            Direction::Backward => self.block_position > separators.lower_bound(key),
         }
     }
 
@@ -424,14 +420,6 @@ impl RunIterator {
         if let Some(place) = partition.place(after_next) {
             place.glance(Block::touch_front);
         }
-    }
-}
-
-/// Compares a key in two pieces with a whole one.
-fn compare_pieces((head, tail): (&[u8], &[u8]), key: &[u8]) -> Ordering {
-    match key.split_at_checked(head.len()) {
-        Some((start, rest)) => head.cmp(start).then_with(|| tail.cmp(rest)),
-        None => head.cmp(key),
     }
 }
 

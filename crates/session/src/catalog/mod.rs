@@ -337,6 +337,15 @@ pub struct CheckedOutSession {
 }
 
 impl CheckedOutSession {
+    /// Lets go of the session and waits for the end of a relative that is in the middle of the same write.
+    pub async fn give_way(self, context: &OperationContext, busy: &ActiveSession) -> Result<()> {
+        // Made while the session is held, so that no end falls between.
+        let ended = busy.ended();
+        drop(self);
+        BLOCKED_BEHIND_INTERNAL.rest(context).await?;
+        context.interruptible(ended).await
+    }
+
     /// The session.
     pub fn active(&self) -> &Arc<ActiveSession> {
         &self.active
