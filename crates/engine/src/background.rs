@@ -19,7 +19,7 @@ const MERGE_IDLE: Duration = Duration::from_secs(1);
 const CHECKPOINT_LOOK: Duration = Duration::from_millis(200);
 
 /// How often somebody looks how much memory is in use.
-const MEMORY_LOOK: Duration = Duration::from_millis(200);
+const MEMORY_LOOK: Duration = Duration::from_millis(100);
 /// How often while it grows: large pages must be asked for before the memory is touched.
 const MEMORY_LOOK_GROWING: Duration = Duration::from_millis(5);
 /// So much more memory in use since the last look is growth.
@@ -28,6 +28,10 @@ const GROWING_BYTES: u64 = 1 << 20;
 const LARGE_PAGES_STEP_BYTES: u64 = 16 << 20;
 /// But not while less than this is in use.
 const LARGE_PAGES_BYTES_MIN: u64 = 48 << 20;
+/// After so many looks in which memory did not grow, what lies in small pages is moved into large ones,
+const STEADY_LOOKS: u32 = 5;
+/// if so much came since that was done.
+const MADE_STEP_BYTES: u64 = 64 << 20;
 
 /// The threads, to be joined.
 #[derive(Default)]
@@ -112,9 +116,10 @@ fn checkpoint_loop(core: &Core) {
 /// Nobody else has the time: a checkpoint takes seconds, in which gigabytes can be touched.
 fn pages_loop(core: &Core) {
     let (mut asked_bytes, mut seen_bytes, mut look) = (0, 0, MEMORY_LOOK);
+    let (mut made_bytes, mut steady_looks) = (0, 0_u32);
     while wait(core, &core.pages_alarm, look) {
         let used_bytes = core.memory.overlay_bytes() + core.runs.cache_bytes_used();
-        let grows = used_bytes >= LARGE_PAGES_BYTES_MIN && used_bytes > seen_bytes + GROWING_BYTES;
+        let grows = used_bytes > seen_bytes + GROWING_BYTES;
         look = if grows { MEMORY_LOOK_GROWING } else { MEMORY_LOOK };
         seen_bytes = used_bytes;
         // What takes the place of something that went may lie elsewhere.
@@ -122,6 +127,12 @@ fn pages_loop(core: &Core) {
         if used_bytes >= LARGE_PAGES_BYTES_MIN.max(asked_bytes + LARGE_PAGES_STEP_BYTES) {
             asked_bytes = used_bytes;
             core.env.tasks().prefer_large_pages();
+        }
+        made_bytes = made_bytes.min(used_bytes);
+        steady_looks = if grows { 0 } else { steady_looks.saturating_add(1) };
+        if steady_looks == STEADY_LOOKS && used_bytes >= LARGE_PAGES_BYTES_MIN.max(made_bytes + MADE_STEP_BYTES) {
+            made_bytes = used_bytes;
+            core.env.tasks().make_large_pages();
         }
     }
 }

@@ -120,6 +120,11 @@ impl Runs {
         self.shared.cache.used_bytes() as u64
     }
 
+    /// True while the block cache has room that nobody has to make: what is opened stays open.
+    pub fn cache_is_roomy(&self) -> bool {
+        self.shared.cache.is_roomy()
+    }
+
     /// Gives up the reserve for a caller that cannot go on without the space. True if there was any.
     pub fn release_ballast(&self) -> Result<bool> {
         self.shared.release_ballast()

@@ -63,7 +63,7 @@ impl Overlay {
     }
 
     /// True if the base has all there is. As with `len`: the base that is loaded afterwards.
-    fn is_clean(&self) -> bool {
+    pub fn is_clean(&self) -> bool {
         self.dirty_leaves.load(Ordering::Acquire) == 0
     }
 

@@ -29,7 +29,12 @@ enum OverlayRead {
 /// A range that moves to the base leaves versions behind that are newer than it, and which no longer say so: without a
 /// range in the overlay they need no sequence. So a range hides what the base has only if it is still here afterwards.
 pub fn get(core: &Core, view: &ReadView, table: &EngineTable, key: &[u8]) -> Result<Option<Bytes>> {
-    get_among(core, view, table, key, Rows::All)
+    // Where the base has everything and its blocks stay open, a look at rows that are only cached would be one more wait for memory.
+    let rows = match table.overlay.is_clean() && core.runs.cache_is_roomy() {
+        true => Rows::Dirty,
+        false => Rows::All,
+    };
+    get_among(core, view, table, key, rows)
 }
 
 /// The same for several keys that lie apart, until their values are `room_bytes` together; what is left of that.

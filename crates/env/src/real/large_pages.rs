@@ -22,9 +22,25 @@ pub(super) fn prefer() {
     static LARGE_STEPS: Once = Once::new();
     LARGE_STEPS.call_once(grow_by_large_steps);
     #[cfg(target_os = "linux")]
-    if let Ok(map) = std::fs::read_to_string("/proc/self/maps") {
-        map.lines().filter_map(heap_region).for_each(|(start, length)| advise(start, length));
+    heap_regions().into_iter().for_each(|(start, length)| advise(start, length, libc::MADV_HUGEPAGE));
+}
+
+/// Moves what lies in small pages. Piece by piece: where one has no page to move to, the others still may.
+pub(super) fn make() {
+    #[cfg(target_os = "linux")]
+    for (start, length) in heap_regions() {
+        // A large page that lies across two pieces would be moved with neither.
+        let end = start + length;
+        for piece in (start.next_multiple_of(REGION_BYTES_MIN)..end).step_by(REGION_BYTES_MIN) {
+            advise(piece, REGION_BYTES_MIN.min(end - piece), libc::MADV_COLLAPSE);
+        }
     }
+}
+
+#[cfg(target_os = "linux")]
+fn heap_regions() -> Vec<(usize, usize)> {
+    let map = std::fs::read_to_string("/proc/self/maps").unwrap_or_default();
+    map.lines().filter_map(heap_region).collect()
 }
 
 fn grow_by_large_steps() {
@@ -50,11 +66,11 @@ fn heap_region(line: &str) -> Option<(usize, usize)> {
 }
 
 #[cfg(target_os = "linux")]
-fn advise(start: usize, length: usize) {
+fn advise(start: usize, length: usize, advice: libc::c_int) {
     let start = std::ptr::with_exposed_provenance_mut(start);
-    // SAFETY: this advice changes how pages are backed, never what they contain; a region that has gone meanwhile gives an
-    // error, which means no more than that the advice was not taken.
-    let _ = unsafe { rustix::mm::madvise(start, length, rustix::mm::Advice::LinuxHugepage) };
+    // SAFETY: either advice changes how pages are backed, never what they contain; a region that has gone meanwhile, or a system
+    // that does not know the advice, gives an error, which means no more than that it was not taken.
+    let _ = unsafe { libc::madvise(start, length, advice) };
 }
 
 #[cfg(all(test, target_os = "linux"))]
@@ -76,6 +92,7 @@ mod tests {
     fn asking_changes_no_content() {
         let bytes = vec![7u8; 4 * REGION_BYTES_MIN];
         prefer();
+        make();
         assert!(bytes.iter().all(|byte| *byte == 7));
     }
 }

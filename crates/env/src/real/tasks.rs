@@ -61,6 +61,10 @@ impl Tasks for RealTasks {
     fn prefer_large_pages(&self) {
         large_pages::prefer();
     }
+
+    fn make_large_pages(&self) {
+        large_pages::make();
+    }
 }
 
 /// Lowers the rank of this thread, and of those that it starts, where the system ranks threads one by one.

@@ -4,15 +4,19 @@
 //! end of it and that array, and null where the path leads nowhere. Keys are bytes that are the same for equal values, in the collation of the pipeline.
 //! Found documents come in the order in which they were read, each once, as a scan with that filter gives them.
 //!
+//! The documents lie one behind the other in memory of the table's own: a search waits for the entry and for the document, not for a list
+//! of documents and a count of their users as well.
+//!
 //! Invariant: a table is whole; one that would take more than its bound is given up, and the documents are looked for one by one.
 
+use bytes::Bytes;
 use foldhash::fast::RandomState;
 use pando_base::Result;
-use pando_doc::{Doc, FieldPath, PathOptions, Value, visit_path};
+use pando_doc::{Doc, DocRef, FieldPath, PathOptions, Value, visit_path};
 use pando_expr::SharedCollator;
 use pando_keystring::{KeyOrdering, StackBuilder, Version};
 use smallvec::{SmallVec, smallvec};
-use std::collections::{HashMap, VecDeque};
+use std::collections::HashMap;
 use std::ops::ControlFlow;
 
 /// What an entry takes beside its key and its document.
@@ -20,22 +24,31 @@ const ENTRY_BYTES: usize = 64;
 
 /// Most keys are of numbers or object ids and lie in the table itself: a search does not wait for memory once more.
 type Key = SmallVec<[u8; 16]>;
-/// Most values are those of one document.
-type Places = SmallVec<[u32; 2]>;
+/// Where documents begin in the table's memory, in the order in which they were read. Most values are those of one document.
+type Places = SmallVec<[usize; 2]>;
+/// What was found for a document, most often one.
+pub(super) type Matches = SmallVec<[Doc; 1]>;
 
-/// Documents by their values.
-pub(super) struct HashTable {
+/// Documents by their values, while they are being read.
+pub(super) struct Builder {
     foreign: FieldPath,
     collator: Option<SharedCollator>,
-    documents: Vec<Doc>,
+    documents: Vec<u8>,
     /// Its hash is seeded by chance, so that no client can choose keys that collide.
     places: HashMap<Key, Places, RandomState>,
     memory_bytes: usize,
 }
 
-impl HashTable {
-    pub(super) fn new(foreign: FieldPath, collator: Option<SharedCollator>) -> HashTable {
-        HashTable { foreign, collator, documents: Vec::new(), places: HashMap::default(), memory_bytes: 0 }
+/// Documents by their values.
+pub(super) struct HashTable {
+    collator: Option<SharedCollator>,
+    documents: Bytes,
+    places: HashMap<Key, Places, RandomState>,
+}
+
+impl Builder {
+    pub(super) fn new(foreign: FieldPath, collator: Option<SharedCollator>) -> Builder {
+        Builder { foreign, collator, documents: Vec::new(), places: HashMap::default(), memory_bytes: 0 }
     }
 
     /// How much it takes.
@@ -44,18 +57,18 @@ impl HashTable {
     }
 
     /// Takes a document in.
-    pub(super) fn add(&mut self, document: Doc) -> Result<()> {
-        let place = u32::try_from(self.documents.len()).unwrap_or(u32::MAX);
-        let HashTable { foreign, collator, places, memory_bytes, .. } = self;
-        *memory_bytes += document.size_bytes() + size_of::<Doc>();
-        let failed = visit_path(document.view(), foreign, PathOptions::default(), &mut |visit| {
+    pub(super) fn add(&mut self, document: DocRef<'_>) -> Result<()> {
+        let place = self.documents.len();
+        let Builder { foreign, collator, places, memory_bytes, .. } = self;
+        *memory_bytes += size_of::<usize>() + document.size_bytes();
+        let failed = visit_path(document, foreign, PathOptions::default(), &mut |visit| {
             // What is missing, and what is undefined, is found by null.
             let value = visit.value.filter(|value| !matches!(value, Value::Undefined)).unwrap_or(Value::Null);
             let key = match key_of(value, collator.as_ref()) {
                 Ok(key) => key,
                 Err(error) => return ControlFlow::Break(error),
             };
-            *memory_bytes += size_of::<u32>();
+            *memory_bytes += size_of::<usize>();
             match places.get_mut(key.bytes()) {
                 // The values of one document come one after the other.
                 Some(known) if known.last() == Some(&place) => {}
@@ -70,12 +83,20 @@ impl HashTable {
         if let ControlFlow::Break(error) = failed {
             return Err(error);
         }
-        self.documents.push(document);
+        self.documents.extend_from_slice(&document.size_bytes().to_ne_bytes());
+        self.documents.extend_from_slice(document.bytes());
         Ok(())
     }
 
+    /// The table, when all were taken in.
+    pub(super) fn finish(self) -> HashTable {
+        HashTable { collator: self.collator, documents: Bytes::from(self.documents), places: self.places }
+    }
+}
+
+impl HashTable {
     /// The documents that have one of these values; none if such a value has to be looked for by a filter.
-    pub(super) fn find(&self, values: &[Value<'_>]) -> Result<Option<VecDeque<Doc>>> {
+    pub(super) fn find(&self, values: &[Value<'_>]) -> Result<Option<Matches>> {
         let mut found = Places::new();
         for value in values {
             if matches!(value, Value::Undefined) {
@@ -88,7 +109,15 @@ impl HashTable {
             found.sort_unstable();
             found.dedup();
         }
-        Ok(Some(found.iter().filter_map(|place| self.documents.get(*place as usize).cloned()).collect()))
+        Ok(Some(found.iter().filter_map(|place| self.document(*place)).collect()))
+    }
+
+    /// Its length lies before it.
+    fn document(&self, place: usize) -> Option<Doc> {
+        let (length, _) = self.documents.get(place..)?.split_first_chunk()?;
+        let start = place + size_of::<usize>();
+        let end = start.checked_add(usize::from_ne_bytes(*length)).filter(|end| *end <= self.documents.len())?;
+        Some(Doc::trusted(self.documents.slice(start..end)))
     }
 }
 

@@ -2,11 +2,15 @@
 
 use bstr::BStr;
 use pando_doc::{ArrayBuilder, Doc, DocRef, FieldPath, Value, doc};
+use smallvec::SmallVec;
+
+/// Most documents look for one value.
+type Values<'d> = SmallVec<[Value<'d>; 1]>;
 
 /// The values that a document looks for, at least one. What is not there is null.
-pub(super) fn values_of<'d>(document: DocRef<'d>, local: &FieldPath) -> Vec<Value<'d>> {
-    let parts: Vec<&BStr> = local.parts().collect();
-    let mut values = Vec::new();
+pub(super) fn values_of<'d>(document: DocRef<'d>, local: &FieldPath) -> Values<'d> {
+    let parts: SmallVec<[&BStr; 4]> = local.parts().collect();
+    let mut values = Values::new();
     visit(document, &parts, &mut |value| values.push(value));
     if values.is_empty() {
         values.push(Value::Null);

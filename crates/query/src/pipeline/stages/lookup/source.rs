@@ -4,14 +4,14 @@
 //! documents that were looked at in vain add up, the collection is read into a table, and the rest is looked for there.
 //! Reading it yields like any query; the document that waits for it is kept.
 
-use super::hash_join::HashTable;
+use super::hash_join::{Builder, HashTable, Matches};
 use super::local_values::{equality, values_of};
 use super::{Lookup, LookupSpec};
 use crate::executor::Collections;
 use crate::pipeline::stages::set_field::with_field;
 use crate::pipeline::stages::unwind::Unwinding;
 use crate::pipeline::stages::{documents, match_stage};
-use crate::pipeline::{DocumentSource, ListSource, PipelineContext, Pulled, SharedStage, StageFacts, parse_pipeline};
+use crate::pipeline::{DocumentSource, PipelineContext, Pulled, SharedStage, StageFacts, parse_pipeline};
 use crate::stage::StageNode;
 use bstr::BStr;
 use pando_base::Result;
@@ -34,16 +34,47 @@ enum Join {
     /// By a query each, to the end.
     Nested,
     /// The table is being filled.
-    Building(HashTable, Box<dyn DocumentSource>),
+    Building(Builder, Box<dyn DocumentSource>),
     /// In a table.
     Table(HashTable),
+}
+
+/// Where what belongs to a document comes from.
+enum Found {
+    /// Out of the table.
+    Listed(<Matches as IntoIterator>::IntoIter),
+    /// By a query.
+    Asked(Box<dyn DocumentSource>),
+}
+
+impl Found {
+    fn next(&mut self, context: &mut PipelineContext<'_>) -> Result<Pulled> {
+        match self {
+            Found::Listed(documents) => Ok(documents.next().map_or(Pulled::Exhausted, Pulled::Document)),
+            Found::Asked(source) => source.next(context),
+        }
+    }
+
+    fn asked(&self) -> Option<&dyn DocumentSource> {
+        match self {
+            Found::Listed(_) => None,
+            Found::Asked(source) => Some(&**source),
+        }
+    }
+
+    fn asked_mut(&mut self) -> Option<&mut Box<dyn DocumentSource>> {
+        match self {
+            Found::Listed(_) => None,
+            Found::Asked(source) => Some(source),
+        }
+    }
 }
 
 /// A look-up whose documents go out one by one.
 struct Open {
     document: Doc,
-    source: Box<dyn DocumentSource>,
-    found: i64,
+    found: Found,
+    given: i64,
 }
 
 /// What was looked at, for `explain` and to see when a table pays.
@@ -100,15 +131,16 @@ impl LookupSource {
     }
 
     /// What belongs to a document.
-    fn found(&self, context: &mut PipelineContext<'_>, document: &Doc) -> Result<Box<dyn DocumentSource>> {
+    fn found(&self, context: &mut PipelineContext<'_>, document: &Doc) -> Result<Found> {
         if let (Join::Table(table), Some((local, _))) = (&self.join, &self.lookup().fields)
             && let Some(found) = table.find(&values_of(document.view(), local))?
         {
-            return Ok(Box::new(ListSource(found)));
+            return Ok(Found::Listed(found.into_iter()));
         }
         let stages = self.stages(document.view())?;
         let collator = &self.lookup().parser.context.collator;
-        context.engine.patient().pipeline_source(context.operation, &self.lookup().from, &stages, collator)
+        let engine = context.engine.patient();
+        engine.pipeline_source(context.operation, &self.lookup().from, &stages, collator).map(Found::Asked)
     }
 
     /// The next document that something is looked up for, after what has to be done before it.
@@ -138,12 +170,12 @@ impl LookupSource {
         let memory_bytes_max = self.lookup().parser.resources.join_memory_bytes_max;
         while let Join::Building(table, source) = &mut self.join {
             match source.next(context)? {
-                Pulled::Document(document) => table.add(document)?,
+                Pulled::Document(document) => table.add(document.view())?,
                 Pulled::Yield(cause) => return Ok(Some(Pulled::Yield(cause))),
                 Pulled::Exhausted => {
-                    note(&mut self.examined, &**source, context.engine.is_explaining);
+                    note(&mut self.examined, Some(&**source), context.engine.is_explaining);
                     let Join::Building(table, _) = std::mem::replace(&mut self.join, Join::Nested) else { break };
-                    self.join = Join::Table(table);
+                    self.join = Join::Table(table.finish());
                     break;
                 }
             }
@@ -169,7 +201,7 @@ impl LookupSource {
         }
         let stages: Vec<SharedStage> = self.matching().into_iter().collect();
         let source = context.engine.pipeline_source(context.operation, &lookup.from, &stages, collator)?;
-        Ok(Join::Building(HashTable::new(foreign.clone(), collator.clone()), source))
+        Ok(Join::Building(Builder::new(foreign.clone(), collator.clone()), source))
     }
 
     /// The next found document in its place.
@@ -180,19 +212,19 @@ impl LookupSource {
                     Pulled::Document(document) => document,
                     other => return Ok(other),
                 };
-                let source = self.found(context, &document)?;
-                self.open = Some(Open { document, source, found: 0 });
+                let found = self.found(context, &document)?;
+                self.open = Some(Open { document, found, given: 0 });
                 continue;
             };
-            let (value, index) = match open.source.next(context)? {
+            let (value, index) = match open.found.next(context)? {
                 Pulled::Document(found) => {
-                    open.found += 1;
-                    (Some(found), Value::Int64(open.found - 1))
+                    open.given += 1;
+                    (Some(found), Value::Int64(open.given - 1))
                 }
                 Pulled::Yield(cause) => return Ok(Pulled::Yield(cause)),
                 Pulled::Exhausted => {
-                    note(&mut self.examined, &*open.source, context.engine.is_explaining);
-                    if open.found > 0 || !unwinding.keeps_empty {
+                    note(&mut self.examined, open.found.asked(), context.engine.is_explaining);
+                    if open.given > 0 || !unwinding.keeps_empty {
                         self.open = None;
                         continue;
                     }
@@ -212,25 +244,25 @@ impl LookupSource {
     }
 
     fn look_up(&mut self, context: &mut PipelineContext<'_>, document: &Doc) -> Result<Pulled> {
-        let mut source = self.found(context, document)?;
-        let mut found = ArrayBuilder::new();
+        let mut found = self.found(context, document)?;
+        let mut list = ArrayBuilder::new();
         loop {
-            match source.next(context)? {
-                Pulled::Document(document) => found.push(document),
+            match found.next(context)? {
+                Pulled::Document(document) => list.push(document),
                 Pulled::Exhausted => break,
                 Pulled::Yield(cause) => return Ok(Pulled::Yield(cause)),
             }
         }
-        note(&mut self.examined, &*source, context.engine.is_explaining);
-        let found = found.finish();
-        Ok(Pulled::Document(with_field(document.view(), &self.lookup().into, Some(Value::Array(found.view())))))
+        note(&mut self.examined, found.asked(), context.engine.is_explaining);
+        let list = list.finish();
+        Ok(Pulled::Document(with_field(document.view(), &self.lookup().into, Some(Value::Array(list.view())))))
     }
 }
 
 /// Counts what a query that is over has looked at.
-fn note(examined: &mut Examined, source: &dyn DocumentSource, with_names: bool) {
+fn note(examined: &mut Examined, source: Option<&dyn DocumentSource>, with_names: bool) {
     examined.lookups += 1;
-    let Some(executor) = source.executor() else { return };
+    let Some(executor) = source.and_then(|source| source.executor()) else { return };
     let (root, counted) = (executor.root(), executor.root().examined());
     examined.documents += counted.documents;
     examined.keys += counted.keys;
@@ -287,8 +319,8 @@ impl DocumentSource for LookupSource {
 
     fn save(&mut self) {
         self.source.save();
-        if let Some(open) = &mut self.open {
-            open.source.save();
+        if let Some(source) = self.open.as_mut().and_then(|open| open.found.asked_mut()) {
+            source.save();
         }
         if let Join::Building(_, source) = &mut self.join {
             source.save();
@@ -300,7 +332,8 @@ impl DocumentSource for LookupSource {
         if let Join::Building(_, source) = &mut self.join {
             source.restore(operation, collections)?;
         }
-        self.open.as_mut().map_or(Ok(()), |open| open.source.restore(operation, collections))
+        let asked = self.open.as_mut().and_then(|open| open.found.asked_mut());
+        asked.map_or(Ok(()), |source| source.restore(operation, collections))
     }
 
     fn before(&self) -> Option<&dyn DocumentSource> {
