@@ -280,12 +280,18 @@ impl Block {
         prefetch_at(start.wrapping_add(128));
     }
 
-    /// Loads the beginning of a key's entry, or of the first that may be it, into the processor's cache. Only slots are looked at.
+    /// Loads the beginning of a key's entry, or of the first that may be it, into the processor's cache: its first four lines, since no
+    /// neighbour will be read from which the processor could guess them. Only slots are looked at.
     #[inline]
     pub(crate) fn touch_entry(shared: &SharedBlock, key: &[u8]) {
         let block = Block::of(shared);
         if let Some(suffix) = key.strip_prefix(block.prefix()) {
-            block.touch(block.lower_slot(head(suffix)));
+            let position = block.lower_slot(head(suffix));
+            if position < block.count() {
+                let start = block.bytes().as_ptr().wrapping_add((block.slot(position) >> 32) as usize);
+                prefetch_at(start);
+                prefetch_at(start.wrapping_add(128));
+            }
         }
     }
 

@@ -15,7 +15,7 @@ use pando_storage::{Direction, RecordCursor, SnapshotId};
 use std::collections::VecDeque;
 
 /// Records that are taken from the child at once.
-pub(super) const RECORDS_AHEAD: usize = 2048;
+pub(super) const RECORDS_AHEAD: usize = 512;
 /// Records this close are walked to; over what lies further away the cursor would seek.
 const NEIGHBOURS_DISTANCE_MAX: u64 = 4;
 /// A walk begins with a seek: it has to be this long to pay.

@@ -9,6 +9,7 @@
 //!
 //! Invariant: a table is whole; one that would take more than its bound is given up, and the documents are looked for one by one.
 
+use super::local_values::values_of;
 use bytes::Bytes;
 use foldhash::fast::RandomState;
 use pando_base::Result;
@@ -17,7 +18,7 @@ use pando_expr::SharedCollator;
 use pando_keystring::{KeyOrdering, StackBuilder, Version};
 use smallvec::{SmallVec, smallvec};
 use std::collections::HashMap;
-use std::ops::ControlFlow;
+use std::ops::{ControlFlow, Range};
 
 /// What an entry takes beside its key and its document.
 const ENTRY_BYTES: usize = 64;
@@ -26,6 +27,10 @@ const ENTRY_BYTES: usize = 64;
 type Key = SmallVec<[u8; 16]>;
 /// Where documents begin in the table's memory, in the order in which they were read. Most values are those of one document.
 type Places = SmallVec<[usize; 2]>;
+/// What a document is looked for by: most often one value.
+type Keys = SmallVec<[Key; 1]>;
+/// Where the found documents of one document lie.
+type Ranges = SmallVec<[Range<usize>; 1]>;
 /// What was found for a document, most often one.
 pub(super) type Matches = SmallVec<[Doc; 1]>;
 
@@ -95,29 +100,48 @@ impl Builder {
 }
 
 impl HashTable {
-    /// The documents that have one of these values; none if such a value has to be looked for by a filter.
-    pub(super) fn find(&self, values: &[Value<'_>]) -> Result<Option<Matches>> {
-        let mut found = Places::new();
-        for value in values {
-            if matches!(value, Value::Undefined) {
-                return Ok(None);
-            }
-            let key = key_of(*value, self.collator.as_ref())?;
-            found.extend(self.places.get(key.bytes()).into_iter().flatten().copied());
+    /// What belongs to each of several documents, in their order; none where that has to be looked for by a filter.
+    ///
+    /// A search waits for the entry and then for the document. Nothing is made in between, so that the processor has several searches
+    /// under way: each step is done for all documents before the next one.
+    pub(super) fn find_each(&self, documents: &[Doc], local: &FieldPath) -> Result<Vec<Option<Matches>>> {
+        let sought = documents.iter().map(|document| self.keys_of(document.view(), local));
+        let sought: Vec<Option<Keys>> = sought.collect::<Result<_>>()?;
+        let places: Vec<Option<Places>> = sought.iter().map(|keys| keys.as_ref().map(|keys| self.places(keys))).collect();
+        let ranges: Vec<Option<Ranges>> = places
+            .into_iter()
+            .map(|places| Some(places?.into_iter().filter_map(|place| self.range(place)).collect()))
+            .collect();
+        let share = |range: Range<usize>| Doc::trusted(self.documents.slice(range));
+        Ok(ranges.into_iter().map(|ranges| Some(ranges?.into_iter().map(share).collect())).collect())
+    }
+
+    /// What a document is looked for by; none if that takes a filter.
+    fn keys_of(&self, document: DocRef<'_>, local: &FieldPath) -> Result<Option<Keys>> {
+        let values = values_of(document, local);
+        if values.iter().any(|value| matches!(value, Value::Undefined)) {
+            return Ok(None);
         }
-        if values.len() > 1 {
+        let key = |value: &Value<'_>| Ok(Key::from_slice(key_of(*value, self.collator.as_ref())?.bytes()));
+        values.iter().map(key).collect::<Result<Keys>>().map(Some)
+    }
+
+    /// Each document once, in the order in which they were read.
+    fn places(&self, keys: &[Key]) -> Places {
+        let mut found: Places = keys.iter().filter_map(|key| self.places.get(key)).flatten().copied().collect();
+        if keys.len() > 1 {
             found.sort_unstable();
             found.dedup();
         }
-        Ok(Some(found.iter().filter_map(|place| self.document(*place)).collect()))
+        found
     }
 
-    /// Its length lies before it.
-    fn document(&self, place: usize) -> Option<Doc> {
+    /// Where a document lies. Its length lies before it.
+    fn range(&self, place: usize) -> Option<Range<usize>> {
         let (length, _) = self.documents.get(place..)?.split_first_chunk()?;
         let start = place + size_of::<usize>();
         let end = start.checked_add(usize::from_ne_bytes(*length)).filter(|end| *end <= self.documents.len())?;
-        Some(Doc::trusted(self.documents.slice(start..end)))
+        Some(start..end)
     }
 }
 

@@ -3,9 +3,12 @@
 //! At first every document has its own query of the other collection, which uses an index if there is one. If there is none and the
 //! documents that were looked at in vain add up, the collection is read into a table, and the rest is looked for there.
 //! Reading it yields like any query; the document that waits for it is kept.
+//!
+//! A search in a large table waits for memory. Documents that will be looked up next do not depend on each other: several of them are pulled
+//! and looked for one right after the other, so that the processor waits for all of them at once (`Ahead`).
 
 use super::hash_join::{Builder, HashTable, Matches};
-use super::local_values::{equality, values_of};
+use super::local_values::equality;
 use super::{Lookup, LookupSpec};
 use crate::executor::Collections;
 use crate::pipeline::stages::set_field::with_field;
@@ -19,13 +22,16 @@ use pando_catalog::{Collection, IndexKind};
 use pando_doc::{ArrayBuilder, Doc, DocBuilder, DocRef, FieldPath, Value, doc};
 use pando_expr::SharedCollator;
 use pando_operation::Operation;
-use std::collections::BTreeSet;
+use smallvec::{SmallVec, smallvec};
+use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 
 /// A table pays after so many documents were looked at one by one,
 const EXAMINED_MIN: u64 = 256;
 /// or after so many queries.
 const LOOKUPS_MIN: u64 = 16;
+/// So many documents are looked up at once at most. What leads to them has room in the processor's nearest cache.
+const AHEAD_MAX: usize = 32;
 
 /// How documents are found.
 enum Join {
@@ -77,6 +83,17 @@ struct Open {
     given: i64,
 }
 
+/// Documents that were pulled and looked up before it was their turn, in a table.
+#[derive(Default)]
+struct Ahead {
+    /// None where a query has to find what belongs to a document.
+    waiting: VecDeque<(Doc, Option<Matches>)>,
+    /// What comes behind them.
+    then: Option<Result<Pulled>>,
+    /// How many were pulled at once last time. Few at first: whoever wants only the first results has no more read than that.
+    stride: usize,
+}
+
 /// What was looked at, for `explain` and to see when a table pays.
 #[derive(Default)]
 struct Examined {
@@ -92,14 +109,16 @@ pub(super) struct LookupSource {
     spec: LookupSpec,
     join: Join,
     open: Option<Open>,
-    /// A document whose look-up has to be repeated.
+    /// A document that waits for the table.
     pending: Option<Doc>,
+    ahead: Ahead,
     examined: Examined,
 }
 
 impl LookupSource {
     pub(super) fn new(source: Box<dyn DocumentSource>, spec: LookupSpec) -> LookupSource {
-        LookupSource { source, spec, join: Join::Open, open: None, pending: None, examined: Examined::default() }
+        let (ahead, examined) = (Ahead::default(), Examined::default());
+        LookupSource { source, spec, join: Join::Open, open: None, pending: None, ahead, examined }
     }
 
     fn lookup(&self) -> &Lookup {
@@ -130,17 +149,54 @@ impl LookupSource {
         self.spec.matching.as_ref().map(|matching| match_stage::of(Arc::clone(matching)))
     }
 
-    /// What belongs to a document.
-    fn found(&self, context: &mut PipelineContext<'_>, document: &Doc) -> Result<Found> {
-        if let (Join::Table(table), Some((local, _))) = (&self.join, &self.lookup().fields)
-            && let Some(found) = table.find(&values_of(document.view(), local))?
-        {
-            return Ok(Found::Listed(found.into_iter()));
-        }
+    /// A query for what belongs to a document.
+    fn asked(&self, context: &mut PipelineContext<'_>, document: &Doc) -> Result<Found> {
         let stages = self.stages(document.view())?;
         let collator = &self.lookup().parser.context.collator;
         let engine = context.engine.patient();
         engine.pipeline_source(context.operation, &self.lookup().from, &stages, collator).map(Found::Asked)
+    }
+
+    /// The next document with what belongs to it.
+    fn next_found(&mut self, context: &mut PipelineContext<'_>) -> Result<std::result::Result<(Doc, Found), Pulled>> {
+        if self.ahead.waiting.is_empty() {
+            if let Some(then) = self.ahead.then.take() {
+                return then.map(Err);
+            }
+            let document = match self.next_local(context)? {
+                Pulled::Document(document) => document,
+                other => return Ok(Err(other)),
+            };
+            self.look_ahead(context, document)?;
+        }
+        let Some((document, listed)) = self.ahead.waiting.pop_front() else { return Ok(Err(Pulled::Exhausted)) };
+        let found = match listed {
+            Some(listed) => Found::Listed(listed.into_iter()),
+            None => self.asked(context, &document)?,
+        };
+        Ok(Ok((document, found)))
+    }
+
+    /// Looks a document up, with several behind it if there is a table.
+    fn look_ahead(&mut self, context: &mut PipelineContext<'_>, first: Doc) -> Result<()> {
+        let mut documents: SmallVec<[Doc; AHEAD_MAX]> = smallvec![first];
+        let is_in_table = matches!(self.join, Join::Table(_));
+        self.ahead.stride = if is_in_table { (self.ahead.stride * 2).clamp(1, AHEAD_MAX) } else { 1 };
+        while documents.len() < self.ahead.stride {
+            match self.source.next(context) {
+                Ok(Pulled::Document(document)) => documents.push(document),
+                other => {
+                    self.ahead.then = Some(other);
+                    break;
+                }
+            }
+        }
+        let found = match (&self.join, &self.lookup().fields) {
+            (Join::Table(table), Some((local, _))) => table.find_each(&documents, local)?,
+            _ => vec![None; documents.len()],
+        };
+        self.ahead.waiting.extend(documents.into_iter().zip(found));
+        Ok(())
     }
 
     /// The next document that something is looked up for, after what has to be done before it.
@@ -208,11 +264,10 @@ impl LookupSource {
     fn next_unwound(&mut self, context: &mut PipelineContext<'_>, unwinding: &Unwinding) -> Result<Pulled> {
         loop {
             let Some(open) = &mut self.open else {
-                let document = match self.next_local(context)? {
-                    Pulled::Document(document) => document,
-                    other => return Ok(other),
+                let (document, found) = match self.next_found(context)? {
+                    Ok(found) => found,
+                    Err(other) => return Ok(other),
                 };
-                let found = self.found(context, &document)?;
                 self.open = Some(Open { document, found, given: 0 });
                 continue;
             };
@@ -243,8 +298,7 @@ impl LookupSource {
         }
     }
 
-    fn look_up(&mut self, context: &mut PipelineContext<'_>, document: &Doc) -> Result<Pulled> {
-        let mut found = self.found(context, document)?;
+    fn gathered(&mut self, context: &mut PipelineContext<'_>, document: &Doc, mut found: Found) -> Result<Pulled> {
         let mut list = ArrayBuilder::new();
         loop {
             match found.next(context)? {
@@ -306,13 +360,14 @@ impl DocumentSource for LookupSource {
         if let Some(unwinding) = self.spec.unwinding.clone() {
             return self.next_unwound(context, &unwinding);
         }
-        let document = match self.next_local(context)? {
-            Pulled::Document(document) => document,
-            other => return Ok(other),
+        let (document, found) = match self.next_found(context)? {
+            Ok(found) => found,
+            Err(other) => return Ok(other),
         };
-        let pulled = self.look_up(context, &document)?;
+        let pulled = self.gathered(context, &document, found)?;
         if matches!(pulled, Pulled::Yield(_)) {
-            self.pending = Some(document);
+            // Its query begins anew.
+            self.ahead.waiting.push_front((document, None));
         }
         Ok(pulled)
     }
