@@ -94,6 +94,9 @@ fn write_run(f: &mut Formatter<'_>, run: &RunState) -> fmt::Result {
             "{} keys ({} deleted), {} versions ({} unsettled)",
             part.keys, part.deleted_keys, part.versions, part.unsettled
         )?;
+        if part.history_bytes > 0 {
+            write!(f, ", {} bytes of history", part.history_bytes)?;
+        }
         if part.range_tombstones > 0 {
             write!(f, ", {} range tombstones", part.range_tombstones)?;
         }

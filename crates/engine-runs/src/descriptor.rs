@@ -91,6 +91,8 @@ pub struct PartDescriptor {
     pub offset: u64,
     /// All its bytes, root included.
     pub length_bytes: u64,
+    /// Of these, what only older versions of keys take: history blocks and their index.
+    pub history_bytes: u64,
     /// Length of its root frame, which ends the section.
     pub root_length_bytes: u32,
     /// The keys it speaks about.
@@ -122,10 +124,14 @@ impl PartDescriptor {
             put_varint(buffer, number);
         }
         put_bytes(buffer, &self.bounds.first);
+        let with_history = if self.history_bytes > 0 { WITH_HISTORY } else { 0 };
         match &self.bounds.last {
-            UpperBound::Included(key) => put_bound(buffer, 0, key),
-            UpperBound::Excluded(key) => put_bound(buffer, 1, key),
-            UpperBound::Unbounded => buffer.push(2),
+            UpperBound::Included(key) => put_bound(buffer, with_history, key),
+            UpperBound::Excluded(key) => put_bound(buffer, with_history | 1, key),
+            UpperBound::Unbounded => buffer.push(with_history | 2),
+        }
+        if self.history_bytes > 0 {
+            put_varint(buffer, self.history_bytes);
         }
         let counts = [self.keys, self.deleted_keys, self.versions, self.unsettled, self.raw_bytes];
         counts.into_iter().for_each(|count| put_varint(buffer, count));
@@ -136,20 +142,23 @@ impl PartDescriptor {
     }
 
     fn decode(reader: &mut Reader<'_>) -> Option<PartDescriptor> {
+        let (file, offset, length_bytes) = (reader.varint()?, reader.varint()?, reader.varint()?);
+        let root_length_bytes = u32::try_from(reader.varint()?).ok()?;
+        let first = reader.owned_bytes()?;
+        let tag = reader.u8()?;
+        let last = match tag & !WITH_HISTORY {
+            0 => UpperBound::Included(reader.owned_bytes()?),
+            1 => UpperBound::Excluded(reader.owned_bytes()?),
+            2 => UpperBound::Unbounded,
+            _ => return None,
+        };
         let descriptor = PartDescriptor {
-            file: reader.varint()?,
-            offset: reader.varint()?,
-            length_bytes: reader.varint()?,
-            root_length_bytes: u32::try_from(reader.varint()?).ok()?,
-            bounds: KeyBounds {
-                first: reader.owned_bytes()?,
-                last: match reader.u8()? {
-                    0 => UpperBound::Included(reader.owned_bytes()?),
-                    1 => UpperBound::Excluded(reader.owned_bytes()?),
-                    2 => UpperBound::Unbounded,
-                    _ => return None,
-                },
-            },
+            file,
+            offset,
+            length_bytes,
+            history_bytes: if tag & WITH_HISTORY == 0 { 0 } else { reader.varint()? },
+            root_length_bytes,
+            bounds: KeyBounds { first, last },
             keys: reader.varint()?,
             deleted_keys: reader.varint()?,
             versions: reader.varint()?,
@@ -161,9 +170,14 @@ impl PartDescriptor {
             fence: Timestamp(reader.u64()?),
         };
         let end = descriptor.offset.checked_add(descriptor.length_bytes)?;
-        (u64::from(descriptor.root_length_bytes) <= descriptor.length_bytes && end < u64::MAX / 2).then_some(descriptor)
+        let fits = |length_bytes: u64| length_bytes <= descriptor.length_bytes;
+        let is_whole = fits(descriptor.root_length_bytes.into()) && fits(descriptor.history_bytes);
+        (is_whole && end < u64::MAX / 2).then_some(descriptor)
     }
 }
+
+/// In the byte that tells the kind of the upper bound: bytes of history follow. Older stores do not tell them.
+const WITH_HISTORY: u8 = 4;
 
 fn put_bound(buffer: &mut Vec<u8>, tag: u8, key: &[u8]) {
     buffer.push(tag);
@@ -225,6 +239,7 @@ pub(crate) fn example_part(first: &'static str, last: UpperBound) -> PartDescrip
         file: 7,
         offset: 64,
         length_bytes: 9000,
+        history_bytes: if first == "d" { 0 } else { 800 },
         root_length_bytes: 300,
         bounds: KeyBounds { first: Bytes::from_static(first.as_bytes()), last },
         keys: 10,

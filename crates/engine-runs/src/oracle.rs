@@ -239,6 +239,7 @@ pub(crate) fn small_options() -> WriterOptions {
     WriterOptions {
         block_bytes: 200,
         history_block_bytes: 150,
+        history_versions_min: 1,
         file_bytes: 4000,
         inline_value_bytes_max: 300,
         dictionary_bytes: 512,

@@ -35,6 +35,11 @@ impl Run {
         Some(KeyBounds { first: first.bounds.first.clone(), last: last.bounds.last.clone() })
     }
 
+    /// Of the bytes on disk, those of older versions.
+    pub fn history_bytes(&self) -> u64 {
+        self.parts.iter().map(|part| part.descriptor().history_bytes).sum()
+    }
+
     /// Bytes on disk.
     pub fn length_bytes(&self) -> u64 {
         self.parts.iter().map(|part| part.descriptor().length_bytes).sum()

@@ -70,6 +70,11 @@ impl TableRuns {
         self.runs.iter().map(|run| run.length_bytes()).sum()
     }
 
+    /// Of these, what only older versions of keys take, which are kept for readers in the past.
+    pub fn history_bytes(&self) -> u64 {
+        self.runs.iter().map(|run| run.history_bytes()).sum()
+    }
+
     /// The version of a key that a reader sees.
     pub fn get(&self, key: &[u8], point: &ReadPoint) -> Result<Lookup> {
         let Some((part, located)) = self.locate(key, point)? else { return Ok(Lookup::Absent) };

@@ -150,7 +150,8 @@ pub fn record_of(table: &EngineTable, book: &Book) -> TableRecord {
     }
 }
 
-/// Space that the base uses for a table.
+/// Space that the base uses for a table, older versions of its keys apart: they go with the history window.
 pub fn disk_bytes(table: &EngineTable) -> u64 {
-    table.slot.load().bytes_on_disk()
+    let base = table.slot.load();
+    base.bytes_on_disk().saturating_sub(base.history_bytes())
 }

@@ -66,6 +66,29 @@ impl Extent {
         self.fields.iter().position(|(field, _)| field == name)
     }
 
+    /// Where the field is, if it is there.
+    pub(crate) fn find(&self, name: &[u8]) -> Option<usize> {
+        self.place(name, usize::MAX)
+    }
+
+    /// True if the kind of the value is the one that is known of this place.
+    pub(crate) fn fits_at(&self, place: usize, element: RawElement<'_>) -> bool {
+        self.fields.get(place).is_none_or(|(_, extreme)| extreme.fits(element))
+    }
+
+    /// Takes the value of the field at this place.
+    pub(crate) fn update_at(
+        &mut self,
+        place: usize,
+        value: Value<'_>,
+        end: End,
+        strings: Option<&dyn StringComparator>,
+    ) {
+        if let Some((_, extreme)) = self.fields.get_mut(place) {
+            extreme.update(value, end, strings);
+        }
+    }
+
     /// Takes a measurement's fields, but for those left out.
     pub(crate) fn update(
         &mut self,
@@ -137,6 +160,12 @@ impl Extreme {
             (Extreme::Document(extent), Value::Document(doc)) => extent.update(doc, end, strings, |_| false),
             (Extreme::Array(extent), Value::Array(array)) => extent.update(array.as_doc(), end, strings, |_| false),
             (Extreme::Scalar(current), value) if !matches!(value, Value::Document(_) | Value::Array(_)) => {
+                if let Some(order) = simple_order(value, current.view()) {
+                    if order == end.wins() {
+                        *current = value.to_owned();
+                    }
+                    return;
+                }
                 let options = CompareOptions { strings, ..CompareOptions::default() };
                 let order = compare_with(value, current.view(), &options);
                 if order == end.wins() {
@@ -161,6 +190,19 @@ impl Extreme {
                     extent.fits(DocRef::trusted(element.value_bytes), |_| false)
                 }
             }
+    }
+}
+
+/// How two numbers of one type, two dates or two ids compare: what most measurements consist of.
+fn simple_order(left: Value<'_>, right: Value<'_>) -> Option<Ordering> {
+    match (left, right) {
+        (Value::Double(left), Value::Double(right)) => left.partial_cmp(&right),
+        (Value::Int32(left), Value::Int32(right)) => Some(left.cmp(&right)),
+        (Value::Int64(left), Value::Int64(right)) | (Value::DateTime(left), Value::DateTime(right)) => {
+            Some(left.cmp(&right))
+        }
+        (Value::ObjectId(left), Value::ObjectId(right)) => Some(left.bytes().cmp(right.bytes())),
+        _ => None,
     }
 }
 

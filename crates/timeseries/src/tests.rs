@@ -107,6 +107,44 @@ fn x29_buckets_have_limits() {
 }
 
 #[test]
+fn x29_measurements_of_one_shape_are_added_as_any_other() {
+    let (options, limits) = (options(), BucketLimits::default());
+    let mut state = 5_u64;
+    let mut below = |bound: u64| {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (state >> 33) % bound
+    };
+    let mut reasons = 0;
+    for _ in 0..60 {
+        let mut buckets = [false, true].map(|_| Bucket::new(pando_doc::ObjectId::default(), 0, None, &options));
+        for place in 0..300_u64 {
+            let late = if below(40) == 0 { 5000 } else { 0 };
+            let time = Value::DateTime((place * 1000).saturating_sub(late) as i64);
+            let number = below(1000) as i64;
+            // Mostly one shape; now and then other fields, another order, another type.
+            let measurement = match below(50) {
+                0 => doc! { "t": time, "a": number, "n": { "x": number } },
+                1 => doc! { "a": (number as f64), "t": time, "m": 3, "b": "text" },
+                2 => doc! { "t": time, "m": 3, "a": "other", "b": number },
+                3 => doc! { "t": time, "m": 3, "a": number, "b": (Value::MaxKey) },
+                4 => doc! { "t": time, "m": 3, "a": (number as i32), "b": (number as f64 / 10.0) },
+                _ => doc! { "t": time, "m": 3, "a": number, "b": (number as f64 / 100.0) },
+            };
+            buckets[1].forget_shape();
+            let time_ms = measurement_time(measurement.view(), &options).unwrap();
+            let [one, other] = [0, 1].map(|which: usize| {
+                let reason = buckets[which].add(measurement.view(), time_ms, &options, &limits, 1, None);
+                let stored = (place % 7 == 6).then(|| buckets[which].store(&options).document);
+                (reason, stored, buckets[which].to_doc())
+            });
+            reasons += u32::from(one.0.is_some());
+            assert_eq!(one, other, "{measurement:?}");
+        }
+    }
+    assert!(reasons > 20);
+}
+
+#[test]
 fn x29_measurements_out_of_order_are_sorted_when_compressed() {
     let options = options();
     let at = |seconds: i64| Value::DateTime(1_700_000_040_000 + seconds * 1000);

@@ -192,6 +192,7 @@ fn unknown_part(file: FileId, offset: u64, length_bytes: u64) -> PartDescriptor 
         file,
         offset,
         length_bytes,
+        history_bytes: 0,
         root_length_bytes: 0,
         bounds: KeyBounds { first: Bytes::new(), last: UpperBound::Unbounded },
         keys: 0,

@@ -35,6 +35,9 @@ pub struct WriterOptions {
     pub block_bytes: usize,
     /// The same for history blocks, which are read less often.
     pub history_block_bytes: usize,
+    /// But not with fewer versions than this, unless it is many times as large: versions of a key are much alike, and only the first
+    /// in a block has nothing to be like.
+    pub history_versions_min: usize,
     /// A file is closed at the first key after this.
     pub file_bytes: u64,
     /// The zstd level.
@@ -55,6 +58,7 @@ impl Default for WriterOptions {
         WriterOptions {
             block_bytes: 4 << 10,
             history_block_bytes: 16 << 10,
+            history_versions_min: 32,
             file_bytes: 64 << 20,
             level: 1,
             dictionary_bytes: 4 << 10,

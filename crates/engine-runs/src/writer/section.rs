@@ -21,6 +21,9 @@ use pando_base::Timestamp;
 use std::cmp::Ordering;
 use std::sync::Arc;
 
+/// No history block becomes so many times as large as it should be, however few versions it has.
+const LARGE_HISTORY_FACTOR: usize = 8;
+
 enum DictionaryState {
     /// Blocks wait here until there are enough.
     Sampling {
@@ -38,6 +41,8 @@ struct Counts {
     versions: u64,
     unsettled: u64,
     raw_bytes: u64,
+    /// What history blocks and their index take in the file.
+    history_bytes: u64,
     max_sequence: u64,
     max_durable: Timestamp,
 }
@@ -127,6 +132,14 @@ impl SectionWriter {
         self.data.staged.size_bytes() >= options.block_bytes || self.data.staged.is_full()
     }
 
+    fn is_history_block_full(&self, options: &WriterOptions) -> bool {
+        let staged = &self.history.staged;
+        let bytes = staged.size_bytes();
+        let is_large = bytes >= options.history_block_bytes.saturating_mul(LARGE_HISTORY_FACTOR);
+        let is_enough = bytes >= options.history_block_bytes && staged.count() >= options.history_versions_min;
+        is_enough || is_large || staged.is_full()
+    }
+
     pub(crate) fn add_range_tombstone(&mut self, tombstone: RangeTombstone) -> Result<()> {
         if self.has_key {
             return Err(RunsError::Invalid("range tombstones come before the table's keys".into()));
@@ -172,7 +185,7 @@ impl SectionWriter {
         let earlier = std::mem::replace(&mut self.has_history, true);
         self.mark = if earlier { self.mark.and(&version.stamp) } else { HistoryMark::of(&version.stamp) };
         self.history.staged.push(key, flags, &version.stamp, value);
-        if self.history.staged.size_bytes() >= options.history_block_bytes || self.history.staged.is_full() {
+        if self.is_history_block_full(options) {
             self.cut_history_block(pipeline);
             self.place_finished(options, output, pipeline)?;
         }
@@ -279,6 +292,7 @@ impl SectionWriter {
         let is_history = job.is_history;
         let index = if is_history { &mut self.history_index } else { &mut self.data_index };
         index.push(&job.index_key, handle, entries, job.mark);
+        self.counts.history_bytes += if is_history { u64::from(handle.length) } else { 0 };
         let is_full = index.count() >= PARTITION_BLOCKS;
         self.partition_hashes.append(&mut job.hashes);
         pipeline.recycle(finished);
@@ -295,6 +309,7 @@ impl SectionWriter {
         }
         let (key, entries, mark) = (Bytes::copy_from_slice(index.last_key()), index.entries(), index.last_mark());
         let handle = output.append_compressed(kind, &index.finish(), pipeline.compressor())?;
+        self.counts.history_bytes += if is_history { u64::from(handle.length) } else { 0 };
         let mut filter = None;
         if !is_history && self.options.filter_prefix != FilterPrefix::None {
             filter = Some(output.append_plain(FrameKind::Filter, &Filter::build(&self.partition_hashes))?);
@@ -360,6 +375,7 @@ impl SectionWriter {
             file: output.id(),
             offset,
             length_bytes: output.offset() - offset,
+            history_bytes: counts.history_bytes,
             root_length_bytes: handle.length,
             bounds,
             keys: counts.keys,

@@ -17,7 +17,7 @@ use pando_operation::{Operation, write_conflict_retry};
 use pando_oplog::{StatementIds, update_object};
 use pando_timeseries::{
     Bucket, BucketLimits, Candidate, Closed, Kept, Rollover, SourceKey, Stored, TimeseriesOptions, bucket_id,
-    measurement_time,
+    measurement_meta, measurement_time,
 };
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -408,6 +408,8 @@ impl<'t> Target<'t> {
         let mut outcomes: Vec<Result<()>> = Vec::with_capacity(documents.len());
         let mut sources: Vec<Source<'a>> = Vec::new();
         let mut known: HashMap<SourceKey, usize> = HashMap::new();
+        // By the values as they are given: of most nothing more has to be known.
+        let mut given: HashMap<Option<(u8, &[u8])>, usize> = HashMap::new();
         for (place, insert) in documents.iter().enumerate() {
             let measurement = insert.document.view();
             match self.check_indexed(measurement).and_then(|()| measurement_time(measurement, &self.options)) {
@@ -419,19 +421,16 @@ impl<'t> Target<'t> {
                 }
                 Ok(time_ms) => {
                     outcomes.push(Ok(()));
-                    let meta = Bucket::meta_of(insert.document.view(), &self.options);
-                    let key = SourceKey::new(self.collection.uuid, meta.as_ref().map(OwnedValue::view));
-                    let source = *known.entry(key).or_insert_with_key(|key| {
-                        let key = key.clone();
-                        sources.push(Source {
-                            key,
-                            meta,
-                            measurements: Vec::new(),
-                            done: 0,
-                            wants_new: false,
-                            attempts: 0,
-                        });
-                        sources.len() - 1
+                    let meta = measurement_meta(measurement, &self.options);
+                    let meta = meta.map(|meta| (meta.value_type as u8, meta.value_bytes));
+                    let source = *given.entry(meta).or_insert_with(|| {
+                        let meta = Bucket::meta_of(measurement, &self.options);
+                        let key = SourceKey::new(self.collection.uuid, meta.as_ref().map(OwnedValue::view));
+                        *known.entry(key).or_insert_with_key(|key| {
+                            let (key, measurements) = (key.clone(), Vec::new());
+                            sources.push(Source { key, meta, measurements, done: 0, wants_new: false, attempts: 0 });
+                            sources.len() - 1
+                        })
                     });
                     if let Some(source) = sources.get_mut(source) {
                         source.measurements.push(Measurement { place, insert, time_ms });

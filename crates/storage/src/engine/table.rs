@@ -93,7 +93,7 @@ pub trait TableRegistry {
     fn table_size(&self, table: &Table) -> Result<TableSize>;
     /// Sets records and bytes outright: what validate and repair do when they have counted.
     fn set_table_size(&self, table: &Table, size: TableSize) -> Result<()>;
-    /// Bytes that the table takes on disk.
+    /// Bytes that the table takes on disk, without the versions that are kept for readers in the past.
     fn table_disk_bytes(&self, table: &Table) -> Result<u64>;
     /// A guess about `start <= key < end`; no end means to the last key.
     fn estimate(&self, table: &Table, start: &[u8], end: Option<&[u8]>) -> Result<Estimate>;

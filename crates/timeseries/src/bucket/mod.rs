@@ -3,6 +3,7 @@
 //! `{_id, control: {version, min, max}, meta, data}`: `data` has a document for each field, in which the place of a measurement names its
 //! value. The first four bytes of the `_id` are the start of the bucket in seconds.
 
+mod shape;
 mod stored;
 
 pub use stored::Stored;
@@ -12,6 +13,7 @@ use crate::extent::{End, Extent};
 use crate::{BucketLimits, TimeseriesOptions, measurement_meta};
 use pando_base::{ErrorCode, Result, bail};
 use pando_doc::{DocBuilder, DocRef, ObjectId, OwnedValue, RawElement, StringComparator, Value, ValueType};
+use shape::{Places, Shape};
 use std::collections::HashMap;
 
 /// Why a measurement does not go into a bucket.
@@ -120,6 +122,8 @@ pub struct Bucket {
     stays_plain: bool,
     /// So often it was stored since it was taken up.
     writes: u32,
+    /// The fields of the last measurement.
+    shape: Shape,
 }
 
 /// A document with an empty document under an empty name.
@@ -146,6 +150,7 @@ impl Bucket {
             latest_ms: i64::MIN,
             stays_plain: false,
             writes: 0,
+            shape: Shape::new(),
         }
     }
 
@@ -170,6 +175,7 @@ impl Bucket {
     }
 
     fn push_column(&mut self, name: &[u8], values: Values) {
+        self.shape.clear();
         self.places.insert(name.to_vec(), self.columns.len());
         self.columns.push(Column { name: name.to_vec(), values });
     }
@@ -205,32 +211,92 @@ impl Bucket {
         active_count: usize,
         strings: Option<&dyn StringComparator>,
     ) -> Option<Rollover> {
+        if self.has_shape(measurement) {
+            return self.add_alike(measurement, time_ms, options, limits, active_count, strings);
+        }
         let meta_field = options.meta_field.as_deref().map(str::as_bytes);
         let is_meta = |name: &[u8]| meta_field == Some(name);
         let growth = self.growth(measurement, options);
         if self.count > 0
-            && let Some(reason) = self.rollover(measurement, time_ms, options, limits, active_count, growth)
+            && let Some(reason) = self.rollover(time_ms, options, limits, active_count, growth)
         {
             return Some(reason);
+        }
+        if self.count > 0 && !(self.least.fits(measurement, is_meta) && self.greatest.fits(measurement, is_meta)) {
+            return Some(Rollover::SchemaChange);
         }
         if self.is_packed && (time_ms < self.latest_ms || !can_be_packed(measurement)) && self.unpack().is_err() {
             return Some(Rollover::SchemaChange);
         }
+        let elements = measurement.raw_elements().filter(|element| !is_meta(element.name)).enumerate();
+        let columns: Vec<(usize, RawElement<'_>)> =
+            elements.map(|(guess, element)| (self.column(element.name, guess), element)).collect();
         match self.is_packed {
-            true => self.add_packed(measurement.raw_elements().filter(|element| !is_meta(element.name)), time_ms),
-            false => self.add_plain(measurement.raw_elements().filter(|element| !is_meta(element.name))),
+            true => self.add_packed(columns.into_iter(), time_ms),
+            false => self.add_plain(columns.into_iter()),
         }
         self.least.update(measurement, End::Least, strings, is_meta);
         self.greatest.update(measurement, End::Greatest, strings, is_meta);
         self.count += 1;
         self.size_bytes += growth;
+        self.learn_shape(measurement, options);
         None
     }
 
-    fn add_plain<'a>(&mut self, elements: impl Iterator<Item = RawElement<'a>>) {
+    /// Adds a measurement with the fields of the last one.
+    fn add_alike(
+        &mut self,
+        measurement: DocRef<'_>,
+        time_ms: i64,
+        options: &TimeseriesOptions,
+        limits: &BucketLimits,
+        active_count: usize,
+        strings: Option<&dyn StringComparator>,
+    ) -> Option<Rollover> {
+        let shape = std::mem::take(&mut self.shape);
+        let fields = || {
+            let fields = measurement.raw_elements().zip(&shape);
+            fields.filter_map(|(element, field)| Some((element, field.places?)))
+        };
+        let cell_bytes = 2 + digits(self.count);
+        let growth = fields().map(|(element, _)| element.value_bytes.len() + cell_bytes).sum();
+        let mut reason = self.rollover(time_ms, options, limits, active_count, growth);
+        let fits = |(element, places): (RawElement<'_>, Places)| {
+            self.least.fits_at(places.least, element) && self.greatest.fits_at(places.greatest, element)
+        };
+        if reason.is_none() && !fields().all(fits) {
+            reason = Some(Rollover::SchemaChange);
+        }
+        let is_storable = |element: RawElement<'_>| {
+            is_storable(Encoded { value_type: element.value_type, bytes: element.value_bytes })
+        };
+        let stays_packed = time_ms >= self.latest_ms && fields().all(|(element, _)| is_storable(element));
+        if reason.is_none() && self.is_packed && !stays_packed && self.unpack().is_err() {
+            reason = Some(Rollover::SchemaChange);
+        }
+        if reason.is_none() {
+            let columns = fields().map(|(element, places)| (places.column, element));
+            match self.is_packed {
+                true => self.add_packed(columns, time_ms),
+                false => self.add_plain(columns),
+            }
+            for (element, places) in fields() {
+                if let Some(value) = element.value() {
+                    self.least.update_at(places.least, value, End::Least, strings);
+                    self.greatest.update_at(places.greatest, value, End::Greatest, strings);
+                }
+            }
+            self.count += 1;
+            self.size_bytes += growth;
+        }
+        self.shape = shape;
+        reason
+    }
+
+    /// Adds the elements to their columns.
+    fn add_plain<'a>(&mut self, columns: impl Iterator<Item = (usize, RawElement<'a>)>) {
         let name = self.count.to_string();
-        for (guess, element) in elements.enumerate() {
-            let place = self.column(element.name, guess);
+        for (place, element) in columns {
             let Some(Column { values: Values::Plain { elements, .. }, .. }) = self.columns.get_mut(place) else {
                 continue;
             };
@@ -241,11 +307,11 @@ impl Bucket {
         }
     }
 
-    fn add_packed<'a>(&mut self, elements: impl Iterator<Item = RawElement<'a>>, time_ms: i64) {
+    /// The same where columns are compressed.
+    fn add_packed<'a>(&mut self, columns: impl Iterator<Item = (usize, RawElement<'a>)>, time_ms: i64) {
         self.latest_ms = time_ms;
         let row = self.count;
-        for (guess, element) in elements.enumerate() {
-            let place = self.column(element.name, guess);
+        for (place, element) in columns {
             if let Some(Column { values: Values::Packed { builder, rows }, .. }) = self.columns.get_mut(place) {
                 builder.push(Encoded { value_type: element.value_type, bytes: element.value_bytes });
                 *rows = row + 1;
@@ -263,7 +329,6 @@ impl Bucket {
 
     fn rollover(
         &mut self,
-        measurement: DocRef<'_>,
         time_ms: i64,
         options: &TimeseriesOptions,
         limits: &BucketLimits,
@@ -290,15 +355,12 @@ impl Bucket {
             let was_small = self.size_bytes <= limits.effective_size_bytes_max(active_count);
             self.is_kept_open |= self.count == 1 || (self.count > 1 && was_small);
         }
-        let meta_field = options.meta_field.as_deref().map(str::as_bytes);
-        let is_left_out = |name: &[u8]| meta_field == Some(name);
-        let fits = self.least.fits(measurement, is_left_out) && self.greatest.fits(measurement, is_left_out);
-        (!fits).then_some(Rollover::SchemaChange)
+        None
     }
 
     /// How much larger the measurement makes it: a column that is new brings its name and both extremes.
     fn growth(&self, measurement: DocRef<'_>, options: &TimeseriesOptions) -> usize {
-        let digits = self.count.checked_ilog10().unwrap_or(0) as usize + 1;
+        let digits = digits(self.count);
         let (mut growth, mut guess) = (0, 0);
         for element in measurement.raw_elements() {
             if options.meta_field.as_deref().is_some_and(|meta| element.name == meta) {
@@ -351,18 +413,37 @@ impl Bucket {
     }
 }
 
+/// How many digits the number of a measurement has.
+fn digits(count: usize) -> usize {
+    count.checked_ilog10().unwrap_or(0) as usize + 1
+}
+
 /// Roughly what a column takes beside its values: its place, its name and its extremes.
 const COLUMN_MEMORY_BYTES: usize = 320;
 
 /// Two fields of one name, and values at either end of the order, are in no column.
 fn can_be_packed(measurement: DocRef<'_>) -> bool {
-    let mut names: Vec<&[u8]> = Vec::new();
+    let (mut first, mut count) = ([[].as_slice(); COMPARED_NAMES_MAX], 0);
     for element in measurement.raw_elements() {
-        if !is_storable(Encoded { value_type: element.value_type, bytes: element.value_bytes }) {
+        let name: &[u8] = element.name;
+        let known = first.get(..count).unwrap_or_default();
+        let is_alone = !known.iter().any(|other| other.len() == name.len() && *other == name);
+        if !is_alone || !is_storable(Encoded { value_type: element.value_type, bytes: element.value_bytes }) {
             return false;
         }
-        names.push(element.name);
+        if let Some(place) = first.get_mut(count) {
+            *place = name;
+        }
+        count += 1;
     }
+    count <= COMPARED_NAMES_MAX || has_distinct_names(measurement)
+}
+
+/// Few names are compared each with each.
+const COMPARED_NAMES_MAX: usize = 16;
+
+fn has_distinct_names(measurement: DocRef<'_>) -> bool {
+    let mut names: Vec<&[u8]> = measurement.raw_elements().map(|element| &**element.name).collect();
     names.sort_unstable();
     names.windows(2).all(|pair| pair.first() != pair.last())
 }

@@ -1,15 +1,17 @@
 //! A column that values are added to.
 //!
-//! A column may be followed by another one: a reader takes what stands before the end mark and goes on. So the values that came last are
-//! encoded afresh each time, and only once there are [`SEGMENT_COUNT`] of them they are left as they are. A column that was read from a
-//! bucket is continued without a look at its end.
+//! A column may be followed by another one: a reader takes what stands before the end mark and goes on. Values come into a
+//! [`GrowingStream`], which encodes each of them once. Documents and arrays are encoded together, so the last of them afresh each time:
+//! only once there are [`SEGMENT_COUNT`] of them they are left as they are. A column that was read from a bucket is continued without a
+//! look at its end.
 
-use super::{ColumnReader, Encoded, Step, damaged, encode};
+use super::blocks::GrowingStream;
+use super::{ColumnReader, Encoded, Step, damaged, encode, is_storable};
 use crate::compress::SIZE_BYTES_MAX;
 use pando_base::Result;
 use pando_doc::ValueType;
 
-/// So many values are encoded together. Each segment begins with a whole value, which more of them would spare; all values of the last
+/// So many documents are encoded together. Each segment begins with a whole document, which more of them would spare; all of the last
 /// one are encoded with each batch.
 const SEGMENT_COUNT: usize = 96;
 /// The mark behind the last block.
@@ -20,9 +22,13 @@ const END: u8 = 0;
 pub struct ColumnBuilder {
     /// Blocks that stay, without the end mark.
     done: Vec<u8>,
-    /// The values behind them: their types and where their bytes end.
+    /// The values behind them, up to the first document.
+    stream: GrowingStream,
+    /// The values from there on: their types and where their bytes end. Nothing is in the stream then.
     tail: Vec<Option<(ValueType, usize)>>,
     tail_bytes: Vec<u8>,
+    /// It was given a value that no column takes.
+    is_unstorable: bool,
 }
 
 impl ColumnBuilder {
@@ -74,18 +80,42 @@ impl ColumnBuilder {
 
     /// Adds a value.
     pub fn push(&mut self, value: Encoded<'_>) {
+        self.is_unstorable |= !is_storable(value);
+        let is_nested = matches!(value.value_type, ValueType::Document | ValueType::Array);
+        if self.tail.is_empty() && !is_nested {
+            return self.stream.push(value);
+        }
+        self.end_stream();
         self.tail_bytes.extend_from_slice(value.bytes);
         self.tail.push(Some((value.value_type, self.tail_bytes.len())));
     }
 
     /// Adds missing values.
     pub fn skip(&mut self, count: usize) {
-        self.tail.extend(std::iter::repeat_n(None, count));
+        match self.tail.is_empty() {
+            true => self.stream.skip(count),
+            false => self.tail.extend(std::iter::repeat_n(None, count)),
+        }
+    }
+
+    /// What is in the stream stays as it is.
+    fn end_stream(&mut self) {
+        if !self.stream.is_empty() {
+            std::mem::take(&mut self.stream).write_to(&mut self.done);
+        }
     }
 
     /// Appends the column; false if a value cannot be in one.
     pub fn write(&mut self, out: &mut Vec<u8>) -> bool {
+        if self.is_unstorable {
+            return false;
+        }
         out.extend_from_slice(&self.done);
+        if self.tail.is_empty() {
+            self.stream.write_to(out);
+            out.push(END);
+            return true;
+        }
         let mut start = 0;
         let values: Vec<Option<Encoded<'_>>> = self
             .tail
@@ -110,6 +140,7 @@ impl ColumnBuilder {
     /// How much memory it takes.
     pub fn size_bytes(&self) -> usize {
         self.done.capacity()
+            + self.stream.size_bytes()
             + self.tail_bytes.capacity()
             + self.tail.capacity() * size_of::<Option<(ValueType, usize)>>()
     }
@@ -154,6 +185,27 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn x29_a_column_that_grows_is_hardly_larger_than_one_at_once() {
+        let (mut state, mut hundredths) = (11_u64, 2150_i64);
+        let mut builder = ColumnBuilder::default();
+        let mut values = Vec::new();
+        for place in 0..1000 {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            hundredths += (state >> 40) as i64 % 11 - 5;
+            let value = (hundredths as f64 / 100.0).to_le_bytes();
+            builder.push(Encoded { value_type: ValueType::Double, bytes: &value });
+            values.push(value);
+            if place % 10 == 9 {
+                written(&mut builder);
+            }
+        }
+        let values: Vec<_> =
+            values.iter().map(|bytes| Some(Encoded { value_type: ValueType::Double, bytes: &bytes[..] })).collect();
+        let (grown, at_once) = (written(&mut builder).len(), encode(&values).unwrap().len());
+        assert!(grown <= at_once + at_once / 20, "{grown} and {at_once} bytes");
     }
 
     #[test]

@@ -1,7 +1,8 @@
 //! One stream of values as blocks: literals and words.
 //!
-//! The whole stream is there before anything is written. So the scale of doubles is chosen with what comes in view: as long as a scale
-//! serves, it is kept; doubles that no scale serves are written by their bits.
+//! Where the whole stream is there before anything is written, the scale of doubles is chosen with what comes in view: as long as a
+//! scale serves, it is kept; doubles that no scale serves are written by their bits. A [`GrowingStream`] takes a finer scale when it
+//! meets a double that needs it.
 
 use super::numbers::{self, BITS_SCALE, double_to_integer, least_scale, zigzag, zigzag_wide};
 use super::simple8b::{Packer, Word};
@@ -19,12 +20,17 @@ pub(super) struct Block {
     pub(super) bytes: Vec<u8>,
 }
 
-/// Writes one stream.
-struct Writer<'a> {
-    blocks: Vec<Block>,
+/// Writes one stream, value by value.
+#[derive(Clone, Debug)]
+struct Writer {
+    /// The blocks so far, one behind the other.
+    bytes: Vec<u8>,
+    /// Of each block the place of its first value, and where its bytes begin.
+    begins: Vec<(usize, usize)>,
     packer: Packer,
     /// The last value, and what it is as a number.
-    previous: Option<Encoded<'a>>,
+    previous: Option<ValueType>,
+    previous_bytes: Vec<u8>,
     number: i64,
     delta: i64,
     wide: Option<i128>,
@@ -34,15 +40,7 @@ struct Writer<'a> {
 /// The blocks of a stream; the first value is told apart from the reference, if there is one.
 pub(super) fn encode_stream(values: &[Option<Encoded<'_>>], reference: Option<Encoded<'_>>) -> Vec<Block> {
     let scales = plan_scales(values);
-    let mut writer = Writer {
-        blocks: Vec::new(),
-        packer: Packer::new(0),
-        previous: None,
-        number: 0,
-        delta: 0,
-        wide: None,
-        scale: BITS_SCALE,
-    };
+    let mut writer = Writer::new();
     let scale_at = |place: usize| scales.get(place).copied().unwrap_or(BITS_SCALE);
     if let Some(reference) = reference {
         writer.remember(reference, scale_at(0));
@@ -56,18 +54,114 @@ pub(super) fn encode_stream(values: &[Option<Encoded<'_>>], reference: Option<En
         }
     }
     writer.end_words();
-    writer.blocks
+    writer.into_blocks()
 }
 
-impl<'a> Writer<'a> {
-    fn write(&mut self, place: usize, value: Encoded<'a>, scale: u8) {
-        if self.previous.is_none_or(|previous| previous.value_type != value.value_type) {
+/// A stream whose values come batch by batch. What is written of it stays; what is in no word yet is written afresh each time. A scale
+/// is kept as long as it serves, so that no value has to be looked at twice.
+#[derive(Clone, Debug)]
+pub(super) struct GrowingStream {
+    writer: Writer,
+    count: usize,
+    /// The scale of the last doubles.
+    scale: u8,
+    /// So many doubles in a row were written by their bits though a scale serves them.
+    scaled: usize,
+}
+
+impl Default for GrowingStream {
+    fn default() -> GrowingStream {
+        GrowingStream { writer: Writer::new(), count: 0, scale: 0, scaled: 0 }
+    }
+}
+
+impl GrowingStream {
+    pub(super) fn is_empty(&self) -> bool {
+        self.count == 0
+    }
+
+    /// Adds a value.
+    pub(super) fn push(&mut self, value: Encoded<'_>) {
+        if value.value_type == ValueType::Double {
+            self.choose_scale(numbers::double(value.bytes));
+        }
+        self.writer.write(self.count, value, self.scale);
+        self.writer.retire_words();
+        self.count += 1;
+    }
+
+    /// Adds missing values.
+    pub(super) fn skip(&mut self, count: usize) {
+        for _ in 0..count {
+            self.writer.packer.append(None);
+        }
+        self.writer.retire_words();
+        self.count += count;
+    }
+
+    fn choose_scale(&mut self, value: f64) {
+        if self.scale != BITS_SCALE {
+            if double_to_integer(value, self.scale).is_none() {
+                let finer = least_scale(value, self.scale);
+                self.scale = if finer == BITS_SCALE { least_scale(value, 0) } else { finer };
+            }
+            return;
+        }
+        let least = least_scale(value, 0);
+        self.scaled = if least == BITS_SCALE { 0 } else { self.scaled + 1 };
+        if self.scaled == SCALED_MIN {
+            (self.scale, self.scaled) = (least, 0);
+        }
+    }
+
+    /// Appends the blocks of all values.
+    pub(super) fn write_to(&self, out: &mut Vec<u8>) {
+        let writer = &self.writer;
+        out.extend_from_slice(&writer.bytes);
+        let mut packer = writer.packer.clone();
+        packer.flush();
+        for chunk in packer.take_words().chunks(WORDS_MAX) {
+            put_words(chunk, writer.scale, out);
+        }
+    }
+
+    /// How much memory it takes.
+    pub(super) fn size_bytes(&self) -> usize {
+        self.writer.bytes.capacity() + self.writer.packer.size_bytes()
+    }
+}
+
+impl Writer {
+    fn new() -> Writer {
+        Writer {
+            bytes: Vec::new(),
+            begins: Vec::new(),
+            packer: Packer::new(0),
+            previous: None,
+            previous_bytes: Vec::new(),
+            number: 0,
+            delta: 0,
+            wide: None,
+            scale: BITS_SCALE,
+        }
+    }
+
+    fn into_blocks(self) -> Vec<Block> {
+        let ends = self.begins.iter().skip(1).map(|(_, begin)| *begin).chain([self.bytes.len()]);
+        let blocks = self.begins.iter().zip(ends).map(|((start, begin), end)| Block {
+            start: *start,
+            bytes: self.bytes.get(*begin..end).unwrap_or_default().to_vec(),
+        });
+        blocks.collect()
+    }
+
+    fn write(&mut self, place: usize, value: Encoded<'_>, scale: u8) {
+        if self.previous != Some(value.value_type) {
             return self.literal(place, value, scale);
         }
         if value.value_type == ValueType::Double && scale != self.scale {
             self.end_words();
-            let previous = self.previous.map_or(0.0, |previous| numbers::double(previous.bytes));
-            match double_to_integer(previous, scale) {
+            match double_to_integer(numbers::double(&self.previous_bytes), scale) {
                 Some(number) => (self.number, self.scale) = (number, scale),
                 None => return self.literal(place, value, scale),
             }
@@ -77,13 +171,20 @@ impl<'a> Writer<'a> {
             false => self.write_narrow(value),
         };
         match written {
-            true => self.previous = Some(value),
+            true => self.keep(value),
             false => self.literal(place, value, scale),
         }
     }
 
-    fn write_wide(&mut self, value: Encoded<'a>) -> bool {
-        if self.previous == Some(value) {
+    /// The value is the last one now.
+    fn keep(&mut self, value: Encoded<'_>) {
+        self.previous = Some(value.value_type);
+        self.previous_bytes.clear();
+        self.previous_bytes.extend_from_slice(value.bytes);
+    }
+
+    fn write_wide(&mut self, value: Encoded<'_>) -> bool {
+        if self.previous_bytes == value.bytes {
             return self.packer.append(Some(0));
         }
         let Some(number) = self.wide_number(value) else { return false };
@@ -101,22 +202,19 @@ impl<'a> Writer<'a> {
 
     /// The value as a number, if the one before lets it be told from it.
     fn wide_number(&self, value: Encoded<'_>) -> Option<i128> {
-        let previous = self.previous?;
         // Binary values tell neither their length nor their subtype.
-        let is_alike = value.value_type != ValueType::Binary || value.bytes.get(..5) == previous.bytes.get(..5);
+        let is_alike = value.value_type != ValueType::Binary || value.bytes.get(..5) == self.previous_bytes.get(..5);
         is_alike.then(|| wide_number(value)).flatten()
     }
 
-    fn write_narrow(&mut self, value: Encoded<'a>) -> bool {
-        let is_same = self.previous == Some(value);
+    fn write_narrow(&mut self, value: Encoded<'_>) -> bool {
         let Some(number) = narrow_number(value, self.scale) else {
-            return is_same && self.packer.append(Some(0));
+            return self.previous_bytes == value.bytes && self.packer.append(Some(0));
         };
-        if value.value_type == ValueType::ObjectId {
-            let previous = self.previous.map_or(&[][..], |previous| previous.bytes);
-            if numbers::object_id_process(previous) != numbers::object_id_process(value.bytes) {
-                return false;
-            }
+        if value.value_type == ValueType::ObjectId
+            && numbers::object_id_process(&self.previous_bytes) != numbers::object_id_process(value.bytes)
+        {
+            return false;
         }
         let delta = number.wrapping_sub(self.number);
         let told = if uses_delta_of_delta(value.value_type) { delta.wrapping_sub(self.delta) } else { delta };
@@ -127,24 +225,23 @@ impl<'a> Writer<'a> {
         is_written
     }
 
-    fn literal(&mut self, place: usize, value: Encoded<'a>, scale: u8) {
+    fn literal(&mut self, place: usize, value: Encoded<'_>, scale: u8) {
         self.end_words();
-        let mut bytes = Vec::with_capacity(value.bytes.len() + 2);
-        bytes.extend_from_slice(&[value.value_type as u8, 0]);
-        bytes.extend_from_slice(value.bytes);
-        self.blocks.push(Block { start: place, bytes });
+        self.begins.push((place, self.bytes.len()));
+        self.bytes.extend_from_slice(&[value.value_type as u8, 0]);
+        self.bytes.extend_from_slice(value.bytes);
         self.packer = Packer::new(place + 1);
         self.remember(value, scale);
     }
 
     /// What comes next is told apart from this.
-    fn remember(&mut self, value: Encoded<'a>, scale: u8) {
+    fn remember(&mut self, value: Encoded<'_>, scale: u8) {
         self.scale = match value.value_type {
             // A reference need not serve the scale of what follows.
             ValueType::Double => least_scale(numbers::double(value.bytes), scale),
             _ => BITS_SCALE,
         };
-        self.previous = Some(value);
+        self.keep(value);
         self.delta = 0;
         self.number = narrow_number(value, self.scale).unwrap_or(0);
         self.wide = wide_number(value);
@@ -153,17 +250,30 @@ impl<'a> Writer<'a> {
     /// Writes the words so far as blocks of their own.
     fn end_words(&mut self) {
         self.packer.flush();
-        let words = self.packer.take_words();
-        // 0x90 is the scale of 1.
-        let control = if self.scale == BITS_SCALE { 0x80 } else { 0x90 + (self.scale << 4) };
-        for chunk in words.chunks(WORDS_MAX) {
-            let mut bytes = Vec::with_capacity(1 + chunk.len() * 8);
-            bytes.push(control | (chunk.len() as u8 - 1));
-            bytes.extend(chunk.iter().flat_map(|word: &Word| word.word.to_le_bytes()));
-            let start = chunk.first().map_or(0, |word| word.start);
-            self.blocks.push(Block { start, bytes });
+        for chunk in self.packer.take_words().chunks(WORDS_MAX) {
+            self.put_block(chunk);
         }
     }
+
+    /// Writes the words that fill blocks.
+    fn retire_words(&mut self) {
+        while let Some(words) = self.packer.take_first(WORDS_MAX) {
+            self.put_block(&words);
+        }
+    }
+
+    fn put_block(&mut self, words: &[Word]) {
+        self.begins.push((words.first().map_or(0, |word| word.start), self.bytes.len()));
+        put_words(words, self.scale, &mut self.bytes);
+    }
+}
+
+/// A block of words.
+fn put_words(words: &[Word], scale: u8, out: &mut Vec<u8>) {
+    // 0x90 is the scale of 1.
+    let control = if scale == BITS_SCALE { 0x80 } else { 0x90 + (scale << 4) };
+    out.push(control | (words.len() as u8 - 1));
+    words.iter().for_each(|word| out.extend_from_slice(&word.word.to_le_bytes()));
 }
 
 /// The value as an integer of 64 bits, for the types that have one.

@@ -11,6 +11,9 @@ pub(super) const BITS_SCALE: u8 = 5;
 /// Integers up to here are exact as doubles.
 const EXACT_MAX: f64 = 9_007_199_254_740_992.0;
 
+/// Doubles from here on have no places behind the point.
+const WHOLE_MIN: f64 = 4_503_599_627_370_496.0;
+
 /// Small for small numbers of either sign.
 pub(super) const fn zigzag(value: i64) -> u128 {
     ((value << 1) ^ (value >> 63)) as u64 as u128
@@ -42,7 +45,8 @@ pub(super) fn double_to_integer(value: f64, scale: u8) -> Option<i64> {
     if !(-EXACT_MAX..=EXACT_MAX).contains(&scaled) {
         return None;
     }
-    let integer = scaled.round() as i64;
+    // The nearest integer; what is no integer is found out behind it. Large ones are integers already.
+    let integer = if scaled.abs() < WHOLE_MIN { (scaled + 0.5_f64.copysign(scaled)) as i64 } else { scaled as i64 };
     (integer_to_double(integer, scale).to_bits() == value.to_bits()).then_some(integer)
 }
 

@@ -179,6 +179,7 @@ pub(super) struct Word {
 }
 
 /// Puts integers into words.
+#[derive(Clone, Debug)]
 pub(super) struct Packer {
     words: Vec<Word>,
     /// Values that are in no word yet, and what they need.
@@ -316,6 +317,16 @@ impl Packer {
         }
         self.bits_max = FEWEST;
         self.repeated = None;
+    }
+
+    /// So many words, taken out, if there are as many.
+    pub(super) fn take_first(&mut self, count: usize) -> Option<Vec<Word>> {
+        (self.words.len() >= count).then(|| self.words.drain(..count).collect())
+    }
+
+    /// How much memory it takes.
+    pub(super) fn size_bytes(&self) -> usize {
+        self.words.capacity() * size_of::<Word>() + self.pending.capacity() * size_of::<(Option<u128>, Bits)>()
     }
 
     /// The words so far, taken out.
