@@ -107,7 +107,8 @@ impl HashTable {
     pub(super) fn find_each(&self, documents: &[Doc], local: &FieldPath) -> Result<Vec<Option<Matches>>> {
         let sought = documents.iter().map(|document| self.keys_of(document.view(), local));
         let sought: Vec<Option<Keys>> = sought.collect::<Result<_>>()?;
-        let places: Vec<Option<Places>> = sought.iter().map(|keys| keys.as_ref().map(|keys| self.places(keys))).collect();
+        let places: Vec<Option<Places>> =
+            sought.iter().map(|keys| keys.as_ref().map(|keys| self.places(keys))).collect();
         let ranges: Vec<Option<Ranges>> = places
             .into_iter()
             .map(|places| Some(places?.into_iter().filter_map(|place| self.range(place)).collect()))
