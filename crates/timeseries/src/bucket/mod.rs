@@ -93,7 +93,7 @@ enum Values {
     /// Encoded elements, named by their places. So many bytes of them were stored before; none if the column is new.
     Plain { elements: Vec<u8>, stored_bytes: Option<usize> },
     /// A compressed column with so many values, missing ones among them.
-    Packed { builder: ColumnBuilder, rows: usize },
+    Packed { builder: Box<ColumnBuilder>, rows: usize },
 }
 
 /// An open bucket.
@@ -194,7 +194,7 @@ impl Bucket {
             return place;
         }
         let values = match self.is_packed {
-            true => Values::Packed { builder: ColumnBuilder::missing(self.count), rows: self.count },
+            true => Values::Packed { builder: Box::new(ColumnBuilder::missing(self.count)), rows: self.count },
             false => Values::Plain { elements: Vec::new(), stored_bytes: None },
         };
         self.push_column(name, values);

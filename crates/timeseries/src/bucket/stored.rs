@@ -90,7 +90,7 @@ impl Bucket {
             let (builder, size_bytes) = ColumnBuilder::resume(bytes, self.count)?;
             self.size_bytes += size_bytes + self.count * CELL_BYTES;
             has_times |= **element.name == *options.time_field.as_bytes();
-            self.push_column(element.name, Values::Packed { builder, rows: self.count });
+            self.push_column(element.name, Values::Packed { builder: Box::new(builder), rows: self.count });
         }
         if !has_times {
             bail!(ErrorCode::BadValue, "Bucket data field is malformed (missing a valid time column)");
@@ -126,7 +126,7 @@ impl Bucket {
             let data = packed.get("data")?.as_document()?;
             let columns = data.elements().map(|element| match element.value {
                 Value::Binary { bytes, .. } => {
-                    let values = Values::Packed { builder: ColumnBuilder::trusted(bytes), rows: self.count };
+                    let values = Values::Packed { builder: Box::new(ColumnBuilder::trusted(bytes)), rows: self.count };
                     Some((element.name.to_vec(), values))
                 }
                 _ => None,
