@@ -16,6 +16,9 @@ const MAPPED_BYTES_MIN: libc::c_int = 16 << 20;
 
 /// Smaller regions are not worth a large page.
 const REGION_BYTES_MIN: usize = 8 << 20;
+/// No smaller piece can be moved. Where pages are larger, nothing is moved.
+#[cfg(target_os = "linux")]
+const LARGE_PAGE_BYTES: usize = 2 << 20;
 
 /// Asks for all regions of the heap.
 pub(super) fn prefer() {
@@ -31,16 +34,10 @@ pub(super) fn make() {
     for (start, length) in heap_regions() {
         // A large page that lies across two pieces would be moved with neither.
         let end = start + length;
-        for piece in (start.next_multiple_of(REGION_BYTES_MIN)..end).step_by(REGION_BYTES_MIN) {
+        for piece in (start.next_multiple_of(LARGE_PAGE_BYTES)..end).step_by(REGION_BYTES_MIN) {
             advise(piece, REGION_BYTES_MIN.min(end - piece), libc::MADV_COLLAPSE);
         }
     }
-}
-
-#[cfg(target_os = "linux")]
-fn heap_regions() -> Vec<(usize, usize)> {
-    let map = std::fs::read_to_string("/proc/self/maps").unwrap_or_default();
-    map.lines().filter_map(heap_region).collect()
 }
 
 fn grow_by_large_steps() {
@@ -53,16 +50,36 @@ fn grow_by_large_steps() {
     }
 }
 
-/// Start and length of a region, if it is one of the heap and large enough.
 #[cfg(target_os = "linux")]
-fn heap_region(line: &str) -> Option<(usize, usize)> {
+fn heap_regions() -> Vec<(usize, usize)> {
+    regions_of(&std::fs::read_to_string("/proc/self/maps").unwrap_or_default())
+}
+
+/// Start and length of the heap's regions that are large enough. What has asked before and what has not are two lines of the map, and one
+/// region here: else what an arena grows by would never be large enough.
+#[cfg(target_os = "linux")]
+fn regions_of(map: &str) -> Vec<(usize, usize)> {
+    let mut regions: Vec<(usize, usize)> = Vec::new();
+    for (start, length) in map.lines().filter_map(heap_line) {
+        match regions.last_mut() {
+            Some((before, so_far)) if *before + *so_far == start => *so_far += length,
+            _ => regions.push((start, length)),
+        }
+    }
+    regions.retain(|(_, length)| *length >= REGION_BYTES_MIN);
+    regions
+}
+
+/// Start and length of what a line tells of, if it is of the heap.
+#[cfg(target_os = "linux")]
+fn heap_line(line: &str) -> Option<(usize, usize)> {
     let mut fields = line.split_ascii_whitespace();
     let (start, end) = fields.next()?.split_once('-')?;
     let is_private_and_writable = fields.next()? == "rw-p";
     let is_anonymous = fields.nth(2)? == "0" && matches!(fields.next(), None | Some("[heap]"));
     let start = usize::from_str_radix(start, 16).ok()?;
     let length = usize::from_str_radix(end, 16).ok()?.checked_sub(start)?;
-    (is_private_and_writable && is_anonymous && length >= REGION_BYTES_MIN).then_some((start, length))
+    (is_private_and_writable && is_anonymous).then_some((start, length))
 }
 
 #[cfg(target_os = "linux")]
@@ -79,13 +96,23 @@ mod tests {
 
     #[test]
     fn only_the_heap_is_asked_for() {
-        assert_eq!(heap_region("10000000-20000000 rw-p 00000000 00:00 0    [heap]"), Some((0x1000_0000, 0x1000_0000)));
-        assert_eq!(heap_region("10000000-20000000 rw-p 00000000 00:00 0 "), Some((0x1000_0000, 0x1000_0000)));
-        assert_eq!(heap_region("10000000-10001000 rw-p 00000000 00:00 0 "), None);
-        assert_eq!(heap_region("10000000-20000000 r--p 00000000 00:00 0 "), None);
-        assert_eq!(heap_region("10000000-20000000 rw-p 00000000 08:01 77    /lib/some.so"), None);
-        assert_eq!(heap_region("10000000-20000000 rw-p 00000000 00:00 0    [stack]"), None);
-        assert_eq!(heap_region("nonsense"), None);
+        let region = |line: &str| regions_of(line).first().copied();
+        assert_eq!(region("10000000-20000000 rw-p 00000000 00:00 0    [heap]"), Some((0x1000_0000, 0x1000_0000)));
+        assert_eq!(region("10000000-20000000 rw-p 00000000 00:00 0 "), Some((0x1000_0000, 0x1000_0000)));
+        assert_eq!(region("10000000-10001000 rw-p 00000000 00:00 0 "), None);
+        assert_eq!(region("10000000-20000000 r--p 00000000 00:00 0 "), None);
+        assert_eq!(region("10000000-20000000 rw-p 00000000 08:01 77    /lib/some.so"), None);
+        assert_eq!(region("10000000-20000000 rw-p 00000000 00:00 0    [stack]"), None);
+        assert_eq!(region("nonsense"), None);
+    }
+
+    #[test]
+    fn what_grew_in_small_steps_is_one_region() {
+        let map = "10000000-10600000 rw-p 00000000 00:00 0\n\
+                   10600000-10c00000 rw-p 00000000 00:00 0\n\
+                   10c00000-14000000 ---p 00000000 00:00 0\n\
+                   14000000-14600000 rw-p 00000000 00:00 0\n";
+        assert_eq!(regions_of(map), [(0x1000_0000, 0xc0_0000)]);
     }
 
     #[test]

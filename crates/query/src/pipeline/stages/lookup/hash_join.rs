@@ -4,68 +4,106 @@
 //! end of it and that array, and null where the path leads nowhere. Keys are bytes that are the same for equal values, in the collation of the pipeline.
 //! Found documents come in the order in which they were read, each once, as a scan with that filter gives them.
 //!
-//! The documents lie one behind the other in memory of the table's own: a search waits for the entry and for the document, not for a list
-//! of documents and a count of their users as well.
+//! A search waits for memory, and the larger the table the longer. So what it looks at lies together: the table itself has nothing but places,
+//! eight bytes for a key, and at its place lies a record of the key with the document right behind it. Records of the same key are linked.
 //!
 //! Invariant: a table is whole; one that would take more than its bound is given up, and the documents are looked for one by one.
 
 use super::local_values::values_of;
 use bytes::Bytes;
 use foldhash::fast::RandomState;
+use hashbrown::HashTable as Places;
 use pando_base::Result;
 use pando_doc::{Doc, DocRef, FieldPath, PathOptions, Value, visit_path};
 use pando_expr::SharedCollator;
 use pando_keystring::{KeyOrdering, StackBuilder, Version};
-use smallvec::{SmallVec, smallvec};
-use std::collections::HashMap;
+use smallvec::SmallVec;
+use std::hash::BuildHasher;
+use std::hint::black_box;
 use std::ops::{ControlFlow, Range};
 
-/// What an entry takes beside its key and its document.
-const ENTRY_BYTES: usize = 64;
+/// What the table takes for a key, with its free places.
+const PLACE_BYTES: usize = 16;
 
-/// Most keys are of numbers or object ids and lie in the table itself: a search does not wait for memory once more.
-type Key = SmallVec<[u8; 16]>;
-/// Where documents begin in the table's memory, in the order in which they were read. Most values are those of one document.
-type Places = SmallVec<[usize; 2]>;
-/// What a document is looked for by: most often one value.
-type Keys = SmallVec<[Key; 1]>;
-/// Where the found documents of one document lie.
-type Ranges = SmallVec<[Range<usize>; 1]>;
 /// What was found for a document, most often one.
 pub(super) type Matches = SmallVec<[Doc; 1]>;
+/// What a document is looked for by, with its hash: most often one value, most often a number or an object id.
+type Keys = SmallVec<[(u64, SmallVec<[u8; 16]>); 1]>;
+/// Where the found documents of one document lie.
+type Ranges = SmallVec<[Range<usize>; 1]>;
+
+/// What stands in front of a key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Header {
+    /// The record of the same key that was made before; its own place if there is none.
+    before: usize,
+    document: usize,
+    document_length: u32,
+    key_length: u32,
+}
+
+impl Header {
+    const BYTES: usize = 2 * (size_of::<usize>() + size_of::<u32>());
+
+    fn append_to(&self, records: &mut Vec<u8>) {
+        [self.before, self.document].iter().for_each(|place| records.extend_from_slice(&place.to_ne_bytes()));
+        let lengths = [self.document_length, self.key_length];
+        lengths.iter().for_each(|length| records.extend_from_slice(&length.to_ne_bytes()));
+    }
+
+    #[inline]
+    fn decode(records: &[u8], place: usize) -> Option<Header> {
+        let bytes = records.get(place..)?;
+        let (before, bytes) = bytes.split_first_chunk()?;
+        let (document, bytes) = bytes.split_first_chunk()?;
+        let (document_length, bytes) = bytes.split_first_chunk()?;
+        let (key_length, _) = bytes.split_first_chunk()?;
+        let [before, document] = [before, document].map(|place| usize::from_ne_bytes(*place));
+        let [document_length, key_length] = [document_length, key_length].map(|length| u32::from_ne_bytes(*length));
+        Some(Header { before, document, document_length, key_length })
+    }
+
+    /// The document's bytes.
+    fn document(&self) -> Range<usize> {
+        self.document..self.document.saturating_add(self.document_length as usize)
+    }
+}
 
 /// Documents by their values, while they are being read.
 pub(super) struct Builder {
     foreign: FieldPath,
     collator: Option<SharedCollator>,
-    documents: Vec<u8>,
-    /// Its hash is seeded by chance, so that no client can choose keys that collide.
-    places: HashMap<Key, Places, RandomState>,
-    memory_bytes: usize,
+    records: Vec<u8>,
+    places: Places<usize>,
+    hasher: RandomState,
 }
 
 /// Documents by their values.
 pub(super) struct HashTable {
     collator: Option<SharedCollator>,
-    documents: Bytes,
-    places: HashMap<Key, Places, RandomState>,
+    records: Bytes,
+    /// The newest record of each key.
+    places: Places<usize>,
+    /// Seeded by chance, so that no client can choose keys that collide.
+    hasher: RandomState,
 }
 
 impl Builder {
     pub(super) fn new(foreign: FieldPath, collator: Option<SharedCollator>) -> Builder {
-        Builder { foreign, collator, documents: Vec::new(), places: HashMap::default(), memory_bytes: 0 }
+        let (records, places, hasher) = (Vec::new(), Places::new(), RandomState::default());
+        Builder { foreign, collator, records, places, hasher }
     }
 
     /// How much it takes.
     pub(super) fn memory_bytes(&self) -> usize {
-        self.memory_bytes
+        self.records.len() + self.places.len() * PLACE_BYTES
     }
 
     /// Takes a document in.
     pub(super) fn add(&mut self, document: DocRef<'_>) -> Result<()> {
-        let place = self.documents.len();
-        let Builder { foreign, collator, places, memory_bytes, .. } = self;
-        *memory_bytes += size_of::<usize>() + document.size_bytes();
+        let Builder { foreign, collator, records, places, hasher } = self;
+        // The document lies behind the record of its first value; those of others refer to it there.
+        let mut at = None;
         let failed = visit_path(document, foreign, PathOptions::default(), &mut |visit| {
             // What is missing, and what is undefined, is found by null.
             let value = visit.value.filter(|value| !matches!(value, Value::Undefined)).unwrap_or(Value::Null);
@@ -73,77 +111,110 @@ impl Builder {
                 Ok(key) => key,
                 Err(error) => return ControlFlow::Break(error),
             };
-            *memory_bytes += size_of::<usize>();
-            match places.get_mut(key.bytes()) {
-                // The values of one document come one after the other.
-                Some(known) if known.last() == Some(&place) => {}
-                Some(known) => known.push(place),
+            let key = key.bytes();
+            let (hash, place) = (hasher.hash_one(key), records.len());
+            let newest = places.find_mut(hash, |place| key_at(records, *place) == Some(key));
+            let before = newest.as_deref().copied();
+            // The values of one document come one after the other.
+            if at.is_some()
+                && before.and_then(|before| Header::decode(records, before)).map(|header| header.document) == at
+            {
+                return ControlFlow::Continue(());
+            }
+            match newest {
+                Some(newest) => *newest = place,
                 None => {
-                    *memory_bytes += key.bytes().len() + ENTRY_BYTES;
-                    places.insert(Key::from_slice(key.bytes()), smallvec![place]);
+                    let rehash = |place: &usize| hasher.hash_one(key_at(records, *place).unwrap_or_default());
+                    places.insert_unique(hash, place, rehash);
                 }
+            }
+            let document_place = at.unwrap_or(place + Header::BYTES + key.len());
+            let header = Header {
+                before: before.unwrap_or(place),
+                document: document_place,
+                // Both are parts of a document, whose length has four bytes.
+                document_length: document.size_bytes() as u32,
+                key_length: key.len() as u32,
+            };
+            header.append_to(records);
+            records.extend_from_slice(key);
+            if at.is_none() {
+                records.extend_from_slice(document.bytes());
+                at = Some(document_place);
             }
             ControlFlow::Continue(())
         });
-        if let ControlFlow::Break(error) = failed {
-            return Err(error);
+        match failed {
+            ControlFlow::Break(error) => Err(error),
+            ControlFlow::Continue(()) => Ok(()),
         }
-        self.documents.extend_from_slice(&document.size_bytes().to_ne_bytes());
-        self.documents.extend_from_slice(document.bytes());
-        Ok(())
     }
 
     /// The table, when all were taken in.
     pub(super) fn finish(self) -> HashTable {
-        HashTable { collator: self.collator, documents: Bytes::from(self.documents), places: self.places }
+        let Builder { collator, records, places, hasher, .. } = self;
+        HashTable { collator, records: Bytes::from(records), places, hasher }
     }
 }
 
 impl HashTable {
     /// What belongs to each of several documents, in their order; none where that has to be looked for by a filter.
     ///
-    /// A search waits for the entry and then for the document. Nothing is made in between, so that the processor has several searches
-    /// under way: each step is done for all documents before the next one.
+    /// Each step is done for all documents before the next one, and nothing is made in between: so the processor has several searches
+    /// under way while it waits.
     pub(super) fn find_each(&self, documents: &[Doc], local: &FieldPath) -> Result<Vec<Option<Matches>>> {
         let sought = documents.iter().map(|document| self.keys_of(document.view(), local));
         let sought: Vec<Option<Keys>> = sought.collect::<Result<_>>()?;
-        let places: Vec<Option<Places>> =
-            sought.iter().map(|keys| keys.as_ref().map(|keys| self.places(keys))).collect();
-        let ranges: Vec<Option<Ranges>> = places
-            .into_iter()
-            .map(|places| Some(places?.into_iter().filter_map(|place| self.range(place)).collect()))
-            .collect();
-        let share = |range: Range<usize>| Doc::trusted(self.documents.slice(range));
-        Ok(ranges.into_iter().map(|ranges| Some(ranges?.into_iter().map(share).collect())).collect())
+        let found: Vec<Option<Ranges>> =
+            sought.iter().map(|keys| keys.as_deref().map(|keys| self.ranges(keys))).collect();
+        let share = |range: Range<usize>| Doc::trusted(self.records.slice(range));
+        Ok(found.into_iter().map(|ranges| Some(ranges?.into_iter().map(share).collect())).collect())
     }
 
     /// What a document is looked for by; none if that takes a filter.
     fn keys_of(&self, document: DocRef<'_>, local: &FieldPath) -> Result<Option<Keys>> {
-        let values = values_of(document, local);
-        if values.iter().any(|value| matches!(value, Value::Undefined)) {
-            return Ok(None);
+        let mut keys = Keys::new();
+        for value in values_of(document, local) {
+            if matches!(value, Value::Undefined) {
+                return Ok(None);
+            }
+            let key = key_of(value, self.collator.as_ref())?;
+            keys.push((self.hasher.hash_one(key.bytes()), SmallVec::from_slice(key.bytes())));
         }
-        let key = |value: &Value<'_>| Ok(Key::from_slice(key_of(*value, self.collator.as_ref())?.bytes()));
-        values.iter().map(key).collect::<Result<Keys>>().map(Some)
+        Ok(Some(keys))
     }
 
     /// Each document once, in the order in which they were read.
-    fn places(&self, keys: &[Key]) -> Places {
-        let mut found: Places = keys.iter().filter_map(|key| self.places.get(key)).flatten().copied().collect();
-        if keys.len() > 1 {
-            found.sort_unstable();
+    fn ranges(&self, keys: &[(u64, SmallVec<[u8; 16]>)]) -> Ranges {
+        let mut found = Ranges::new();
+        for (hash, key) in keys {
+            let newest = self.places.find(*hash, |place| key_at(&self.records, *place) == Some(key));
+            let mut next = newest.copied();
+            while let Some((place, header)) =
+                next.and_then(|place| Some((place, Header::decode(&self.records, place)?)))
+            {
+                if let Some(bytes) = self.records.get(header.document()) {
+                    // Its end may lie in another line of memory: that is on its way then before it is read.
+                    black_box(bytes.last().copied());
+                    found.push(header.document());
+                }
+                next = Some(header.before).filter(|before| *before != place);
+            }
+        }
+        if found.len() > 1 {
+            found.sort_unstable_by_key(|range| range.start);
             found.dedup();
         }
         found
     }
+}
 
-    /// Where a document lies. Its length lies before it.
-    fn range(&self, place: usize) -> Option<Range<usize>> {
-        let (length, _) = self.documents.get(place..)?.split_first_chunk()?;
-        let start = place + size_of::<usize>();
-        let end = start.checked_add(usize::from_ne_bytes(*length)).filter(|end| *end <= self.documents.len())?;
-        Some(start..end)
-    }
+/// The key of the record that lies there.
+#[inline]
+fn key_at(records: &[u8], place: usize) -> Option<&[u8]> {
+    let header = Header::decode(records, place)?;
+    let start = place + Header::BYTES;
+    records.get(start..start.checked_add(header.key_length as usize)?)
 }
 
 fn key_of(value: Value<'_>, collator: Option<&SharedCollator>) -> Result<StackBuilder> {
