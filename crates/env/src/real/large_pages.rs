@@ -3,7 +3,9 @@
 //! Most systems give transparent large pages only to memory that asks for them, and only when it is first touched: what
 //! was touched before stays in small pages for minutes or for ever. The allocator's regions are found in the process's
 //! own map: private, anonymous, writable. They grow by small steps, and what is added has not asked, so the allocator is
-//! told to grow by large ones: then most of a step has asked before it is touched.
+//! told to grow by large ones: then most of a step has asked before it is touched. The arenas of threads cannot be told; they reserve
+//! address space, which asks with them. (Pieces that were touched before they asked stay apart in the map for ever, and no large page
+//! lies across two of them.)
 
 use std::sync::Once;
 
@@ -16,6 +18,9 @@ const MAPPED_BYTES_MIN: libc::c_int = 16 << 20;
 
 /// Smaller regions are not worth a large page.
 const REGION_BYTES_MIN: usize = 8 << 20;
+/// What nobody may use is what an arena may grow by if it is larger than this.
+#[cfg(target_os = "linux")]
+const RESERVED_BYTES_MIN: usize = 1 << 20;
 /// No smaller piece can be moved. Where pages are larger, nothing is moved.
 #[cfg(target_os = "linux")]
 const LARGE_PAGE_BYTES: usize = 2 << 20;
@@ -25,13 +30,15 @@ pub(super) fn prefer() {
     static LARGE_STEPS: Once = Once::new();
     LARGE_STEPS.call_once(grow_by_large_steps);
     #[cfg(target_os = "linux")]
-    heap_regions().into_iter().for_each(|(start, length)| advise(start, length, libc::MADV_HUGEPAGE));
+    for Region { start, length, reserved } in heap_regions() {
+        advise(start, length + reserved, libc::MADV_HUGEPAGE);
+    }
 }
 
 /// Moves what lies in small pages. Piece by piece: where one has no page to move to, the others still may.
 pub(super) fn make() {
     #[cfg(target_os = "linux")]
-    for (start, length) in heap_regions() {
+    for Region { start, length, .. } in heap_regions() {
         // A large page that lies across two pieces would be moved with neither.
         let end = start + length;
         for piece in (start.next_multiple_of(LARGE_PAGE_BYTES)..end).step_by(REGION_BYTES_MIN) {
@@ -50,36 +57,54 @@ fn grow_by_large_steps() {
     }
 }
 
+/// A piece of the heap.
 #[cfg(target_os = "linux")]
-fn heap_regions() -> Vec<(usize, usize)> {
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Region {
+    start: usize,
+    length: usize,
+    /// What it may grow by.
+    reserved: usize,
+}
+
+#[cfg(target_os = "linux")]
+fn heap_regions() -> Vec<Region> {
     regions_of(&std::fs::read_to_string("/proc/self/maps").unwrap_or_default())
 }
 
-/// Start and length of the heap's regions that are large enough. What has asked before and what has not are two lines of the map, and one
-/// region here: else what an arena grows by would never be large enough.
+/// The heap's regions that are, or may become, large enough. What has asked before and what has not are two lines of the map, and one
+/// region here.
 #[cfg(target_os = "linux")]
-fn regions_of(map: &str) -> Vec<(usize, usize)> {
-    let mut regions: Vec<(usize, usize)> = Vec::new();
-    for (start, length) in map.lines().filter_map(heap_line) {
-        match regions.last_mut() {
-            Some((before, so_far)) if *before + *so_far == start => *so_far += length,
-            _ => regions.push((start, length)),
+fn regions_of(map: &str) -> Vec<Region> {
+    let mut regions: Vec<Region> = Vec::new();
+    let mut end_before = None;
+    for (start, end, is_used) in map.lines().filter_map(heap_line) {
+        let last = regions.last_mut().filter(|_| end_before == Some(start));
+        match (is_used, last) {
+            (true, Some(last)) if last.reserved == 0 => last.length += end - start,
+            (true, _) => regions.push(Region { start, length: end - start, reserved: 0 }),
+            (false, Some(last)) => last.reserved += end - start,
+            (false, None) => {}
         }
+        end_before = Some(end);
     }
-    regions.retain(|(_, length)| *length >= REGION_BYTES_MIN);
+    regions.retain(|region| region.length + region.reserved >= REGION_BYTES_MIN);
     regions
 }
 
-/// Start and length of what a line tells of, if it is of the heap.
+/// Start and end of what a line tells of, if it is of the heap, and whether it is in use. Between the stacks of threads lies what nobody may
+/// use either, but a few pages only.
 #[cfg(target_os = "linux")]
-fn heap_line(line: &str) -> Option<(usize, usize)> {
+fn heap_line(line: &str) -> Option<(usize, usize, bool)> {
     let mut fields = line.split_ascii_whitespace();
     let (start, end) = fields.next()?.split_once('-')?;
-    let is_private_and_writable = fields.next()? == "rw-p";
+    let rights = fields.next()?;
     let is_anonymous = fields.nth(2)? == "0" && matches!(fields.next(), None | Some("[heap]"));
     let start = usize::from_str_radix(start, 16).ok()?;
-    let length = usize::from_str_radix(end, 16).ok()?.checked_sub(start)?;
-    (is_private_and_writable && is_anonymous).then_some((start, length))
+    let end = usize::from_str_radix(end, 16).ok().filter(|end| *end >= start)?;
+    let is_used = rights == "rw-p";
+    let is_reserved = rights == "---p" && end - start >= RESERVED_BYTES_MIN;
+    (is_anonymous && (is_used || is_reserved)).then_some((start, end, is_used))
 }
 
 #[cfg(target_os = "linux")]
@@ -96,23 +121,27 @@ mod tests {
 
     #[test]
     fn only_the_heap_is_asked_for() {
-        let region = |line: &str| regions_of(line).first().copied();
+        let region = |line: &str| regions_of(line).first().map(|region| (region.start, region.length));
         assert_eq!(region("10000000-20000000 rw-p 00000000 00:00 0    [heap]"), Some((0x1000_0000, 0x1000_0000)));
         assert_eq!(region("10000000-20000000 rw-p 00000000 00:00 0 "), Some((0x1000_0000, 0x1000_0000)));
         assert_eq!(region("10000000-10001000 rw-p 00000000 00:00 0 "), None);
         assert_eq!(region("10000000-20000000 r--p 00000000 00:00 0 "), None);
+        assert_eq!(region("10000000-20000000 ---p 00000000 00:00 0 "), None);
         assert_eq!(region("10000000-20000000 rw-p 00000000 08:01 77    /lib/some.so"), None);
         assert_eq!(region("10000000-20000000 rw-p 00000000 00:00 0    [stack]"), None);
         assert_eq!(region("nonsense"), None);
     }
 
     #[test]
-    fn what_grew_in_small_steps_is_one_region() {
-        let map = "10000000-10600000 rw-p 00000000 00:00 0\n\
-                   10600000-10c00000 rw-p 00000000 00:00 0\n\
-                   10c00000-14000000 ---p 00000000 00:00 0\n\
-                   14000000-14600000 rw-p 00000000 00:00 0\n";
-        assert_eq!(regions_of(map), [(0x1000_0000, 0xc0_0000)]);
+    fn an_arena_is_one_region_with_what_it_reserved_and_stacks_are_none() {
+        let map = "10000000-10100000 rw-p 00000000 00:00 0\n\
+                   10100000-10200000 rw-p 00000000 00:00 0\n\
+                   10200000-14000000 ---p 00000000 00:00 0\n\
+                   20000000-20001000 ---p 00000000 00:00 0\n\
+                   20001000-20401000 rw-p 00000000 00:00 0\n\
+                   20401000-20402000 ---p 00000000 00:00 0\n\
+                   20402000-20802000 rw-p 00000000 00:00 0\n";
+        assert_eq!(regions_of(map), [Region { start: 0x1000_0000, length: 0x20_0000, reserved: 0x3e0_0000 }]);
     }
 
     #[test]
