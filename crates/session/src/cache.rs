@@ -5,7 +5,7 @@
 //!
 //! The lock is held for a few instructions, or for as long as a list takes to copy.
 
-use crate::id::LogicalSessionId;
+use crate::id::{LogicalSessionId, SessionHasher};
 use pando_base::{Error, ErrorCode, Result};
 use pando_doc::{Doc, DocBuilder, Value};
 use parking_lot::Mutex;
@@ -59,7 +59,7 @@ pub struct SessionCacheStatistics {
 #[derive(Debug, Default)]
 pub struct TakenSessions {
     /// Sessions that were used since the last one.
-    pub active: HashMap<LogicalSessionId, CachedSession>,
+    pub active: HashMap<LogicalSessionId, CachedSession, SessionHasher>,
     /// Sessions that their clients have ended; none of them is active.
     pub ending: HashSet<LogicalSessionId>,
 }

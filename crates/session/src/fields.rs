@@ -24,9 +24,12 @@ impl<'a> Fields<'a> {
 
     /// A field that must be there.
     pub fn required<T>(&self, field: &str, read: impl Fn(Value<'a>) -> Found<T>) -> Result<T> {
-        self.optional(field, read)?.ok_or_else(|| {
-            Error::location(40414, format!("BSON field '{}.{field}' is missing but a required field", self.name))
-        })
+        self.optional(field, read)?.ok_or_else(|| self.missing(field))
+    }
+
+    /// A field is not there that must be.
+    pub fn missing(&self, field: &str) -> Error {
+        Error::location(40414, format!("BSON field '{}.{field}' is missing but a required field", self.name))
     }
 
     /// A field that may be there.

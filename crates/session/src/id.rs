@@ -9,6 +9,7 @@ use pando_base::{Error, ErrorCode, Result, Uuid};
 use pando_doc::{Doc, DocBuilder, DocRef, Value};
 use sha2::{Digest, Sha256};
 use std::fmt;
+use std::hash::{Hash, Hasher};
 
 /// SHA-256 of the user's name and database.
 pub type UserDigest = [u8; 32];
@@ -28,7 +29,7 @@ pub fn user_digest(user: &str, database: &str) -> UserDigest {
 }
 
 /// Which session.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct LogicalSessionId {
     /// The client's own choice.
     pub id: Uuid,
@@ -40,6 +41,19 @@ pub struct LogicalSessionId {
     pub txn_uuid: Option<Uuid>,
 }
 
+/// The hasher of maps of sessions, which every statement with a session asks. Clients choose the ids, so it has a secret.
+pub(crate) type SessionHasher = foldhash::quality::RandomState;
+
+impl Hash for LogicalSessionId {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        // Ids are random: nobody has many sessions that differ in the rest alone.
+        state.write_u128(u128::from_ne_bytes(*self.id.as_bytes()));
+        if let Some(child) = &self.txn_uuid {
+            state.write_u128(u128::from_ne_bytes(*child.as_bytes()));
+        }
+    }
+}
+
 impl LogicalSessionId {
     /// A session of a client.
     pub const fn new(id: Uuid, user: UserDigest) -> LogicalSessionId {
@@ -49,12 +63,12 @@ impl LogicalSessionId {
     /// Reads what a client sent. It is the session of this user; a client that says otherwise is refused.
     pub fn from_client(document: DocRef<'_>, user: UserDigest) -> Result<LogicalSessionId> {
         let fields = Fields::of("OperationSessionInfo.lsid", document);
-        fields.only(&["id", "uid", "txnNumber", "txnUUID"])?;
+        let [id, uid, txn_number, txn_uuid] = fields.all(&["id", "uid", "txnNumber", "txnUUID"])?;
         let session = LogicalSessionId {
-            id: fields.required("id", uuid)?,
-            user: fields.optional("uid", digest_in)?.unwrap_or(user),
-            txn_number: fields.optional("txnNumber", long)?,
-            txn_uuid: fields.optional("txnUUID", uuid)?,
+            id: fields.read("id", id, uuid)?.ok_or_else(|| fields.missing("id"))?,
+            user: fields.read("uid", uid, digest_in)?.unwrap_or(user),
+            txn_number: fields.read("txnNumber", txn_number, long)?,
+            txn_uuid: fields.read("txnUUID", txn_uuid, uuid)?,
         };
         if session.user != user {
             return Err(Error::new(ErrorCode::Unauthorized, "Unauthorized to set user digest in LogicalSessionId"));

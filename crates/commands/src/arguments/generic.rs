@@ -48,9 +48,42 @@ const GENERIC: &[&str] = &[
     "writeConcern",
 ];
 
+/// No name of a list is longer.
+const LENGTH_MAX: usize = 31;
+/// So many names have the same length at most.
+const SAME_LENGTH_MAX: usize = 5;
+/// Ends a list of places.
+const NO_PLACE: u8 = u8::MAX;
+
+/// The places of the names in [`GENERIC`], by their length. Every field of every request is looked for: its length alone
+/// leaves a few names or none.
+static PLACES: [[u8; SAME_LENGTH_MAX]; LENGTH_MAX + 1] = places();
+
+const fn places() -> [[u8; SAME_LENGTH_MAX]; LENGTH_MAX + 1] {
+    let mut places = [[NO_PLACE; SAME_LENGTH_MAX]; LENGTH_MAX + 1];
+    let mut place = 0;
+    while place < GENERIC.len() {
+        let same = &mut places[GENERIC[place].len()];
+        let mut next = 0;
+        while same[next] != NO_PLACE {
+            next += 1;
+        }
+        same[next] = place as u8;
+        place += 1;
+    }
+    places
+}
+
+/// Where the name stands in [`GENERIC`].
+fn place_of(name: &BStr) -> Option<u8> {
+    let places = PLACES.get(name.len())?.iter().copied().take_while(|place| *place != NO_PLACE);
+    let is_at = |place: &u8| GENERIC.get(usize::from(*place)).is_some_and(|generic| name == generic.as_bytes());
+    places.into_iter().find(is_at)
+}
+
 /// Does every command take a field of this name?
 pub fn is_generic(name: &BStr) -> bool {
-    GENERIC.binary_search_by(|generic| generic.as_bytes().cmp(name)).is_ok()
+    place_of(name).is_some()
 }
 
 /// A logical session.
@@ -135,7 +168,7 @@ impl GenericArguments {
         let mut found = GenericArguments::default();
         let mut seen: u64 = 0;
         for element in body.view().raw_elements().skip(1) {
-            let Ok(place) = GENERIC.binary_search_by(|name| name.as_bytes().cmp(element.name)) else {
+            let Some(place) = place_of(element.name) else {
                 ensure!(
                     element.name != "$maxTimeMS",
                     ErrorCode::InvalidOptions,
@@ -330,6 +363,8 @@ mod tests {
     #[test]
     fn the_names_are_sorted_and_fit_the_bits() {
         assert!(GENERIC.is_sorted() && GENERIC.len() <= 64);
+        assert!(GENERIC.iter().all(|name| is_generic(BStr::new(name))));
+        assert!(!is_generic(BStr::new("")) && !is_generic(BStr::new("a".repeat(LENGTH_MAX + 1).as_str())));
         assert!(is_generic(BStr::new("lsid")) && !is_generic(BStr::new("lsids")));
     }
 }

@@ -1,7 +1,7 @@
 //! One session with its children: the permit, who has it, and their states.
 
 use super::{ActiveSession, SessionInfo};
-use crate::id::LogicalSessionId;
+use crate::id::{LogicalSessionId, SessionHasher};
 use pando_base::{ErrorCode, OperationContext};
 use parking_lot::Mutex;
 use std::collections::HashMap;
@@ -30,7 +30,7 @@ struct Runtime {
     /// Children that the tables know of are among those here.
     knows_children: bool,
     /// The session itself and its children.
-    active: HashMap<LogicalSessionId, Arc<ActiveSession>>,
+    active: HashMap<LogicalSessionId, Arc<ActiveSession>, SessionHasher>,
 }
 
 /// Counts a waiter for as long as it waits, also when its future is dropped.

@@ -17,7 +17,7 @@ mod family;
 
 use crate::account::TransactionAccount;
 use crate::history::History;
-use crate::id::LogicalSessionId;
+use crate::id::{LogicalSessionId, SessionHasher};
 use crate::participant::{Participant, Purpose};
 use crate::table::SessionTable;
 use crate::transaction::{OpenTransaction, TransactionCounters, TransactionState};
@@ -28,7 +28,7 @@ use pando_operation::{Operation, Stash};
 use pando_oplog::OpTime;
 use parking_lot::{Mutex, MutexGuard};
 use std::collections::HashMap;
-use std::hash::{BuildHasher, RandomState};
+use std::hash::BuildHasher;
 use std::sync::Arc;
 use tokio::sync::Notify;
 use tokio::sync::futures::Notified;
@@ -43,7 +43,7 @@ pub static BLOCKED_BEHIND_INTERNAL: FailPoint =
 /// Sessions are looked up by every retryable write; shards keep them from queueing for one lock.
 const SHARD_COUNT: usize = 16;
 
-type Shard = Mutex<HashMap<LogicalSessionId, Arc<Entry>>>;
+type Shard = Mutex<HashMap<LogicalSessionId, Arc<Entry>, SessionHasher>>;
 
 /// The sessions of this node. Clones are of the same catalog.
 #[derive(Clone)]
@@ -51,7 +51,7 @@ pub struct SessionCatalog(Arc<Catalog>);
 
 struct Catalog {
     shards: [Shard; SHARD_COUNT],
-    hasher: RandomState,
+    hasher: SessionHasher,
     transactions: Arc<TransactionCounters>,
 }
 
@@ -155,7 +155,7 @@ pub struct SessionInfo {
 impl SessionCatalog {
     /// Without sessions.
     pub fn new() -> SessionCatalog {
-        let (hasher, transactions) = (RandomState::new(), Arc::default());
+        let (hasher, transactions) = (SessionHasher::default(), Arc::default());
         SessionCatalog(Arc::new(Catalog { shards: Default::default(), hasher, transactions }))
     }
 
@@ -368,8 +368,14 @@ impl CheckedOutSession {
         Ok(())
     }
 
-    fn learn(&self, operation: &mut Operation, table: &dyn SessionTable, history: &History) -> Result<()> {
-        if !self.active.participant().is_valid() {
+    /// Is the session's state in memory?
+    pub fn is_known(&self) -> bool {
+        self.active.participant().is_valid()
+    }
+
+    /// Reads the session's state if it is not known.
+    pub fn learn(&self, operation: &mut Operation, table: &dyn SessionTable, history: &History) -> Result<()> {
+        if !self.is_known() {
             let record = table.load(operation, &self.active.session)?;
             self.active.participant().refresh(record, history)?;
         }
@@ -377,16 +383,12 @@ impl CheckedOutSession {
     }
 
     /// Begins a transaction, goes on with it or ends it. Gives what it has kept since its last statement: nothing, if it begins or
-    /// has committed before.
+    /// has committed before. The session's state must be known.
     pub fn begin_or_continue_transaction(
         &self,
-        operation: &mut Operation,
-        table: &dyn SessionTable,
-        history: &History,
         txn_number: i64,
         purpose: Purpose,
     ) -> Result<Option<OpenTransaction>> {
-        self.learn(operation, table, history)?;
         let is_newer = txn_number > self.active.participant().txn_number();
         if is_newer && purpose == Purpose::Start {
             self.active.abort_open();
