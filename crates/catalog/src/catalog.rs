@@ -105,6 +105,9 @@ impl Catalog {
         namespace: &Namespace,
         collection: Option<&Arc<Collection>>,
     ) -> Result<()> {
+        if collection.is_some_and(|collection| crate::read::is_kept(operation, namespace, collection)) {
+            return Ok(());
+        }
         let read_timestamp = operation.recovery_unit.read_timestamp();
         let is_older =
             |collection: &Arc<Collection>| read_timestamp.is_some_and(|at| collection.minimum_valid_snapshot <= at);

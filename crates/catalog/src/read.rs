@@ -9,7 +9,8 @@
 //!   snapshot, over the same tables;
 //! - one with a change about to commit is looked up in the durable catalog too, to learn which version the snapshot has.
 //!
-//! Nested reads of an operation share the view. After a yield, when the snapshot was let go of, it is established anew.
+//! Nested reads of an operation share the view. After a yield, when the snapshot was let go of, it is established anew. A
+//! transaction has one snapshot for all its statements: it keeps the version that the snapshot was opened with.
 
 use crate::catalog::Catalog;
 use crate::load::read_views;
@@ -31,6 +32,26 @@ pub struct CatalogView {
     is_older: bool,
     /// What was looked up there, so that it is made once.
     opened: Vec<(Key, Next)>,
+}
+
+/// The version that a transaction's snapshot was opened with.
+struct Kept {
+    latest: Arc<CollectionCatalog>,
+    snapshot: SnapshotId,
+}
+
+/// The version that belongs to the operation's snapshot, if it keeps one.
+fn kept(operation: &Operation) -> Option<&Kept> {
+    let kept = operation.extensions.get::<Kept>()?;
+    (operation.recovery_unit.snapshot_id() == Some(kept.snapshot)).then_some(kept)
+}
+
+/// True if the operation's snapshot is known to have this version of the collection of this name.
+pub(crate) fn is_kept(operation: &Operation, namespace: &Namespace, collection: &Arc<Collection>) -> bool {
+    kept(operation).is_some_and(|kept| {
+        let seen = kept.latest.collection(namespace).filter(|_| kept.latest.pending_name(namespace).is_none());
+        seen.is_some_and(|seen| Arc::ptr_eq(seen, collection))
+    })
 }
 
 #[derive(Clone, PartialEq, Eq)]
@@ -78,9 +99,14 @@ impl Key {
 
 impl Catalog {
     /// Opens the operation's snapshot together with the version of the catalog that belongs to it. A snapshot that is open
-    /// stays: then everything is looked up in the durable catalog, which is slower; so keep the view as long as the
-    /// snapshot.
+    /// stays: then everything is looked up in the durable catalog, which is slower, unless the operation keeps the version
+    /// that belongs to it; so keep the view as long as the snapshot.
     pub fn establish(&self, operation: &mut Operation) -> Result<CatalogView> {
+        if let Some(Kept { latest, snapshot }) = kept(operation) {
+            let (latest, snapshot) = (Arc::clone(latest), *snapshot);
+            let read_timestamp = operation.recovery_unit.read_timestamp();
+            return Ok(CatalogView { latest, snapshot, read_timestamp, is_older: false, opened: Vec::new() });
+        }
         let was_open = operation.recovery_unit.snapshot_id().is_some();
         loop {
             let latest = self.latest();
@@ -95,6 +121,16 @@ impl Catalog {
             let read_timestamp = operation.recovery_unit.read_timestamp();
             return Ok(CatalogView { latest, snapshot, read_timestamp, is_older, opened: Vec::new() });
         }
+    }
+
+    /// Opens the snapshot of a transaction that begins, and keeps the version of the catalog that belongs to it for the views
+    /// of all its statements. Tables that are dropped meanwhile stay until the transaction ends.
+    pub fn establish_for_transaction(&self, operation: &mut Operation) -> Result<()> {
+        let view = self.establish(operation)?;
+        if !view.is_older {
+            operation.extensions.insert(Kept { latest: view.latest, snapshot: view.snapshot });
+        }
+        Ok(())
     }
 }
 

@@ -7,6 +7,7 @@ mod support;
 use pando_base::{ErrorCode, Timestamp};
 use pando_catalog::{CollModChange, CollectionOptions, IndexChange};
 use pando_doc::doc;
+use pando_operation::UnitOfWork;
 use pando_storage::{IndexFormat, ReadSource};
 use std::sync::{Arc, Mutex};
 use support::{Mode, Node, index_on, name, stores};
@@ -466,5 +467,43 @@ fn x2_a_transaction_that_keeps_its_view_learns_of_changes() {
         assert!(write("test.none").unwrap().is_none());
         assert_eq!(write("test.b").unwrap_err().code(), ErrorCode::WriteConflict);
         assert_eq!(write("test.c").unwrap_err().code(), ErrorCode::WriteConflict);
+    }
+}
+
+#[test]
+fn x2_statements_of_a_transaction_share_the_version_of_its_snapshot() {
+    for read_source in [ReadSource::NoTimestamp, ReadSource::AllDurable] {
+        for store in stores(Mode::ReplicaSet) {
+            let node = store.open();
+            let unchanged = node.create("test.a");
+            node.create("test.b");
+            node.create("test.c");
+            node.insert("test.c", "old");
+            let mut transaction = node.operation();
+            transaction.recovery_unit.set_read_source(read_source).unwrap();
+            node.catalog.establish_for_transaction(&mut transaction).unwrap();
+            UnitOfWork::begin(&mut transaction).release();
+            transaction.retry_policy.multi_document = true;
+            node.add_index("test.b", &index_on("x"));
+            node.drop_collection("test.c");
+            node.create("test.d");
+
+            let found = node.read_with(&mut transaction, "test.a").unwrap().0;
+            assert!(Arc::ptr_eq(&found, &unchanged), "it is not made anew");
+            assert!(node.read_with(&mut transaction, "test.b").unwrap().0.index("x_1").is_none());
+            assert_eq!(node.read_with(&mut transaction, "test.c").unwrap().1, ["old"]);
+            assert!(node.read_with(&mut transaction, "test.d").is_none());
+
+            let mut write = |namespace: &str| node.catalog.collection_for_write(&mut transaction, &name(namespace));
+            assert!(write("test.a").unwrap().is_some());
+            for changed in ["test.b", "test.c", "test.d"] {
+                assert_eq!(write(changed).unwrap_err().code(), ErrorCode::WriteConflict, "{changed}");
+            }
+            drop(UnitOfWork::resume(&mut transaction));
+            transaction.recovery_unit.abandon_snapshot().unwrap();
+            transaction.retry_policy.multi_document = false;
+            assert!(node.read_with(&mut transaction, "test.d").is_some(), "another snapshot has another version");
+            assert!(node.read_with(&mut transaction, "test.c").is_none());
+        }
     }
 }

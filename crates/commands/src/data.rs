@@ -81,7 +81,8 @@ impl Data {
 /// The operation of a command. When it ends, its locks are given back, or kept by its transaction, and the command's invocation
 /// learns what the reply has to wait for.
 pub struct CommandOperation<'a> {
-    operation: Operation,
+    /// There until the drop.
+    operation: Option<Operation>,
     invocation: &'a Invocation,
 }
 
@@ -89,22 +90,26 @@ impl Deref for CommandOperation<'_> {
     type Target = Operation;
 
     fn deref(&self) -> &Operation {
-        &self.operation
+        self.operation.as_ref().unwrap_or_else(|| unreachable!("{UNTIL_DROP}"))
     }
 }
 
+/// Why there is an operation.
+const UNTIL_DROP: &str = "only the drop takes the operation away";
+
 impl DerefMut for CommandOperation<'_> {
     fn deref_mut(&mut self) -> &mut Operation {
-        &mut self.operation
+        self.operation.as_mut().unwrap_or_else(|| unreachable!("{UNTIL_DROP}"))
     }
 }
 
 impl Drop for CommandOperation<'_> {
     fn drop(&mut self) {
-        self.invocation.note_written(&self.operation);
+        let Some(operation) = self.operation.take() else { return };
+        self.invocation.note_written(&operation);
         match self.invocation.transaction() {
-            Some(statement) => statement.put_down(&mut self.operation),
-            None => self.operation.locker.unlock_everything(),
+            Some(statement) => statement.put_down(operation),
+            None => operation.locker.unlock_everything(),
         }
     }
 }
@@ -118,11 +123,11 @@ impl Invocation {
 
     /// The operation of this command. Made anew by each call; a command needs one.
     pub fn operation(&self) -> Result<CommandOperation<'_>> {
-        let mut operation = self.data()?.services.operation_of(self.context.clone());
-        if let Some(statement) = self.transaction() {
-            statement.take_up(&mut operation)?;
-        }
-        Ok(CommandOperation { operation, invocation: self })
+        let operation = match self.transaction() {
+            Some(statement) => statement.take_up(self.context.clone())?,
+            None => self.data()?.services.operation_of(self.context.clone()),
+        };
+        Ok(CommandOperation { operation: Some(operation), invocation: self })
     }
 }
 

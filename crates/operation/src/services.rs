@@ -4,7 +4,7 @@ use crate::parameters::{TEMPORARILY_UNAVAILABLE_BACKOFF_BASE_MS, TEMPORARILY_UNA
 use crate::{Extensions, Operation};
 use pando_base::{Client, Log, MetricTree, MetricValue, OperationContext, OperationRegistry, ParameterSet, Result};
 use pando_env::Env;
-use pando_locks::LockManager;
+use pando_locks::{LockManager, Locker};
 use pando_storage::{Engine, NoReplication, ReadTimestamps, RecoveryUnit, RetryCounters, RetryPolicy};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -61,10 +61,21 @@ impl Services {
 
     /// The operation of a context that there is already.
     pub fn operation_of(&self, context: OperationContext) -> Operation {
-        let mut recovery_unit = self.recovery_unit();
+        let locker = self.locks.locker_of(context.id());
+        self.operation_with(context, self.recovery_unit(), locker)
+    }
+
+    /// The operation of a context, with a recovery unit and a locker that there are already.
+    pub(crate) fn operation_with(
+        &self,
+        context: OperationContext,
+        mut recovery_unit: RecoveryUnit,
+        locker: Locker,
+    ) -> Operation {
+        // What it takes is accounted to it.
         recovery_unit.set_meter(context.meter().cloned());
         Operation {
-            locker: self.locks.locker_of(context.id()),
+            locker,
             context,
             recovery_unit,
             env: self.env.clone(),

@@ -65,10 +65,10 @@ impl ReplicationParts {
         UnitOfWork::begin(&mut operation).release();
         operation.locker.set_shared_two_phase(true);
         let outcome = self.write_again(&mut operation, record).await;
+        let (id, client) = (operation.context.id(), Arc::clone(operation.context.client()));
         // What is dropped is rolled back.
         let stash = operation.stash();
         let kept = outcome?;
-        let (id, client) = (operation.context.id(), Arc::clone(operation.context.client()));
         let now_ns = self.services.env.clock().monotonic_ns();
         let account = TransactionAccount::begin(record.txn_number, id, client, now_ns, record.last_write_ms);
         self.node.stable().prepared_entries().prepared(record.last_write.timestamp, kept);

@@ -7,7 +7,7 @@
 use crate::locking::lock_for_note;
 use crate::session::close_cursors_of_transaction;
 use crate::{Data, Invocation};
-use pando_base::{Error, ErrorCode, Result, Timestamp, bail, ensure};
+use pando_base::{Error, ErrorCode, OperationContext, Result, Timestamp, bail, ensure};
 use pando_locks::Wait;
 use pando_operation::{Operation, Stash, UnitOfWork};
 use pando_oplog::OpTime;
@@ -44,11 +44,12 @@ impl TransactionStatement {
         };
         let session = LogicalSessionId::from_client(session.document.view(), invocation.user_digest())?;
         let context = &invocation.context;
-        let mut operation = data.services.operation_of(invocation.context.clone());
-        let session = check_out(invocation, &mut operation, session, number, purpose).await?;
-        let (table, history) = (&*data.session_table, &data.history);
-        let open = session.begin_or_continue_transaction(&mut operation, table, history, number, purpose)?;
-        operation.recovery_unit.abandon_snapshot()?;
+        let session = check_out(invocation, session, number, purpose).await?;
+        if !session.is_known() {
+            let mut operation = data.services.operation_of(context.clone());
+            session.learn(&mut operation, &*data.session_table, &data.history)?;
+        }
+        let open = session.begin_or_continue_transaction(number, purpose)?;
         let statement = TransactionStatement {
             session,
             number,
@@ -72,7 +73,7 @@ impl TransactionStatement {
                 *statement.stash.lock() = Some(stash);
                 outcome?;
             }
-            None if purpose == Purpose::Start => statement.start(invocation, operation).await?,
+            None if purpose == Purpose::Start => statement.start(invocation).await?,
             None => {}
         }
         statement.check_read_concern(invocation)?;
@@ -80,14 +81,15 @@ impl TransactionStatement {
     }
 
     /// Begins the transaction: its unit of work is open from now on, and what it reads is of one moment.
-    async fn start(&self, invocation: &Invocation, mut operation: Operation) -> Result<()> {
+    async fn start(&self, invocation: &Invocation) -> Result<()> {
         let data = &self.data;
+        let mut operation = data.services.operation_of(invocation.context.clone());
         let concern = read_concern(invocation)?;
         self.await_previous_write(invocation, &concern).await?;
         // It may write later, and a lock that was shared is not made exclusive without the danger of a deadlock.
         lock_for_note(&mut operation).await?;
         let ready = data.replication.prepare_transaction_read(&mut operation, &concern, data.oplog_writer()).await;
-        if let Err(error) = ready {
+        if let Err(error) = ready.and_then(|()| data.catalog.establish_for_transaction(&mut operation)) {
             operation.locker.unlock_everything();
             return Err(error);
         }
@@ -186,23 +188,22 @@ impl TransactionStatement {
         }
     }
 
-    /// Gives the transaction to the command's operation.
-    pub(crate) fn take_up(&self, operation: &mut Operation) -> Result<()> {
+    /// The command's operation, which has the transaction.
+    pub(crate) fn take_up(&self, context: OperationContext) -> Result<Operation> {
         let stash = self.stash.lock().take();
         let over = || Error::new(ErrorCode::NoSuchTransaction, "the transaction is over");
-        operation.unstash(stash.ok_or_else(over)?);
+        let mut operation = self.data.services.resumed(context, stash.ok_or_else(over)?);
         let limit_ms = self.data.services.parameters.get(&MAX_TRANSACTION_LOCK_REQUEST_TIMEOUT_MILLIS);
         operation.lock_wait_max = u64::try_from(limit_ms).ok().map(Duration::from_millis);
-        Ok(())
+        Ok(operation)
     }
 
     /// Takes it back from the command's operation.
-    pub(crate) fn put_down(&self, operation: &mut Operation) {
+    pub(crate) fn put_down(&self, operation: Operation) {
         let stash = match operation.recovery_unit.in_unit_of_work() {
             true => Some(operation.stash()),
             // It has committed, or was rolled back by a commit that failed.
             false => {
-                operation.retry_policy.multi_document = false;
                 operation.locker.unlock_everything();
                 None
             }
@@ -319,7 +320,6 @@ impl Drop for TransactionStatement {
 /// Checks the session out. One that is to carry out a retryable write waits for others who are in the middle of it.
 async fn check_out(
     invocation: &Invocation,
-    operation: &mut Operation,
     session: LogicalSessionId,
     number: i64,
     purpose: Purpose,
@@ -329,11 +329,12 @@ async fn check_out(
     loop {
         let checked_out = data.sessions.check_out_for(context, session, now_ms, number, Some(purpose)).await?;
         let Some(write) = session.txn_number.filter(|_| purpose == Purpose::Start) else { return Ok(checked_out) };
-        let busy = match data.sessions.family(operation, table, history, session, write)? {
+        let mut operation = data.services.operation_of(context.clone());
+        let busy = match data.sessions.family(&mut operation, table, history, session, write)? {
             Family::Settled(_) => return Ok(checked_out),
             Family::Busy(busy) => busy,
         };
-        operation.recovery_unit.abandon_snapshot()?;
+        drop(operation);
         checked_out.give_way(context, &busy).await?;
     }
 }

@@ -76,8 +76,7 @@ impl ReplicationNode {
             (Level::Snapshot, None) => ReadSource::AllDurable,
             _ => ReadSource::NoTimestamp,
         };
-        operation.recovery_unit.set_read_source(source)?;
-        Ok(operation.recovery_unit.preallocate_snapshot()?)
+        Ok(operation.recovery_unit.set_read_source(source)?)
     }
 
     /// After a linearizable read: nobody else was primary while it ran.
