@@ -475,7 +475,8 @@ fn x2_statements_of_a_transaction_share_the_version_of_its_snapshot() {
     for read_source in [ReadSource::NoTimestamp, ReadSource::AllDurable] {
         for store in stores(Mode::ReplicaSet) {
             let node = store.open();
-            let unchanged = node.create("test.a");
+            node.create("test.a");
+            let unchanged = node.read("test.a").unwrap().0;
             node.create("test.b");
             node.create("test.c");
             node.insert("test.c", "old");
