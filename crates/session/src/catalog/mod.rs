@@ -384,11 +384,7 @@ impl CheckedOutSession {
 
     /// Begins a transaction, goes on with it or ends it. Gives what it has kept since its last statement: nothing, if it begins or
     /// has committed before. The session's state must be known.
-    pub fn begin_or_continue_transaction(
-        &self,
-        txn_number: i64,
-        purpose: Purpose,
-    ) -> Result<Option<OpenTransaction>> {
+    pub fn begin_or_continue_transaction(&self, txn_number: i64, purpose: Purpose) -> Result<Option<OpenTransaction>> {
         let is_newer = txn_number > self.active.participant().txn_number();
         if is_newer && purpose == Purpose::Start {
             self.active.abort_open();
