@@ -28,8 +28,8 @@ const GROWING_BYTES: u64 = 1 << 20;
 const LARGE_PAGES_STEP_BYTES: u64 = 16 << 20;
 /// But not while less than this is in use.
 const LARGE_PAGES_BYTES_MIN: u64 = 48 << 20;
-/// After so many looks in which memory did not grow, what lies in small pages is moved into large ones,
-const STEADY_LOOKS: u32 = 5;
+/// After so many looks in which memory did not grow, what lies in small pages is moved into large ones: whoever reads meanwhile is slowed down,
+const STEADY_LOOKS: u32 = 20;
 /// if so much came since that was done.
 const MADE_STEP_BYTES: u64 = 64 << 20;
 
