@@ -112,10 +112,8 @@ fn run_system(options: &IndexOptions, system: System, host: &mut Host, figures: 
     add("p99_alone", alone.p99_us, "us");
     add("p99_beside", beside.p99_us, "us");
     add("load", reached, "operations/s");
-    let more_bytes = most_bytes.saturating_sub(before_bytes) as f64;
     add("memory_of_load", of_load_bytes, "bytes/s");
-    add("memory_more", more_bytes, "bytes");
-    add("memory_of_build", (more_bytes - of_load_bytes * duration.as_secs_f64()).max(0.0), "bytes");
+    add("memory_more", most_bytes.saturating_sub(before_bytes) as f64, "bytes");
     Ok(())
 }
 
@@ -254,7 +252,6 @@ fn print_table(figures: &Figures) {
         ("operations answered meanwhile", "load", "operations/s"),
         ("memory that the load adds alone", "memory_of_load", "bytes/s"),
         ("more memory at most", "memory_more", "bytes"),
-        ("of these by the build", "memory_of_build", "bytes"),
     ] {
         let show = |system: &str| figures.of(system, metric).map_or("-".to_owned(), |value| readable(value, unit));
         println!("{label:34} {:>14} {:>14}", show("pando"), show("postgres"));
@@ -268,7 +265,7 @@ fn print_table(figures: &Figures) {
     if let (Some(alone), Some(beside)) = (of("p99_alone"), of("p99_beside")) {
         mark(beside <= P99_FACTOR * alone, format!("p99 within {P99_FACTOR}x: {:.2}x", beside / alone));
     }
-    if let Some(more) = of("memory_of_build") {
+    if let Some(more) = of("memory_more") {
         let limit = BUILD_MEGABYTES as f64 * 1e6 + MORE_BYTES_MAX;
         mark(more <= limit, format!("memory within {}: {}", readable(limit, "bytes"), readable(more, "bytes")));
     }
