@@ -132,7 +132,7 @@ fn pages_loop(core: &Core) {
         steady_looks = if grows { 0 } else { steady_looks.saturating_add(1) };
         if steady_looks == STEADY_LOOKS && used_bytes >= LARGE_PAGES_BYTES_MIN.max(made_bytes + MADE_STEP_BYTES) {
             made_bytes = used_bytes;
-            core.env.tasks().make_large_pages();
+            core.env.tasks().make_large_pages(&|| going(core));
         }
     }
 }

@@ -27,9 +27,9 @@ pub trait Tasks: Send + Sync {
     /// Asks the system to keep what this process has allocated in large pages, where it does so on request. Random reads of
     /// a large cache are a fifth faster then. To be repeated as the memory grows; never fails.
     fn prefer_large_pages(&self) {}
-    /// Moves what was touched before it was asked for, or when no large page was free, into large pages. Takes a second for a gigabyte: to be
-    /// called when memory has stopped growing; never fails.
-    fn make_large_pages(&self) {}
+    /// Moves what was touched before it was asked for, or when no large page was free, into large pages. Takes seconds for a gigabyte: to be
+    /// called when memory has stopped growing. Ends early when it is not to go on; never fails.
+    fn make_large_pages(&self, _goes_on: &dyn Fn() -> bool) {}
 }
 
 /// Wakes a thread early from a timed wait; a ring is never lost.

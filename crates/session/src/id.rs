@@ -46,10 +46,11 @@ pub(crate) type SessionHasher = foldhash::quality::RandomState;
 
 impl Hash for LogicalSessionId {
     fn hash<H: Hasher>(&self, state: &mut H) {
-        // Ids are random: nobody has many sessions that differ in the rest alone.
+        // All that clients choose: whoever could vary something else would have sessions of one hash. The user is given.
         state.write_u128(u128::from_ne_bytes(*self.id.as_bytes()));
         if let Some(child) = &self.txn_uuid {
             state.write_u128(u128::from_ne_bytes(*child.as_bytes()));
+            state.write_i64(self.txn_number.unwrap_or(-1));
         }
     }
 }

@@ -160,14 +160,10 @@ impl Extreme {
             (Extreme::Document(extent), Value::Document(doc)) => extent.update(doc, end, strings, |_| false),
             (Extreme::Array(extent), Value::Array(array)) => extent.update(array.as_doc(), end, strings, |_| false),
             (Extreme::Scalar(current), value) if !matches!(value, Value::Document(_) | Value::Array(_)) => {
-                if let Some(order) = simple_order(value, current.view()) {
-                    if order == end.wins() {
-                        *current = value.to_owned();
-                    }
-                    return;
-                }
-                let options = CompareOptions { strings, ..CompareOptions::default() };
-                let order = compare_with(value, current.view(), &options);
+                let order = simple_order(value, current.view()).unwrap_or_else(|| {
+                    let options = CompareOptions { strings, ..CompareOptions::default() };
+                    compare_with(value, current.view(), &options)
+                });
                 if order == end.wins() {
                     *current = value.to_owned();
                 }

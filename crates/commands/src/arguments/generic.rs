@@ -48,7 +48,7 @@ const GENERIC: &[&str] = &[
     "writeConcern",
 ];
 
-/// No name of a list is longer.
+/// No name of the list is longer.
 const LENGTH_MAX: usize = 31;
 /// So many names have the same length at most.
 const SAME_LENGTH_MAX: usize = 5;

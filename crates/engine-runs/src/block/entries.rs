@@ -265,10 +265,14 @@ impl Block {
     /// there is no such entry.
     #[inline]
     pub(crate) fn touch(&self, position: usize) {
-        if position < self.count() {
-            let offset = (self.slot(position) >> 32) as usize;
-            prefetch(self.bytes().get(offset..).unwrap_or_default());
-        }
+        prefetch(self.behind_slot(position));
+    }
+
+    /// What lies from the beginning of an entry on; empty if there is no such entry. Only slots are looked at.
+    #[inline]
+    fn behind_slot(&self, position: usize) -> &[u8] {
+        let offset = (position < self.count()).then(|| (self.slot(position) >> 32) as usize);
+        offset.and_then(|offset| self.bytes().get(offset..)).unwrap_or_default()
     }
 
     /// Loads header, slots, prefix and the beginning of the first entry into the processor's cache, without a look at any of
@@ -286,12 +290,9 @@ impl Block {
     pub(crate) fn touch_entry(shared: &SharedBlock, key: &[u8]) {
         let block = Block::of(shared);
         if let Some(suffix) = key.strip_prefix(block.prefix()) {
-            let position = block.lower_slot(head(suffix));
-            if position < block.count() {
-                let start = block.bytes().as_ptr().wrapping_add((block.slot(position) >> 32) as usize);
-                prefetch_at(start);
-                prefetch_at(start.wrapping_add(128));
-            }
+            let entry = block.behind_slot(block.lower_slot(head(suffix)));
+            prefetch(entry);
+            prefetch(entry.get(128..).unwrap_or_default());
         }
     }
 

@@ -35,13 +35,17 @@ pub(super) fn prefer() {
     }
 }
 
-/// Moves what lies in small pages. Piece by piece: where one has no page to move to, the others still may.
-pub(super) fn make() {
+/// Moves what lies in small pages, as long as it is to go on. Piece by piece: where one has no page to move to, the others still may.
+#[cfg_attr(not(target_os = "linux"), expect(unused_variables))]
+pub(super) fn make(goes_on: &dyn Fn() -> bool) {
     #[cfg(target_os = "linux")]
     for Region { start, length, .. } in heap_regions() {
         // A large page that lies across two pieces would be moved with neither.
         let end = start + length;
         for piece in (start.next_multiple_of(LARGE_PAGE_BYTES)..end).step_by(REGION_BYTES_MIN) {
+            if !goes_on() {
+                return;
+            }
             advise(piece, REGION_BYTES_MIN.min(end - piece), libc::MADV_COLLAPSE);
         }
     }
@@ -148,7 +152,7 @@ mod tests {
     fn asking_changes_no_content() {
         let bytes = vec![7u8; 4 * REGION_BYTES_MIN];
         prefer();
-        make();
+        make(&|| true);
         assert!(bytes.iter().all(|byte| *byte == 7));
     }
 }

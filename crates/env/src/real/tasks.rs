@@ -62,8 +62,8 @@ impl Tasks for RealTasks {
         large_pages::prefer();
     }
 
-    fn make_large_pages(&self) {
-        large_pages::make();
+    fn make_large_pages(&self, goes_on: &dyn Fn() -> bool) {
+        large_pages::make(goes_on);
     }
 }
 

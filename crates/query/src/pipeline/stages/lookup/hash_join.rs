@@ -27,8 +27,10 @@ const PLACE_BYTES: usize = 16;
 
 /// What was found for a document, most often one.
 pub(super) type Matches = SmallVec<[Doc; 1]>;
-/// What a document is looked for by, with its hash: most often one value, most often a number or an object id.
-type Keys = SmallVec<[(u64, SmallVec<[u8; 16]>); 1]>;
+/// A key with its hash: most often of a number or an object id.
+type Key = (u64, SmallVec<[u8; 16]>);
+/// What a document is looked for by: most often one value.
+type Keys = SmallVec<[Key; 1]>;
 /// Where the found documents of one document lie.
 type Ranges = SmallVec<[Range<usize>; 1]>;
 
@@ -185,7 +187,7 @@ impl HashTable {
     }
 
     /// Each document once, in the order in which they were read.
-    fn ranges(&self, keys: &[(u64, SmallVec<[u8; 16]>)]) -> Ranges {
+    fn ranges(&self, keys: &[Key]) -> Ranges {
         let mut found = Ranges::new();
         for (hash, key) in keys {
             let newest = self.places.find(*hash, |place| key_at(&self.records, *place) == Some(key));
