@@ -5,6 +5,7 @@
 //! lengths, terminators, types, booleans, depth. What it leaves alone has to survive as it is: invalid UTF-8,
 //! deprecated types, duplicate names, array indexes out of order.
 
+use crate::view::name_length;
 use crate::{DocRef, Value};
 use bstr::BStr;
 use pando_base::{Error, ErrorCode, Result};
@@ -244,7 +245,7 @@ impl<'a> Pass<'a> {
     #[inline]
     fn skip_c_string(&mut self) -> Checked<()> {
         let rest = self.bytes.get(self.position..).unwrap_or_default();
-        let length = rest.iter().position(|&byte| byte == 0).ok_or(Fault::BeyondTheBuffer)?;
+        let length = name_length(rest).ok_or(Fault::BeyondTheBuffer)?;
         self.skip(length + 1)
     }
 

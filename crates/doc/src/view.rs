@@ -251,28 +251,76 @@ impl<'a> Iterator for RawElements<'a> {
 
 impl std::iter::FusedIterator for RawElements<'_> {}
 
+/// What the code in front of an element says of its value.
+#[derive(Clone, Copy)]
+struct Rule {
+    /// None if no value has this code.
+    value_type: Option<ValueType>,
+    size: Size,
+}
+
+/// How long the values of a type are.
+#[derive(Clone, Copy, PartialEq)]
+enum Size {
+    /// So many bytes.
+    Fixed(u8),
+    /// As many as the length in front of it says, and so many more.
+    Told(u8),
+    /// As far as its zeros.
+    Searched,
+}
+
+/// The rules of all codes: one look-up for what is asked of every element.
+static RULES: [Rule; 256] = rules();
+
+const fn rules() -> [Rule; 256] {
+    let mut rules = [Rule { value_type: None, size: Size::Fixed(0) }; 256];
+    let mut next = 0;
+    while next < ValueType::ALL.len() {
+        let value_type = ValueType::ALL[next];
+        rules[value_type.code() as usize] = Rule { value_type: Some(value_type), size: size_of_values(value_type) };
+        next += 1;
+    }
+    rules
+}
+
+const fn size_of_values(value_type: ValueType) -> Size {
+    match value_type {
+        ValueType::Undefined | ValueType::Null | ValueType::MinKey | ValueType::MaxKey => Size::Fixed(0),
+        ValueType::Bool => Size::Fixed(1),
+        ValueType::Int32 => Size::Fixed(4),
+        ValueType::Double | ValueType::DateTime | ValueType::Timestamp | ValueType::Int64 => Size::Fixed(8),
+        ValueType::ObjectId => Size::Fixed(12),
+        ValueType::Decimal => Size::Fixed(16),
+        ValueType::String | ValueType::Code | ValueType::Symbol => Size::Told(4),
+        ValueType::Document | ValueType::Array | ValueType::CodeWithScope => Size::Told(0),
+        ValueType::Binary => Size::Told(5),
+        ValueType::DbPointer => Size::Told(16),
+        ValueType::Regex => Size::Searched,
+    }
+}
+
 /// The element at the start of the bytes; none at the zero that ends a document.
 #[inline]
 fn split_element(bytes: &[u8]) -> Option<RawElement<'_>> {
     let (&code, after_code) = bytes.split_first()?;
-    if code == 0 {
-        return None;
-    }
-    let value_type = ValueType::from_code(code)?;
+    let rule = RULES.get(usize::from(code))?;
+    let value_type = rule.value_type?;
     let name_length = name_length(after_code)?;
-    let (name, value) = (after_code.get(..name_length)?, after_code.get(name_length + 1..)?);
-    let size_bytes = value_size_bytes(value_type, value)?;
+    let value_at = name_length + 2;
+    let size_bytes = sized(rule.size, bytes.get(value_at..)?)?;
+    let bytes = bytes.get(..value_at.checked_add(size_bytes)?)?;
     Some(RawElement {
         value_type,
-        name: BStr::new(name),
-        value_bytes: value.get(..size_bytes)?,
-        bytes: bytes.get(..name_length + 2 + size_bytes)?,
+        name: BStr::new(bytes.get(1..=name_length)?),
+        value_bytes: bytes.get(value_at..)?,
+        bytes,
     })
 }
 
 /// How long the name is that a zero ends. Names are short: eight bytes at a time are looked at in one go.
 #[inline]
-fn name_length(bytes: &[u8]) -> Option<usize> {
+pub(crate) fn name_length(bytes: &[u8]) -> Option<usize> {
     const ONES: u64 = 0x0101_0101_0101_0101;
     const HIGH: u64 = 0x8080_8080_8080_8080;
     let mut passed = 0;
@@ -292,23 +340,20 @@ fn name_length(bytes: &[u8]) -> Option<usize> {
 /// How long the value at the start of the bytes is.
 #[inline]
 pub(crate) fn value_size_bytes(value_type: ValueType, bytes: &[u8]) -> Option<usize> {
-    Some(match value_type {
-        ValueType::Undefined | ValueType::Null | ValueType::MinKey | ValueType::MaxKey => 0,
-        ValueType::Bool => 1,
-        ValueType::Int32 => 4,
-        ValueType::Double | ValueType::DateTime | ValueType::Timestamp | ValueType::Int64 => 8,
-        ValueType::ObjectId => 12,
-        ValueType::Decimal => 16,
-        ValueType::String | ValueType::Code | ValueType::Symbol => length_at(bytes)?.checked_add(4)?,
-        ValueType::Document | ValueType::Array | ValueType::CodeWithScope => length_at(bytes)?,
-        ValueType::Binary => length_at(bytes)?.checked_add(5)?,
-        ValueType::DbPointer => length_at(bytes)?.checked_add(16)?,
-        ValueType::Regex => {
+    sized(RULES.get(usize::from(value_type.code()))?.size, bytes)
+}
+
+#[inline]
+fn sized(size: Size, bytes: &[u8]) -> Option<usize> {
+    match size {
+        Size::Fixed(size_bytes) => Some(usize::from(size_bytes)),
+        Size::Told(more_bytes) => length_at(bytes)?.checked_add(usize::from(more_bytes)),
+        Size::Searched => {
             let (pattern, rest) = split_c_string(bytes)?;
             let (options, _) = split_c_string(rest)?;
-            pattern.len() + options.len() + 2
+            Some(pattern.len() + options.len() + 2)
         }
-    })
+    }
 }
 
 /// Decodes a value from exactly its bytes.

@@ -12,8 +12,8 @@ use pando_storage::{RecoveryUnit, WriteUnitOfWork};
 
 /// A transaction without an operation.
 pub struct Stash {
-    /// None once an operation has taken it up.
-    parts: Option<Parts>,
+    /// None once an operation has taken it up. In a box, since it changes hands a dozen times for each statement.
+    parts: Option<Box<Parts>>,
 }
 
 struct Parts {
@@ -29,16 +29,15 @@ impl Operation {
         if locker.is_locked() {
             locker.release_ticket();
         }
-        Stash { parts: Some(Parts { recovery_unit, locker, extensions }) }
+        Stash { parts: Some(Box::new(Parts { recovery_unit, locker, extensions })) }
     }
 }
 
 impl Services {
     /// The operation of a context, which goes on with a transaction.
     pub fn resumed(&self, context: OperationContext, mut stash: Stash) -> Operation {
-        let Some(Parts { recovery_unit, locker, extensions }) = stash.parts.take() else {
-            return self.operation_of(context);
-        };
+        let Some(parts) = stash.parts.take() else { return self.operation_of(context) };
+        let Parts { recovery_unit, locker, extensions } = *parts;
         let mut operation = self.operation_with(context, recovery_unit, locker);
         operation.extensions = extensions;
         operation.retry_policy.multi_document = true;
@@ -49,10 +48,9 @@ impl Services {
 impl Stash {
     /// Takes a ticket again for the locks that are held.
     pub async fn reacquire_ticket(&mut self, wait: &Wait<'_>) -> Result<()> {
-        let Some(Parts { locker, .. }) = &mut self.parts else { return Ok(()) };
-        match locker.is_locked() {
-            true => locker.reacquire_ticket(wait).await,
-            false => Ok(()),
+        match &mut self.parts {
+            Some(parts) if parts.locker.is_locked() => parts.locker.reacquire_ticket(wait).await,
+            _ => Ok(()),
         }
     }
 }

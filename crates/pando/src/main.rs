@@ -20,11 +20,15 @@ use clap::{Parser, Subcommand};
 use error::{PandoError, Result};
 use pando_base::ErrorCode;
 use pando_env::Env;
+use pando_env::real::ThreadBlocks;
 use serve::ProgramName;
 use std::ffi::OsString;
 use std::io::{self, BufWriter, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
+
+#[global_allocator]
+static BLOCKS: ThreadBlocks = ThreadBlocks;
 
 const DATA_DIRECTORY: &str = "./pando-data";
 

@@ -160,6 +160,11 @@ impl OperationContext {
         }
     }
 
+    /// The same for whoever has just looked at the clock.
+    pub fn wants_details_at(&self, now_ns: u64) -> bool {
+        now_ns.saturating_sub(self.0.start_ns) >= self.0.details_after_ns.load(Ordering::Relaxed)
+    }
+
     /// True if details are told however long it takes.
     pub fn is_watched(&self) -> bool {
         self.0.details_after_ns.load(Ordering::Relaxed) == 0

@@ -77,7 +77,12 @@ const fn places() -> [[u8; SAME_LENGTH_MAX]; LENGTH_MAX + 1] {
 /// Where the name stands in [`GENERIC`].
 fn place_of(name: &BStr) -> Option<u8> {
     let places = PLACES.get(name.len())?.iter().copied().take_while(|place| *place != NO_PLACE);
-    let is_at = |place: &u8| GENERIC.get(usize::from(*place)).is_some_and(|generic| name == generic.as_bytes());
+    let last = name.last();
+    let is_at = |place: &u8| {
+        let generic = GENERIC.get(usize::from(*place)).map(|generic| generic.as_bytes());
+        // The last bytes tell nearly all names of a length apart, without a call.
+        generic.is_some_and(|generic| generic.last() == last && name == generic)
+    };
     places.into_iter().find(is_at)
 }
 
@@ -164,10 +169,19 @@ impl GenericArguments {
 
     /// Finds them in a request.
     pub fn parse(request: &Command, is_internal: bool) -> Result<GenericArguments> {
+        GenericArguments::parse_with_database(request, is_internal).map(|(found, _)| found)
+    }
+
+    /// Finds them in a request, and with them the field that names the database.
+    pub fn parse_with_database(
+        request: &Command,
+        is_internal: bool,
+    ) -> Result<(GenericArguments, Option<RawElement<'_>>)> {
         let body = Doc::trusted(request.body_bytes());
         let mut found = GenericArguments::default();
+        let mut database = None;
         let mut seen: u64 = 0;
-        for element in body.view().raw_elements().skip(1) {
+        for element in request.body().raw_elements().skip(1) {
             let Some(place) = place_of(element.name) else {
                 ensure!(
                     element.name != "$maxTimeMS",
@@ -184,9 +198,13 @@ impl GenericArguments {
                 element.name
             );
             seen |= bit;
+            if element.name == "$db" {
+                database = Some(element);
+                continue;
+            }
             found.take(&body, element, is_internal)?;
         }
-        Ok(found)
+        Ok((found, database))
     }
 
     fn take(&mut self, body: &Doc, element: RawElement<'_>, is_internal: bool) -> Result<()> {

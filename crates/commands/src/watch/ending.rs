@@ -44,7 +44,8 @@ pub fn begin(invocation: &Invocation) {
 /// the database's `system.profile`.
 pub fn end(invocation: &Invocation, error: Option<&Error>, has_run: bool, reply_bytes: usize) -> Option<Doc> {
     let (node, row) = (&invocation.node, invocation.row);
-    let elapsed_ns = invocation.context.elapsed_ns();
+    let now_ns = invocation.context.now_ns();
+    let elapsed_ns = now_ns.saturating_sub(invocation.context.start_ns());
     // Hello waits on purpose.
     if matches!(row.name, "hello" | "isMaster") {
         return None;
@@ -55,7 +56,7 @@ pub fn end(invocation: &Invocation, error: Option<&Error>, has_run: bool, reply_
     if has_run && row.counts_in_top && !is_batch(row.kind) {
         count(invocation, row.kind, elapsed_ns);
     }
-    if !invocation.context.wants_details() {
+    if !invocation.context.wants_details_at(now_ns) {
         return None;
     }
     let (locks, has_used_storage) = invocation.take_lock_stats();
@@ -187,11 +188,12 @@ impl Statement {
         statement: impl FnOnce(&mut DocBuilder),
     ) -> Option<Doc> {
         let context = &invocation.context;
-        let elapsed_ns = context.now_ns().saturating_sub(self.start_ns);
+        let now_ns = context.now_ns();
+        let elapsed_ns = now_ns.saturating_sub(self.start_ns);
         if invocation.row.counts_in_top {
             count(invocation, invocation.row.kind, elapsed_ns);
         }
-        if !context.wants_details() {
+        if !context.wants_details_at(now_ns) {
             return None;
         }
         let statistics = match &self.before {

@@ -4,6 +4,7 @@
 //! trait to the operating system, with no policy of its own: no caching, no retries beyond interrupted calls, no limits.
 #![allow(clippy::disallowed_methods, clippy::disallowed_types)]
 
+mod blocks;
 mod clock;
 mod disk;
 mod large_pages;
@@ -16,6 +17,7 @@ mod tasks;
 use crate::Env;
 use std::sync::Arc;
 
+pub use blocks::ThreadBlocks;
 pub use clock::RealClock;
 pub use disk::RealDisk;
 pub use machine::RealMachine;

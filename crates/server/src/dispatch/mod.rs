@@ -96,8 +96,10 @@ impl Dispatcher {
             entry.counters.failed.increment();
             error
         };
-        let database = stages::database_name(&request).map_err(count_failure)?;
-        let mut generic = GenericArguments::parse(&request, connection.is_internal()).map_err(count_failure)?;
+        let parsed = GenericArguments::parse_with_database(&request, connection.is_internal());
+        let named = parsed.as_ref().ok().and_then(|(_, named)| *named);
+        let database = stages::database_name(&request, named).map_err(count_failure)?;
+        let (mut generic, _) = parsed.map_err(count_failure)?;
         if self.node.security.is_enabled
             && let Some(identity) = connection.identity()
         {

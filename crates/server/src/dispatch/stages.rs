@@ -7,7 +7,7 @@ use pando_commands::{
     ACCEPT_API_VERSION_2, Class, CommandRow, ConnectionState, FAIL_COMMAND, FailCommand, GenericArguments, Invocation,
     NextInvocation, OpCounter, REQUIRE_API_VERSION, reply as replies, security, stable_api, write_concern_labels,
 };
-use pando_doc::DocBuilder;
+use pando_doc::{DocBuilder, RawElement};
 use pando_env::BoxedFuture;
 use pando_repl::read_concern::ReadConcern;
 use pando_security::{Action, Target};
@@ -15,9 +15,10 @@ use pando_session::{LogicalSessionId, MAX_SESSIONS};
 use pando_wire::{Command, Protocol};
 use std::time::Duration;
 
-/// The database that a request is for.
-pub(super) fn database_name(request: &Command) -> Result<DatabaseName> {
-    let name = match (request.database(), request.protocol()) {
+/// The database that a request is for; `found` is the field of its body that names it, if that was seen already.
+pub(super) fn database_name(request: &Command, found: Option<RawElement<'_>>) -> Result<DatabaseName> {
+    let found = found.filter(|_| request.protocol() == Protocol::Msg).and_then(|element| element.value()?.as_bytes());
+    let name = match (found.or_else(|| request.database()), request.protocol()) {
         (Some(name), _) => std::str::from_utf8(name).map_err(|_| invalid(&name.to_string()))?,
         (None, Protocol::Query) => "",
         (None, Protocol::Msg) => match request.body().get("$db") {
