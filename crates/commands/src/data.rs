@@ -81,8 +81,8 @@ impl Data {
 /// The operation of a command. When it ends, its locks are given back, or kept by its transaction, and the command's invocation
 /// learns what the reply has to wait for.
 pub struct CommandOperation<'a> {
-    /// There until the drop.
-    operation: Option<Operation>,
+    /// There until the drop. In a box, as transactions keep it.
+    operation: Option<Box<Operation>>,
     invocation: &'a Invocation,
 }
 
@@ -90,7 +90,7 @@ impl Deref for CommandOperation<'_> {
     type Target = Operation;
 
     fn deref(&self) -> &Operation {
-        self.operation.as_ref().unwrap_or_else(|| unreachable!("{UNTIL_DROP}"))
+        self.operation.as_deref().unwrap_or_else(|| unreachable!("{UNTIL_DROP}"))
     }
 }
 
@@ -99,7 +99,7 @@ const UNTIL_DROP: &str = "only the drop takes the operation away";
 
 impl DerefMut for CommandOperation<'_> {
     fn deref_mut(&mut self) -> &mut Operation {
-        self.operation.as_mut().unwrap_or_else(|| unreachable!("{UNTIL_DROP}"))
+        self.operation.as_deref_mut().unwrap_or_else(|| unreachable!("{UNTIL_DROP}"))
     }
 }
 
@@ -125,7 +125,7 @@ impl Invocation {
     pub fn operation(&self) -> Result<CommandOperation<'_>> {
         let operation = match self.transaction() {
             Some(statement) => statement.take_up(self.context.clone())?,
-            None => self.data()?.services.operation_of(self.context.clone()),
+            None => Box::new(self.data()?.services.operation_of(self.context.clone())),
         };
         Ok(CommandOperation { operation: Some(operation), invocation: self })
     }

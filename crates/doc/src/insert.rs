@@ -165,6 +165,11 @@ fn refuse_dollars(mut elements: RawElements<'_>) -> Result<()> {
 
 /// Checks that a document is not nested too deeply to be stored. Empty documents do not count as a level.
 pub fn check_user_depth(doc: DocRef<'_>) -> Result<()> {
+    /// A level takes a type, the end of a name, a length and a zero at least.
+    const LEVEL_BYTES_MIN: usize = 7;
+    if doc.size_bytes() < USER_DEPTH_MAX * LEVEL_BYTES_MIN {
+        return Ok(());
+    }
     let mut open = vec![doc.raw_elements()];
     while let Some(innermost) = open.last_mut() {
         let is_nested = |element: &RawElement<'_>| matches!(element.value_type, ValueType::Document | ValueType::Array);

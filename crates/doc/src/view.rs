@@ -307,15 +307,11 @@ fn split_element(bytes: &[u8]) -> Option<RawElement<'_>> {
     let rule = RULES.get(usize::from(code))?;
     let value_type = rule.value_type?;
     let name_length = name_length(after_code)?;
-    let value_at = name_length + 2;
-    let size_bytes = sized(rule.size, bytes.get(value_at..)?)?;
-    let bytes = bytes.get(..value_at.checked_add(size_bytes)?)?;
-    Some(RawElement {
-        value_type,
-        name: BStr::new(bytes.get(1..=name_length)?),
-        value_bytes: bytes.get(value_at..)?,
-        bytes,
-    })
+    let (name, zero_and_value) = after_code.split_at_checked(name_length)?;
+    let value = zero_and_value.get(1..)?;
+    let value_bytes = value.get(..sized(rule.size, value)?)?;
+    let bytes = bytes.get(..name_length + 2 + value_bytes.len())?;
+    Some(RawElement { value_type, name: BStr::new(name), value_bytes, bytes })
 }
 
 /// How long the name is that a zero ends. Names are short: eight bytes at a time are looked at in one go.

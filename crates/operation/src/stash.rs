@@ -5,42 +5,37 @@
 //! ([`Services::resumed`]) and leaves it when it ends ([`Operation::stash`]). The ticket is given back meanwhile: a client that
 //! thinks does not keep others out. A stash that is dropped rolls the transaction back and gives its locks back.
 
-use crate::{Extensions, Operation, Services};
+use crate::{Operation, Services};
 use pando_base::{OperationContext, Result};
-use pando_locks::{Locker, Wait};
-use pando_storage::{RecoveryUnit, WriteUnitOfWork};
+use pando_locks::Wait;
+use pando_storage::{RetryPolicy, WriteUnitOfWork};
 
-/// A transaction without an operation.
+/// A transaction without an operation of its own.
 pub struct Stash {
-    /// None once an operation has taken it up. In a box, since it changes hands a dozen times for each statement.
-    parts: Option<Box<Parts>>,
-}
-
-struct Parts {
-    recovery_unit: RecoveryUnit,
-    locker: Locker,
-    extensions: Extensions,
+    /// Nobody's. None once somebody has taken it up. In a box: it changes hands a dozen times for each statement.
+    operation: Option<Box<Operation>>,
 }
 
 impl Operation {
     /// Ends the operation and keeps its transaction.
-    pub fn stash(self) -> Stash {
-        let Operation { recovery_unit, locker, extensions, .. } = self;
-        if locker.is_locked() {
-            locker.release_ticket();
+    pub fn stash(mut self: Box<Self>) -> Stash {
+        if self.locker.is_locked() {
+            self.locker.release_ticket();
         }
-        Stash { parts: Some(Box::new(Parts { recovery_unit, locker, extensions })) }
+        self.context = OperationContext::nobody();
+        self.recovery_unit.set_meter(None);
+        Stash { operation: Some(self) }
     }
 }
 
 impl Services {
     /// The operation of a context, which goes on with a transaction.
-    pub fn resumed(&self, context: OperationContext, mut stash: Stash) -> Operation {
-        let Some(parts) = stash.parts.take() else { return self.operation_of(context) };
-        let Parts { recovery_unit, locker, extensions } = *parts;
-        let mut operation = self.operation_with(context, recovery_unit, locker);
-        operation.extensions = extensions;
-        operation.retry_policy.multi_document = true;
+    pub fn resumed(&self, context: OperationContext, mut stash: Stash) -> Box<Operation> {
+        let Some(mut operation) = stash.operation.take() else { return Box::new(self.operation_of(context)) };
+        operation.recovery_unit.set_meter(context.meter().cloned());
+        operation.context = context;
+        operation.retry_policy = RetryPolicy { multi_document: true, ..self.retry_policy() };
+        (operation.lock_wait_max, operation.last_commit) = (None, None);
         operation
     }
 }
@@ -48,8 +43,8 @@ impl Services {
 impl Stash {
     /// Takes a ticket again for the locks that are held.
     pub async fn reacquire_ticket(&mut self, wait: &Wait<'_>) -> Result<()> {
-        match &mut self.parts {
-            Some(parts) if parts.locker.is_locked() => parts.locker.reacquire_ticket(wait).await,
+        match &mut self.operation {
+            Some(operation) if operation.locker.is_locked() => operation.locker.reacquire_ticket(wait).await,
             _ => Ok(()),
         }
     }
@@ -57,10 +52,10 @@ impl Stash {
 
 impl Drop for Stash {
     fn drop(&mut self) {
-        let Some(parts) = &mut self.parts else { return };
+        let Some(operation) = &mut self.operation else { return };
         // Rolled back first: nobody gets the locks before the writes are gone.
-        drop(WriteUnitOfWork::resume(&mut parts.recovery_unit));
-        parts.locker.end_unit_of_work();
-        parts.locker.unlock_everything();
+        drop(WriteUnitOfWork::resume(&mut operation.recovery_unit));
+        operation.locker.end_unit_of_work();
+        operation.locker.unlock_everything();
     }
 }

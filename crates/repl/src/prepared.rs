@@ -59,7 +59,7 @@ impl ReplicationParts {
     }
 
     async fn rebuild(&self, record: &SessionRecord) -> Result<()> {
-        let mut operation = self.services.internal_operation("Replication");
+        let mut operation = Box::new(self.services.internal_operation("Replication"));
         operation.recovery_unit.set_urgency(Urgency::Exempt)?;
         operation.recovery_unit.set_recovering(true)?;
         UnitOfWork::begin(&mut operation).release();

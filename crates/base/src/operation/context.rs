@@ -13,7 +13,7 @@ use std::fmt;
 use std::future::{Future, poll_fn};
 use std::pin::pin;
 use std::sync::atomic::{AtomicI32, AtomicU64, Ordering};
-use std::sync::{Arc, OnceLock, Weak};
+use std::sync::{Arc, LazyLock, OnceLock, Weak};
 use std::task::Poll;
 use tokio::sync::Notify;
 
@@ -87,6 +87,12 @@ impl OperationContext {
     /// An operation that no registry knows, with a clock that stands still: for start-up, recovery and tests.
     pub fn detached() -> OperationContext {
         OperationContext::create(0, Arc::new(Client::internal("detached")), Arc::new(|| 0), None)
+    }
+
+    /// The operation of what lies still until somebody works on it: no registry knows it, and all that lies still share it.
+    pub fn nobody() -> OperationContext {
+        static NOBODY: LazyLock<OperationContext> = LazyLock::new(OperationContext::detached);
+        NOBODY.clone()
     }
 
     /// A part of this operation: it is stopped when this one is, within the same deadline, and counts for itself.

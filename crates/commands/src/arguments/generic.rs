@@ -48,42 +48,43 @@ const GENERIC: &[&str] = &[
     "writeConcern",
 ];
 
-/// No name of the list is longer.
-const LENGTH_MAX: usize = 31;
-/// So many names have the same length at most.
-const SAME_LENGTH_MAX: usize = 5;
-/// Ends a list of places.
+/// Ends a search.
 const NO_PLACE: u8 = u8::MAX;
 
-/// The places of the names in [`GENERIC`], by their length. Every field of every request is looked for: its length alone
-/// leaves a few names or none.
-static PLACES: [[u8; SAME_LENGTH_MAX]; LENGTH_MAX + 1] = places();
+/// The places of the names in [`GENERIC`] by a number that none of them shares with another. Every field of every request is
+/// looked for: most have a number of their own, and are passed over without a look at any name.
+static PLACES: [u8; NUMBERS] = places();
+const NUMBERS: usize = 256;
 
-const fn places() -> [[u8; SAME_LENGTH_MAX]; LENGTH_MAX + 1] {
-    let mut places = [[NO_PLACE; SAME_LENGTH_MAX]; LENGTH_MAX + 1];
+const fn places() -> [u8; NUMBERS] {
+    let mut places = [NO_PLACE; NUMBERS];
     let mut place = 0;
     while place < GENERIC.len() {
-        let same = &mut places[GENERIC[place].len()];
-        let mut next = 0;
-        while same[next] != NO_PLACE {
-            next += 1;
-        }
-        same[next] = place as u8;
+        let number = number(GENERIC[place].as_bytes());
+        assert!(places[number] == NO_PLACE, "two names share a number: choose other factors");
+        places[number] = place as u8;
         place += 1;
     }
     places
 }
 
+const FACTORS: (usize, usize, usize) = (1, 3, 6);
+
+/// A number from the length, the second byte and the last one. The factors were found by trying.
+const fn number(name: &[u8]) -> usize {
+    match name {
+        [_, second, .., last] => {
+            (name.len() * FACTORS.0 + *second as usize * FACTORS.1 + *last as usize * FACTORS.2) % NUMBERS
+        }
+        _ => 0,
+    }
+}
+
 /// Where the name stands in [`GENERIC`].
+#[inline]
 fn place_of(name: &BStr) -> Option<u8> {
-    let places = PLACES.get(name.len())?.iter().copied().take_while(|place| *place != NO_PLACE);
-    let last = name.last();
-    let is_at = |place: &u8| {
-        let generic = GENERIC.get(usize::from(*place)).map(|generic| generic.as_bytes());
-        // The last bytes tell nearly all names of a length apart, without a call.
-        generic.is_some_and(|generic| generic.last() == last && name == generic)
-    };
-    places.into_iter().find(is_at)
+    let place = *PLACES.get(number(name))?;
+    (GENERIC.get(usize::from(place))?.as_bytes() == &**name).then_some(place)
 }
 
 /// Does every command take a field of this name?
@@ -275,9 +276,17 @@ fn session(body: &Doc, value: Value<'_>) -> Result<SessionId> {
     let Value::Document(document) = value else {
         return Err(place.wrong_type(value.value_type(), &[ValueType::Document]));
     };
-    let id = document.get("id").ok_or_else(|| place.missing("id"))?;
+    let (mut id, mut uid) = (None, None);
+    for element in document.raw_elements() {
+        match &**element.name {
+            b"id" => id = id.or_else(|| element.value()),
+            b"uid" => uid = uid.or_else(|| element.value()),
+            _ => {}
+        }
+    }
+    let id = id.ok_or_else(|| place.missing("id"))?;
     let id = uuid(id).ok_or_else(|| place.field(BStr::new("id")).wrong_type(id.value_type(), &[ValueType::Binary]))?;
-    let user = match document.get("uid") {
+    let user = match uid {
         Some(Value::Binary { bytes, .. }) => bytes.try_into().ok(),
         _ => None,
     };
@@ -382,7 +391,8 @@ mod tests {
     fn the_names_are_sorted_and_fit_the_bits() {
         assert!(GENERIC.is_sorted() && GENERIC.len() <= 64);
         assert!(GENERIC.iter().all(|name| is_generic(BStr::new(name))));
-        assert!(!is_generic(BStr::new("")) && !is_generic(BStr::new("a".repeat(LENGTH_MAX + 1).as_str())));
+        assert!(["", "$", "db", "lsic", "$db\0"].iter().all(|name| !is_generic(BStr::new(name))));
+        assert!(!is_generic(BStr::new("a".repeat(1000).as_str())));
         assert!(is_generic(BStr::new("lsid")) && !is_generic(BStr::new("lsids")));
     }
 }

@@ -112,7 +112,7 @@ pub async fn collection_for_insert(
             return Ok(collection);
         }
         unlock(operation);
-        create(data, operation, namespace).await?;
+        Box::pin(create(data, operation, namespace)).await?;
     }
 }
 

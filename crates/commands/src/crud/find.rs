@@ -186,7 +186,9 @@ async fn run(invocation: &Invocation, reply: &mut DocBuilder) -> Result<()> {
         FindPlan::View(_) if arguments.read_once.is_some_and(|once| once.0) => {
             bail!(ErrorCode::InvalidPipelineOperator, "Option readOnce not supported in aggregation.")
         }
-        FindPlan::View(_) => return super::views::find(invocation, data, &mut operation, &request, reply).await,
+        FindPlan::View(_) => {
+            return Box::pin(super::views::find(invocation, data, &mut operation, &request, reply)).await;
+        }
     };
     if let Some(collection) = source.collection().filter(|_| request.tailable) {
         check_tail(invocation, collection)?;
@@ -202,5 +204,5 @@ async fn run(invocation: &Invocation, reply: &mut DocBuilder) -> Result<()> {
         limit: request.limit.and_then(|limit| u64::try_from(limit).ok()).filter(|limit| *limit > 0),
         options,
     };
-    reply_with_first_batch(invocation, data, &mut operation, source, first, reply).await
+    Box::pin(reply_with_first_batch(invocation, data, &mut operation, source, first, reply)).await
 }

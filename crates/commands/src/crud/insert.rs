@@ -188,7 +188,7 @@ impl Inserts<'_> {
         };
         let query = &self.data.query;
         let outcomes = match self.is_timeseries {
-            true => query.insert_measurements(operation, &collection, &group, self.is_ordered).await,
+            true => Box::pin(query.insert_measurements(operation, &collection, &group, self.is_ordered)).await,
             false => query.insert(operation, &collection, &group, self.is_ordered, self.options).await,
         };
         unlock(operation);

@@ -16,7 +16,7 @@ use pando_storage::ReadSource;
 /// Waits until the operation may read as the client wants to, and lets it into the engine.
 pub(super) async fn begin_read(invocation: &Invocation, data: &Data, operation: &mut Operation) -> Result<()> {
     if stored_functions::are_needed(invocation.body()) {
-        stored_functions::load(invocation, data, operation).await?;
+        Box::pin(stored_functions::load(invocation, data, operation)).await?;
     }
     check_snapshot_of_capped(invocation, data)?;
     if operation.in_multi_document_transaction() {

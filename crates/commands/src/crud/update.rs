@@ -143,7 +143,7 @@ async fn run(invocation: &Invocation, reply: &mut DocBuilder) -> Result<()> {
     let namespace = buckets.unwrap_or(namespace);
     let mut operation = invocation.operation()?;
     if statements.iter().any(|update| stored_functions::are_needed(update.query)) {
-        stored_functions::load(invocation, data, &mut operation).await?;
+        Box::pin(stored_functions::load(invocation, data, &mut operation)).await?;
     }
     let retryable = RetryableWrite::begin(invocation, data, &mut operation, statements.len()).await?;
     let mut result = BatchResult::new(invocation);
@@ -190,7 +190,7 @@ async fn one(
     request.statement_ids = ids;
     if is_timeseries {
         lock_for_write(data, operation, &request.namespace).await?;
-        return data.query.update_meta(operation, &request).await;
+        return Box::pin(data.query.update_meta(operation, &request)).await;
     }
     request.validate()?;
     if request.upsert {

@@ -83,7 +83,7 @@ impl TransactionStatement {
     /// Begins the transaction: its unit of work is open from now on, and what it reads is of one moment.
     async fn start(&self, invocation: &Invocation) -> Result<()> {
         let data = &self.data;
-        let mut operation = data.services.operation_of(invocation.context.clone());
+        let mut operation = Box::new(data.services.operation_of(invocation.context.clone()));
         let concern = read_concern(invocation)?;
         self.await_previous_write(invocation, &concern).await?;
         // It may write later, and a lock that was shared is not made exclusive without the danger of a deadlock.
@@ -189,7 +189,7 @@ impl TransactionStatement {
     }
 
     /// The command's operation, which has the transaction.
-    pub(crate) fn take_up(&self, context: OperationContext) -> Result<Operation> {
+    pub(crate) fn take_up(&self, context: OperationContext) -> Result<Box<Operation>> {
         let stash = self.stash.lock().take();
         let over = || Error::new(ErrorCode::NoSuchTransaction, "the transaction is over");
         let mut operation = self.data.services.resumed(context, stash.ok_or_else(over)?);
@@ -199,7 +199,7 @@ impl TransactionStatement {
     }
 
     /// Takes it back from the command's operation.
-    pub(crate) fn put_down(&self, operation: Operation) {
+    pub(crate) fn put_down(&self, operation: Box<Operation>) {
         let stash = match operation.recovery_unit.in_unit_of_work() {
             true => Some(operation.stash()),
             // It has committed, or was rolled back by a commit that failed.

@@ -176,7 +176,8 @@ impl Statement {
         statement: impl FnOnce(&mut DocBuilder),
     ) {
         if let Some(document) = self.told(invocation, operation, error, statement) {
-            write_profile(invocation, &invocation.database, document).await;
+            // Rare, and large: what all statements carry stays small.
+            Box::pin(write_profile(invocation, &invocation.database, document)).await;
         }
     }
 

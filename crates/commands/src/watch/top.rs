@@ -5,6 +5,7 @@
 //! many, those are thrown away.
 
 use crate::{Class, OpLatencies};
+use foldhash::quality::RandomState;
 use pando_base::{Namespace, OperationKind, Result};
 use pando_doc::DocBuilder;
 use pando_operation::Operation;
@@ -145,7 +146,7 @@ impl CollectionUse {
 /// How the collections of a node are used.
 #[derive(Debug, Default)]
 pub struct Top {
-    collections: RwLock<HashMap<Namespace, Arc<CollectionUse>>>,
+    collections: RwLock<HashMap<Namespace, Arc<CollectionUse>, RandomState>>,
     /// How many names there were after the last tidying.
     tidied: AtomicUsize,
 }

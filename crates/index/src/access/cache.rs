@@ -7,6 +7,7 @@
 //! One lock, held for a look-up; nothing else is called under it.
 
 use super::IndexAccess;
+use foldhash::fast::RandomState;
 use pando_catalog::IndexDescriptor;
 use parking_lot::RwLock;
 use std::collections::HashMap;
@@ -22,7 +23,7 @@ pub(super) struct AccessCache {
 
 #[derive(Default)]
 struct Entries {
-    by_address: HashMap<usize, (Weak<IndexDescriptor>, Arc<IndexAccess>)>,
+    by_address: HashMap<usize, (Weak<IndexDescriptor>, Arc<IndexAccess>), RandomState>,
     sweep_size: usize,
 }
 

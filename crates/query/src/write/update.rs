@@ -65,7 +65,7 @@ impl QueryEngine {
                 return Ok(found);
             }
             let collection = collection.ok_or_else(|| engine::namespace_not_found(&request.namespace))?;
-            match self.upsert(operation, request, &parsed, &collection).await {
+            match Box::pin(self.upsert(operation, request, &parsed, &collection)).await {
                 // Somebody has inserted what we looked for; now there is something to update.
                 Err(error)
                     if is_duplicate_key(&error) && attempts < UPSERT_ATTEMPTS_MAX && may_meet(&parsed, &error) =>

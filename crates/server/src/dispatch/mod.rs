@@ -130,7 +130,7 @@ impl Dispatcher {
         let next = invocation.take_next();
         finish::complete(invocation, &outcome, beside.finish().view(), reply);
         if let Some(document) = watch::end(invocation, outcome.as_ref().err(), has_run, reply.size_bytes()) {
-            watch::write_profile(invocation, &invocation.database, document).await;
+            Box::pin(watch::write_profile(invocation, &invocation.database, document)).await;
         }
         match next {
             _ if invocation.connection.client.is_ending() => Some(NextInvocation::Close),
