@@ -40,7 +40,7 @@ thread_local! {
 /// What a thread keeps.
 struct Kept {
     small: [List; SMALL_COUNT],
-    large: [Sized; LARGE_COUNT],
+    large: [SizeList; LARGE_COUNT],
 }
 
 /// Blocks of the same size; each one holds the address of the next.
@@ -50,20 +50,20 @@ struct List {
 }
 
 /// A list of blocks of a size that is not given by its place.
-struct Sized {
+struct SizeList {
     size_bytes: Cell<usize>,
     list: List,
 }
 
 impl Kept {
     const fn new() -> Kept {
-        Kept { small: [const { List::new() }; SMALL_COUNT], large: [const { Sized::new() }; LARGE_COUNT] }
+        Kept { small: [const { List::new() }; SMALL_COUNT], large: [const { SizeList::new() }; LARGE_COUNT] }
     }
 }
 
-impl Sized {
-    const fn new() -> Sized {
-        Sized { size_bytes: Cell::new(0), list: List::new() }
+impl SizeList {
+    const fn new() -> SizeList {
+        SizeList { size_bytes: Cell::new(0), list: List::new() }
     }
 }
 
