@@ -4,7 +4,8 @@
 
 use crate::security::{Conversation, Identity};
 use arc_swap::ArcSwapOption;
-use pando_base::{Client, ClientUser, ErrorCode, OperationContext};
+use bstr::BStr;
+use pando_base::{Client, ClientUser, ErrorCode, Namespace, OperationContext};
 use pando_env::Address;
 use pando_wire::Compressor;
 use parking_lot::Mutex;
@@ -35,6 +36,8 @@ pub struct ConnectionState {
     certificate_subject: Option<String>,
     /// The operation that is stopped if the client goes away.
     stopped_when_abandoned: Mutex<Option<OperationContext>>,
+    /// The collection that the last command named with its first field. The next one mostly names the same.
+    last_named: Mutex<Option<Namespace>>,
 }
 
 impl ConnectionState {
@@ -52,6 +55,21 @@ impl ConnectionState {
             conversation: Mutex::default(),
             certificate_subject: None,
             stopped_when_abandoned: Mutex::default(),
+            last_named: Mutex::default(),
+        }
+    }
+
+    /// The namespace of these two names, if it is the one that was remembered last: made, checked and in memory already.
+    pub fn namespace_as_before(&self, database: &BStr, collection: &BStr) -> Option<Namespace> {
+        let last = self.last_named.lock();
+        let is_same = |last: &&Namespace| last.collection() == collection && last.database() == database;
+        last.as_ref().filter(is_same).cloned()
+    }
+
+    /// Remembers a collection for the next command. One of a tenant has more to it than the two names.
+    pub fn remember_namespace(&self, namespace: &Namespace) {
+        if namespace.has_collection() && namespace.tenant().is_none() {
+            *self.last_named.lock() = Some(namespace.clone());
         }
     }
 

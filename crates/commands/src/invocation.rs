@@ -71,6 +71,21 @@ impl Invocation {
         generic: GenericArguments,
     ) -> Invocation {
         let namespace = namespace(row, request.body(), &database);
+        Invocation::of_namespace(node, connection, context, row, request, namespace, database, generic)
+    }
+
+    /// The same where it is known what the command is about.
+    #[allow(clippy::too_many_arguments, reason = "all of it is what a run is made of")]
+    pub fn of_namespace(
+        node: Arc<Node>,
+        connection: Arc<ConnectionState>,
+        context: OperationContext,
+        row: &'static CommandRow,
+        request: Command,
+        namespace: Namespace,
+        database: DatabaseName,
+        generic: GenericArguments,
+    ) -> Invocation {
         let (labels_in_place, write_concern, next) = (OnceLock::new(), OnceLock::new(), Mutex::new(None));
         Invocation {
             node,
@@ -133,11 +148,10 @@ impl Invocation {
     pub fn collection(&self) -> Result<Namespace> {
         match self.target() {
             Value::String(name) | Value::Symbol(name) => {
-                let name = utf8(name)?;
                 // Mostly it was made when the request came.
                 let namespace = match self.namespace.collection() == name && self.is_named_by_first_field() {
                     true => self.namespace.clone(),
-                    false => Namespace::new(&self.database, name)?,
+                    false => Namespace::new(&self.database, utf8(name)?)?,
                 };
                 namespace.validate()?;
                 Ok(namespace)

@@ -329,6 +329,12 @@ pub(crate) fn name_length(bytes: &[u8]) -> Option<usize> {
         }
         passed += 8;
     }
+    short_name_length(bytes, passed)
+}
+
+/// The same where no eight bytes are left to look at.
+#[cold]
+fn short_name_length(bytes: &[u8], passed: usize) -> Option<usize> {
     let rest = bytes.get(passed..)?.iter().position(|&byte| byte == 0)?;
     Some(passed + rest)
 }
@@ -344,12 +350,15 @@ fn sized(size: Size, bytes: &[u8]) -> Option<usize> {
     match size {
         Size::Fixed(size_bytes) => Some(usize::from(size_bytes)),
         Size::Told(more_bytes) => length_at(bytes)?.checked_add(usize::from(more_bytes)),
-        Size::Searched => {
-            let (pattern, rest) = split_c_string(bytes)?;
-            let (options, _) = split_c_string(rest)?;
-            Some(pattern.len() + options.len() + 2)
-        }
+        Size::Searched => searched(bytes),
     }
+}
+
+#[cold]
+fn searched(bytes: &[u8]) -> Option<usize> {
+    let (pattern, rest) = split_c_string(bytes)?;
+    let (options, _) = split_c_string(rest)?;
+    Some(pattern.len() + options.len() + 2)
 }
 
 /// Decodes a value from exactly its bytes.

@@ -118,7 +118,7 @@ fn pages_loop(core: &Core) {
     let (mut asked_bytes, mut seen_bytes, mut look) = (0, 0, MEMORY_LOOK);
     let (mut made_bytes, mut steady_looks) = (0, 0_u32);
     while wait(core, &core.pages_alarm, look) {
-        let used_bytes = core.memory.overlay_bytes() + core.runs.cache_bytes_used();
+        let used_bytes = memory_bytes_used(core);
         let grows = used_bytes > seen_bytes + GROWING_BYTES;
         look = if grows { MEMORY_LOOK_GROWING } else { MEMORY_LOOK };
         seen_bytes = used_bytes;
@@ -131,10 +131,18 @@ fn pages_loop(core: &Core) {
         made_bytes = made_bytes.min(used_bytes);
         steady_looks = if grows { 0 } else { steady_looks.saturating_add(1) };
         if steady_looks == STEADY_LOOKS && used_bytes >= LARGE_PAGES_BYTES_MIN.max(made_bytes + MADE_STEP_BYTES) {
-            made_bytes = used_bytes;
-            core.env.tasks().make_large_pages(&|| going(core));
+            // Whoever writes again would wait for pages that are being moved: they are left for the next quiet time.
+            let is_quiet = || memory_bytes_used(core) <= used_bytes + GROWING_BYTES;
+            core.env.tasks().make_large_pages(&|| going(core) && is_quiet());
+            if is_quiet() {
+                made_bytes = used_bytes;
+            }
         }
     }
+}
+
+fn memory_bytes_used(core: &Core) -> u64 {
+    core.memory.overlay_bytes() + core.runs.cache_bytes_used()
 }
 
 fn merge_loop(core: &Core) {

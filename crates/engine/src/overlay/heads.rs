@@ -28,10 +28,10 @@ pub struct Heads {
 fn head(bytes: &[u8]) -> u64 {
     match bytes.first_chunk::<8>() {
         Some(chunk) => u64::from_be_bytes(*chunk),
+        // Without a call for a few bytes.
         None => {
-            let mut chunk = [0; 8];
-            chunk[..bytes.len()].copy_from_slice(bytes);
-            u64::from_be_bytes(chunk)
+            let number = bytes.iter().fold(0, |number, byte| number << 8 | u64::from(*byte));
+            number.checked_shl(64 - 8 * bytes.len() as u32).unwrap_or(0)
         }
     }
 }

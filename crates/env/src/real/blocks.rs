@@ -8,6 +8,9 @@
 //! these sizes. Larger ones are kept by their very size: futures and buffers come again with the same. What a thread keeps is
 //! bounded, and goes back to the system when the thread ends. A block that one thread takes and another gives back is kept by
 //! the latter.
+//!
+//! The memory of a thread that takes more and more grows in the system's allocator by a page or two at a time, each by a call to the
+//! kernel. So a thread that has taken some takes a large piece now and then and gives it back at once: what follows is cut from it.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
@@ -30,6 +33,9 @@ const LARGE_KEPT_MAX: u32 = 4;
 const SMALL_KEPT_BYTES: usize = 8 << 10;
 const SMALL_KEPT_MIN: u32 = 16;
 
+/// After so much that was not kept, room is made for as much again.
+const ROOM_BYTES: usize = 256 << 10;
+
 /// The blocks of this thread, then those of the system.
 pub struct ThreadBlocks;
 
@@ -41,6 +47,8 @@ thread_local! {
 struct Kept {
     small: [List; SMALL_COUNT],
     large: [SizeList; LARGE_COUNT],
+    /// What the system has given since room was made.
+    taken_bytes: Cell<usize>,
 }
 
 /// Blocks of the same size; each one holds the address of the next.
@@ -57,7 +65,11 @@ struct SizeList {
 
 impl Kept {
     const fn new() -> Kept {
-        Kept { small: [const { List::new() }; SMALL_COUNT], large: [const { SizeList::new() }; LARGE_COUNT] }
+        Kept {
+            small: [const { List::new() }; SMALL_COUNT],
+            large: [const { SizeList::new() }; LARGE_COUNT],
+            taken_bytes: Cell::new(0),
+        }
     }
 }
 
@@ -170,6 +182,29 @@ fn kept(size_bytes: usize) -> Option<*mut u8> {
     block.ok().flatten()
 }
 
+/// A block of the system; none was kept.
+#[cold]
+fn taken(size_bytes: usize, take: unsafe fn(&System, Layout) -> *mut u8) -> *mut u8 {
+    let layout = system_layout(rounded_bytes(size_bytes));
+    let is_room_due = KEPT.try_with(|kept| {
+        let taken_bytes = kept.taken_bytes.get() + layout.size();
+        kept.taken_bytes.set(if taken_bytes < ROOM_BYTES { taken_bytes } else { 0 });
+        taken_bytes >= ROOM_BYTES
+    });
+    if is_room_due == Ok(true) {
+        let room = system_layout(ROOM_BYTES);
+        // SAFETY: the piece is given back as it was taken, if there was one.
+        unsafe {
+            let piece = System.alloc(room);
+            if !piece.is_null() {
+                System.dealloc(piece, room);
+            }
+        }
+    }
+    // SAFETY: no block that is asked for has no size.
+    unsafe { take(&System, layout) }
+}
+
 /// Keeps a block; false if it is to go back to the system.
 ///
 /// # Safety
@@ -203,10 +238,7 @@ unsafe impl GlobalAlloc for ThreadBlocks {
             // SAFETY: as asked.
             return unsafe { System.alloc(layout) };
         }
-        kept(layout.size()).unwrap_or_else(|| {
-            // SAFETY: the size is not zero, as it was not when it was asked for.
-            unsafe { System.alloc(system_layout(rounded_bytes(layout.size()))) }
-        })
+        kept(layout.size()).unwrap_or_else(|| taken(layout.size(), System::alloc))
     }
 
     #[inline]
@@ -230,8 +262,7 @@ unsafe impl GlobalAlloc for ThreadBlocks {
                 unsafe { ptr::write_bytes(block, 0, layout.size()) };
                 block
             }
-            // SAFETY: the size is not zero, as it was not when it was asked for.
-            None => unsafe { System.alloc_zeroed(system_layout(rounded_bytes(layout.size()))) },
+            None => taken(layout.size(), System::alloc_zeroed),
         }
     }
 
@@ -243,6 +274,18 @@ unsafe impl GlobalAlloc for ThreadBlocks {
         }
         if rounded_bytes(size_bytes) == rounded_bytes(layout.size()) {
             return block;
+        }
+        if layout.size() <= SMALL_BYTES_MAX && size_bytes <= SMALL_BYTES_MAX {
+            // Buffers that grow leave blocks that the next ones begin with.
+            // SAFETY: the sizes are those of the two blocks, the second of which is another one.
+            unsafe {
+                let moved = self.alloc(system_layout(size_bytes));
+                if !moved.is_null() {
+                    ptr::copy_nonoverlapping(block, moved, layout.size().min(size_bytes));
+                    self.dealloc(block, layout);
+                }
+                return moved;
+            }
         }
         // SAFETY: the block is the system's, and what is asked for is as large at least as whoever asks wants it.
         unsafe { System.realloc(block, layout, rounded_bytes(size_bytes)) }

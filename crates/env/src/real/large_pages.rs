@@ -42,11 +42,11 @@ pub(super) fn make(goes_on: &dyn Fn() -> bool) {
     for Region { start, length, .. } in heap_regions() {
         // A large page that lies across two pieces would be moved with neither.
         let end = start + length;
-        for piece in (start.next_multiple_of(LARGE_PAGE_BYTES)..end).step_by(REGION_BYTES_MIN) {
+        for piece in (start.next_multiple_of(LARGE_PAGE_BYTES)..end).step_by(LARGE_PAGE_BYTES) {
             if !goes_on() {
                 return;
             }
-            advise(piece, REGION_BYTES_MIN.min(end - piece), libc::MADV_COLLAPSE);
+            advise(piece, LARGE_PAGE_BYTES.min(end - piece), libc::MADV_COLLAPSE);
         }
     }
 }

@@ -23,7 +23,7 @@ mod write_concern;
 
 use pando_base::{Error, ErrorCode, OperationContext, Result, bail};
 use pando_commands::watch;
-use pando_commands::{ConnectionState, GenericArguments, Invocation, NextInvocation, Node, OpCounter};
+use pando_commands::{ConnectionState, GenericArguments, Invocation, NamespaceOf, NextInvocation, Node, OpCounter};
 use pando_doc::DocBuilder;
 use pando_env::BoxedFuture;
 use pando_net::{Next, Peer, Request, RequestHandler, Response};
@@ -98,7 +98,11 @@ impl Dispatcher {
         };
         let parsed = GenericArguments::parse_with_database(&request, connection.is_internal());
         let named = parsed.as_ref().ok().and_then(|(_, named)| *named);
-        let database = stages::database_name(&request, named).map_err(count_failure)?;
+        let as_before = stages::namespace_as_before(connection, entry.row, &request, named);
+        let database = match &as_before {
+            Some(namespace) => namespace.database_name(),
+            None => stages::database_name(&request, named).map_err(count_failure)?,
+        };
         let (mut generic, _) = parsed.map_err(count_failure)?;
         if self.node.security.is_enabled
             && let Some(identity) = connection.identity()
@@ -109,8 +113,15 @@ impl Dispatcher {
             let member = self.node.data.as_ref().filter(|_| self.node.replication.is_replica_set());
             generic.read_concern = member.and_then(|data| data.settings.default_read_concern());
         }
-        let (node, connection) = (Arc::clone(&self.node), Arc::clone(connection));
-        Ok(Invocation::new(node, connection, context.clone(), entry.row, request, database, generic))
+        let (node, client, context, row) = (Arc::clone(&self.node), Arc::clone(connection), context.clone(), entry.row);
+        if let Some(namespace) = as_before {
+            return Ok(Invocation::of_namespace(node, client, context, row, request, namespace, database, generic));
+        }
+        let invocation = Invocation::new(node, client, context, row, request, database, generic);
+        if row.namespace == NamespaceOf::FirstField {
+            connection.remember_namespace(&invocation.namespace);
+        }
+        Ok(invocation)
     }
 
     /// Runs a command between its stages and completes the reply's body.

@@ -2,10 +2,13 @@
 //! concern) join the list in `lists`.
 
 use super::stage::{Entered, Stage};
-use pando_base::{Component, DatabaseName, Error, ErrorCode, Result, Severity, Timestamp, bail, ensure, log};
+use pando_base::{
+    Component, DatabaseName, Error, ErrorCode, Namespace, Result, Severity, Timestamp, bail, ensure, log,
+};
 use pando_commands::{
     ACCEPT_API_VERSION_2, Class, CommandRow, ConnectionState, FAIL_COMMAND, FailCommand, GenericArguments, Invocation,
-    NextInvocation, OpCounter, REQUIRE_API_VERSION, reply as replies, security, stable_api, write_concern_labels,
+    NamespaceOf, NextInvocation, OpCounter, REQUIRE_API_VERSION, reply as replies, security, stable_api,
+    write_concern_labels,
 };
 use pando_doc::{DocBuilder, RawElement};
 use pando_env::BoxedFuture;
@@ -32,6 +35,20 @@ pub(super) fn database_name(request: &Command, found: Option<RawElement<'_>>) ->
         },
     };
     DatabaseName::new(name).map_err(|_| invalid(name))
+}
+
+/// The collection that a request is about, if the command before it on this connection named the same.
+pub(super) fn namespace_as_before(
+    connection: &ConnectionState,
+    row: &CommandRow,
+    request: &Command,
+    database: Option<RawElement<'_>>,
+) -> Option<Namespace> {
+    if row.namespace != NamespaceOf::FirstField || request.protocol() != Protocol::Msg {
+        return None;
+    }
+    let first = request.body().raw_elements().next()?;
+    connection.namespace_as_before(database?.value()?.as_bytes()?, first.value()?.as_bytes()?)
 }
 
 fn invalid(name: &str) -> Error {
