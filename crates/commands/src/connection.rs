@@ -175,3 +175,30 @@ impl ConnectionState {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_collection_that_was_named_last_is_taken_as_before() {
+        let address = || Address::Unix(None);
+        let connection = ConnectionState::new(1, address(), address());
+        let as_before = |database: &str, collection: &str| {
+            let found = connection.namespace_as_before(BStr::new(database), BStr::new(collection));
+            found.map(|namespace| namespace.as_str().to_owned())
+        };
+        assert_eq!(as_before("a", "b"), None);
+        connection.remember_namespace(&Namespace::of("a", "b.c").unwrap());
+        assert_eq!(as_before("a", "b.c"), Some("a.b.c".to_owned()));
+        for (database, collection) in [("a", "b"), ("a.b", "c"), ("b", "b.c"), ("A", "b.c"), ("a", ""), ("", "a.b.c")] {
+            assert_eq!(as_before(database, collection), None);
+        }
+        // A database alone is not what commands with a collection are about.
+        connection.remember_namespace(&Namespace::of("d", "").unwrap());
+        assert_eq!((as_before("d", ""), as_before("a", "b.c")), (None, Some("a.b.c".to_owned())));
+        let tenant = Some(pando_base::TenantId([7; 12]));
+        connection.remember_namespace(&Namespace::parse_with_tenant(tenant, "t.c").unwrap());
+        assert_eq!(as_before("t", "c"), None);
+    }
+}
