@@ -102,6 +102,8 @@ pub struct Connection {
     following: Vec<u8>,
     arrived: Vec<u8>,
     filled: usize,
+    /// The stream gave less than it could the last time: the poll reports what comes later.
+    is_drained: bool,
     started: Instant,
     due: Instant,
     state: State,
@@ -121,6 +123,7 @@ impl Connection {
             following: Vec::new(),
             arrived: vec![0; BUFFER_BYTES],
             filled: 0,
+            is_drained: false,
             started: now,
             due: now,
             state: State::Ended,
@@ -176,6 +179,7 @@ impl Connection {
                 Err(error) => return Err(error.into()),
             };
             self.filled += read;
+            self.is_drained = read < room_bytes;
             let arrived = self.arrived.get(..self.filled).unwrap_or_default();
             if let Some(taken) = self.talk.take(arrived, &mut self.following)? {
                 std::mem::swap(&mut self.out, &mut self.following);
@@ -185,8 +189,7 @@ impl Connection {
                 self.filled -= taken.size_bytes;
                 return Ok(Some(taken.next));
             }
-            // A stream that gave less than it could is drained; the poll reports what comes later.
-            if read < room_bytes {
+            if self.is_drained {
                 return Ok(None);
             }
         }
@@ -207,6 +210,9 @@ impl Connection {
                     }
                     self.go_on(now, window, tally)?;
                 }
+            }
+            if self.is_drained {
+                return Ok(());
             }
         }
         Ok(())

@@ -5,26 +5,40 @@
 //! all of them; who asks meanwhile is served by the next flush. A lone committer, one commit in each of the last flushes, still
 //! leads itself: passing the work to another thread and back would only delay it.
 //!
+//! A sync costs the processor about as much as a small commit. While several commit, the flusher therefore rests between two
+//! flushes until [`REST`] has passed since the last one began, unless everybody who is likely to come has come: as many as
+//! in the largest group of late. On a slow disk syncs are further apart by themselves, and it never rests.
+//!
 //! Invariants: a request that is made after its commit was appended is withdrawn ([`Flusher::withdraw`]) only by a leader
-//! that captures afterwards, so the commit is in that flush. Where there is no flusher (simulations, tests, after the end)
+//! that captures afterwards, so the commit is in that flush. A request that does not ring because the flusher rests is seen
+//! when it has rested: it first says that it rests no longer, then looks; who asks does it the other way round. Where there is no flusher (simulations, tests, after the end)
 //! [`Flusher::ask`] says so and the waiter leads. When the flusher leaves, it rings for everybody who asked.
 
 use crate::log::Inner;
 use crate::{Log, Result};
 use pando_env::Alarm;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 /// After so many flushes with one commit at most, a committer is taken to be alone.
 const LONE_FLUSHES_MIN: u64 = 16;
 /// A large group is hoped for again through about so many smaller ones.
 const GROUP_FADING: u64 = 8;
+/// From the beginning of a flush to that of the next, while several commit.
+const REST: Duration = Duration::from_micros(500);
 
 /// The requests to the flusher.
 #[derive(Default)]
 pub(crate) struct Flusher {
     is_present: AtomicBool,
-    is_asked: AtomicBool,
+    /// How often it was asked since the last flush began.
+    asked: AtomicU64,
+    /// The flusher is at work or rests, and looks for requests by itself.
+    is_awake: AtomicBool,
+    /// So many requests end its rest.
+    company: AtomicU64,
+    /// When the last flush for others began.
+    began_ns: AtomicU64,
     alarm: Alarm,
 }
 
@@ -34,10 +48,31 @@ impl Flusher {
         if !self.is_present.load(Ordering::SeqCst) {
             return false;
         }
-        if !self.is_asked.swap(true, Ordering::SeqCst) {
+        let asked = self.asked.fetch_add(1, Ordering::SeqCst) + 1;
+        let enough = if self.is_awake.load(Ordering::SeqCst) { self.company.load(Ordering::Relaxed) } else { 1 };
+        if asked == enough {
             self.alarm.ring();
         }
         true
+    }
+
+    fn is_asked(&self) -> bool {
+        self.asked.load(Ordering::SeqCst) > 0
+    }
+
+    /// Waits this long, or until as many have asked as company was hoped for. Some may have before.
+    fn rest(&self, at_most: Duration) {
+        if self.asked.load(Ordering::SeqCst) < self.company.load(Ordering::Relaxed) {
+            self.alarm.wait(at_most);
+        }
+    }
+
+    /// Waits until somebody asks; false if nobody has for so long.
+    fn sleep(&self, at_most: Duration) -> bool {
+        self.is_awake.store(false, Ordering::SeqCst);
+        let is_asked = self.is_asked() || self.alarm.wait(at_most);
+        self.is_awake.store(true, Ordering::SeqCst);
+        is_asked
     }
 
     /// Has the thread look whether it goes on.
@@ -47,7 +82,7 @@ impl Flusher {
 
     /// Whoever leads takes the requests so far upon itself.
     pub(crate) fn withdraw(&self) {
-        self.is_asked.store(false, Ordering::SeqCst);
+        self.asked.store(0, Ordering::SeqCst);
     }
 }
 
@@ -56,6 +91,18 @@ impl Inner {
     /// a moment, and a blocked worker costs the readers more than the flusher costs the writer.
     pub(crate) fn is_quiet(&self) -> bool {
         self.lone_flushes.load(Ordering::Relaxed) >= LONE_FLUSHES_MIN
+    }
+
+    /// Waits for others to commit, if some are likely to and the last flush is not long ago.
+    fn rest_for_company(&self) {
+        let company = self.group.load(Ordering::Relaxed);
+        self.flusher.company.store(company, Ordering::Relaxed);
+        let now_ns = self.env.clock().monotonic_ns();
+        let passed = Duration::from_nanos(now_ns.saturating_sub(self.flusher.began_ns.load(Ordering::Relaxed)));
+        if let Some(rest) = REST.checked_sub(passed).filter(|_| company > 1) {
+            self.flusher.rest(rest);
+        }
+        self.flusher.began_ns.store(self.env.clock().monotonic_ns(), Ordering::Relaxed);
     }
 
     /// Keeps how many commits a flush can hope to take along: as many as the largest of late, which fades. The last one alone would not do: a
@@ -83,9 +130,9 @@ impl Log {
         inner.flusher.is_present.store(true, Ordering::SeqCst);
         let mut outcome = Ok(());
         while outcome.is_ok() && goes_on() {
-            let is_wanted =
-                inner.flusher.is_asked.load(Ordering::SeqCst) || (!inner.flusher.alarm.wait(interval) && is_due());
+            let is_wanted = inner.flusher.is_asked() || (!inner.flusher.sleep(interval) && is_due());
             if is_wanted {
+                inner.rest_for_company();
                 outcome = inner.lead_for_others();
             }
         }

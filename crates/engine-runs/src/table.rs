@@ -5,11 +5,12 @@
 use crate::cursor::RunCursor;
 use crate::run::Run;
 use crate::section::Part;
-use crate::section::part::{KeyHash, Located};
+use crate::section::part::{KeyHash, Located, Reach};
 use crate::{Lookup, ReadPoint, Result, Stamp};
 use bytes::Bytes;
 use pando_base::Timestamp;
 use pando_env::Random;
+use std::cell::Cell;
 use std::sync::Arc;
 
 /// How often a random key that turns out not to count is drawn again.
@@ -77,17 +78,20 @@ impl TableRuns {
 
     /// The version of a key that a reader sees.
     pub fn get(&self, key: &[u8], point: &ReadPoint) -> Result<Lookup> {
-        let Some((part, located)) = self.locate(key, point)? else { return Ok(Lookup::Absent) };
-        Ok(match located {
-            Located::Erased(stamp) => Lookup::Deleted { stamp },
-            Located::Entry(block, entry) => part.core.shown(block, &entry)?,
-        })
+        shown(self.locate(key, point, Reach::File)?)
+    }
+
+    /// The same without reading a data block; none if one would have to be read.
+    pub fn get_in_memory(&self, key: &[u8], point: &ReadPoint) -> Result<Option<Lookup>> {
+        let has_missed = Cell::new(false);
+        let located = self.locate(key, point, Reach::Memory(&has_missed))?;
+        if has_missed.get() { Ok(None) } else { shown(located).map(Some) }
     }
 
     /// The stamp of the newest live version of a key, a deletion included. Where one transaction wrote the key and deleted a
     /// range over it, the later of the two.
     pub fn newest_stamp(&self, key: &[u8]) -> Result<Option<Stamp>> {
-        let Some((part, located)) = self.locate(key, &ReadPoint::LATEST)? else { return Ok(None) };
+        let Some((part, located)) = self.locate(key, &ReadPoint::LATEST, Reach::File)? else { return Ok(None) };
         Ok(Some(match located {
             Located::Erased(stamp) => stamp,
             Located::Entry(_, entry) => match part.erased(key, &ReadPoint::LATEST)? {
@@ -100,12 +104,12 @@ impl TableRuns {
     }
 
     #[inline]
-    fn locate(&self, key: &[u8], point: &ReadPoint) -> Result<Option<(&Arc<Part>, Located)>> {
+    fn locate(&self, key: &[u8], point: &ReadPoint, reach: Reach<'_>) -> Result<Option<(&Arc<Part>, Located)>> {
         let mut hash = KeyHash::default();
         let oldest = self.runs.len().saturating_sub(1);
         for (position, run) in self.runs.iter().enumerate() {
             let Some(part) = run.part_for(key) else { continue };
-            if let Some(located) = part.locate(key, &mut hash, point, position == oldest)? {
+            if let Some(located) = part.locate(key, &mut hash, point, position == oldest, reach)? {
                 return Ok(Some((part, located)));
             }
         }
@@ -161,7 +165,7 @@ impl TableRuns {
             let mut hash = KeyHash::default();
             let mut hidden = false;
             for part in newer {
-                hidden = hidden || part.locate(&drawn, &mut hash, &ReadPoint::LATEST, false)?.is_some();
+                hidden = hidden || part.locate(&drawn, &mut hash, &ReadPoint::LATEST, false, Reach::File)?.is_some();
             }
             if !hidden && matches!(self.get(&drawn, point)?, Lookup::Found { .. }) {
                 return Ok(Some(Bytes::from(drawn)));
@@ -184,4 +188,14 @@ impl TableRuns {
         }
         Ok(None)
     }
+}
+
+/// What a reader is told of what was located.
+#[inline]
+fn shown(located: Option<(&Arc<Part>, Located)>) -> Result<Lookup> {
+    Ok(match located {
+        None => Lookup::Absent,
+        Some((_, Located::Erased(stamp))) => Lookup::Deleted { stamp },
+        Some((part, Located::Entry(block, entry))) => part.core.shown(block, &entry)?,
+    })
 }

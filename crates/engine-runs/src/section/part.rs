@@ -9,6 +9,7 @@ use crate::section::history::HistoryWalk;
 use crate::{FilterPrefix, PartDescriptor, RangeTombstone, ReadPoint, Result, Stamp};
 use bytes::Bytes;
 use pando_base::Timestamp;
+use std::cell::Cell;
 use std::sync::Arc;
 
 /// One section of one file, opened when first used.
@@ -32,6 +33,27 @@ impl KeyHash {
                 let hash = filter_hash(prefix.of(key));
                 self.known = Some((prefix, hash));
                 hash
+            }
+        }
+    }
+}
+
+/// How far a point read goes for a data block.
+#[derive(Clone, Copy)]
+pub(crate) enum Reach<'a> {
+    /// To the file.
+    File,
+    /// Not beyond memory. Notes if it would have had to: what is found without that block says nothing.
+    Memory(&'a Cell<bool>),
+}
+
+impl Reach<'_> {
+    fn may_read(self) -> bool {
+        match self {
+            Reach::File => true,
+            Reach::Memory(has_missed) => {
+                has_missed.set(true);
+                false
             }
         }
     }
@@ -96,8 +118,9 @@ impl Part {
         hash: &mut KeyHash,
         point: &ReadPoint,
         likely: bool,
+        reach: Reach<'_>,
     ) -> Result<Option<Located>> {
-        if let Some((block, entry)) = self.find(key, hash, likely)? {
+        if let Some((block, entry)) = self.find(key, hash, likely, reach)? {
             if entry.is_visible(point, self.fence()) {
                 return Ok(Some(Located::Entry(block, entry)));
             }
@@ -127,7 +150,7 @@ impl Part {
 
     /// The key's newest entry, dead or alive.
     #[inline]
-    fn find(&self, key: &[u8], hash: &mut KeyHash, likely: bool) -> Result<Option<(Block, Entry)>> {
+    fn find(&self, key: &[u8], hash: &mut KeyHash, likely: bool, reach: Reach<'_>) -> Result<Option<(Block, Entry)>> {
         let root = self.core.root()?;
         let position = root.data.directory.keys.lower_bound(key);
         if !likely && self.is_filtered_out(key, hash, position)? {
@@ -135,7 +158,7 @@ impl Part {
         }
         let found = self.core.with_partition(root, position, |partition| {
             let block_position = partition.lower_bound(key);
-            let is_worth_reading = || Ok(!likely || !self.is_filtered_out(key, hash, position)?);
+            let is_worth_reading = || Ok((!likely || !self.is_filtered_out(key, hash, position)?) && reach.may_read());
             self.core.find(partition, block_position, key, is_worth_reading)
         })?;
         Ok(found.flatten())

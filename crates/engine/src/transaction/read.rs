@@ -30,11 +30,17 @@ enum OverlayRead {
 /// range in the overlay they need no sequence. So a range hides what the base has only if it is still here afterwards.
 pub fn get(core: &Core, view: &ReadView, table: &EngineTable, key: &[u8]) -> Result<Option<Bytes>> {
     // Where the base has everything and its blocks stay open, a look at rows that are only cached would be one more wait for memory.
-    let rows = match table.overlay.is_clean() && core.runs.cache_is_roomy() {
-        true => Rows::Dirty,
-        false => Rows::All,
-    };
-    get_among(core, view, table, key, rows)
+    // It is worth it before a block is read.
+    if table.overlay.is_clean() && core.runs.cache_is_roomy() && table.ranges.is_empty() {
+        let sequence = view.point().sequence;
+        match table.slot.glance().get_in_memory(key, view.point()).map_err(of_runs)? {
+            Some(_) if table.base_is_hidden(sequence) => return Ok(None),
+            Some(Lookup::Found { value, .. }) => return Ok(Some(value)),
+            Some(Lookup::Deleted { .. } | Lookup::Absent) => return Ok(None),
+            None => {}
+        }
+    }
+    get_among(core, view, table, key, Rows::All)
 }
 
 /// The same for several keys that lie apart, until their values are `room_bytes` together; what is left of that.
