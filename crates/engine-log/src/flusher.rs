@@ -10,9 +10,9 @@
 //! in the largest group of late. On a slow disk syncs are further apart by themselves, and it never rests.
 //!
 //! Invariants: a request that is made after its commit was appended is withdrawn ([`Flusher::withdraw`]) only by a leader
-//! that captures afterwards, so the commit is in that flush. A request that does not ring because the flusher rests is seen
-//! when it has rested: it first says that it rests no longer, then looks; who asks does it the other way round. Where there is no flusher (simulations, tests, after the end)
-//! [`Flusher::ask`] says so and the waiter leads. When the flusher leaves, it rings for everybody who asked.
+//! that captures afterwards, so the commit is in that flush. A request that does not ring because the flusher is awake is seen
+//! before it sleeps: it first says that it will, then looks; who asks does it the other way round. Where there is no flusher
+//! (simulations, tests, after the end) [`Flusher::ask`] says so and the waiter leads. When the flusher leaves, it rings for everybody who asked.
 
 use crate::log::Inner;
 use crate::{Log, Result};
@@ -139,5 +139,44 @@ impl Log {
         inner.flusher.is_present.store(false, Ordering::SeqCst);
         inner.flushed.ring();
         outcome
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LONG: Duration = Duration::from_secs(3600);
+
+    fn is_rung(flusher: &Flusher) -> bool {
+        flusher.alarm.wait(Duration::ZERO)
+    }
+
+    #[test]
+    fn whoever_asks_first_wakes_it_and_company_ends_its_rest() {
+        let flusher = Flusher::default();
+        assert!(!flusher.ask(), "there is nobody to do it");
+        flusher.is_present.store(true, Ordering::SeqCst);
+        assert!(flusher.ask() && is_rung(&flusher), "it slept");
+        assert!(flusher.ask() && !is_rung(&flusher), "it was told already");
+        flusher.withdraw();
+        flusher.is_awake.store(true, Ordering::SeqCst);
+        flusher.company.store(2, Ordering::Relaxed);
+        assert!(flusher.ask() && !is_rung(&flusher), "it looks by itself");
+        assert!(flusher.ask());
+        flusher.rest(LONG);
+        assert!(is_rung(&flusher), "everybody who was hoped for has come");
+    }
+
+    #[test]
+    fn it_does_not_fall_asleep_over_a_request() {
+        let flusher = Flusher::default();
+        flusher.is_present.store(true, Ordering::SeqCst);
+        flusher.is_awake.store(true, Ordering::SeqCst);
+        flusher.company.store(8, Ordering::Relaxed);
+        assert!(flusher.ask());
+        assert!(flusher.sleep(LONG));
+        flusher.withdraw();
+        assert!(!flusher.sleep(Duration::ZERO));
     }
 }

@@ -216,4 +216,25 @@ mod tests {
         );
         assert_eq!(get(core, reader.view(), body, b"k").unwrap().as_deref(), Some(b"new".as_slice()));
     }
+
+    #[test]
+    fn x4_a_row_that_the_overlay_caches_spares_the_read_of_a_block() {
+        let machine = Simulation::new(1);
+        let opened = DurableEngine::open(&machine.env(), Path::new("/data"), EngineOptions::stepped(Mode::StandAlone));
+        let engine = opened.unwrap();
+        let table: Table = engine.create_table("t", &TableOptions::default()).unwrap();
+        written(&engine, |transaction| transaction.put(&table, b"k", b"value").unwrap());
+        engine.checkpoint(CheckpointKind::Full).unwrap();
+        let (core, body) = (&engine.core, EngineTable::of(&table, engine.core.id).unwrap());
+        assert!(body.overlay.is_clean() && !body.overlay.is_empty() && core.runs.cache_is_roomy());
+        let reader = EngineTransaction::begin(core, BeginOptions::default()).unwrap();
+        assert_eq!(get(core, reader.view(), body, b"k").unwrap().as_deref(), Some(b"value".as_slice()));
+        let point = reader.view().point();
+        assert!(body.slot.load().get_in_memory(b"k", point).unwrap().is_none(), "no block was read");
+        // Once the block is there, it is asked; what neither has is not there.
+        assert!(matches!(body.slot.load().get(b"k", point).unwrap(), Lookup::Found { .. }));
+        assert!(matches!(body.slot.load().get_in_memory(b"k", point).unwrap(), Some(Lookup::Found { .. })));
+        assert_eq!(get(core, reader.view(), body, b"k").unwrap().as_deref(), Some(b"value".as_slice()));
+        assert_eq!(get(core, reader.view(), body, b"l").unwrap(), None);
+    }
 }
