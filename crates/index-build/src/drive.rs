@@ -46,7 +46,7 @@ impl IndexBuilds {
         operation.locker.unlock_everything();
         let outcome = match outcome {
             Ok(finished) => Ok(finished),
-            Err(error) if error.code() == ErrorCode::InterruptedAtShutdown => {
+            Err(error) if build.is_to_go_on(&error) => {
                 if build.is_two_phase {
                     self.left.lock().push(builder);
                 }

@@ -27,6 +27,7 @@ mod prepared_entries;
 mod progress;
 pub mod read_concern;
 pub mod recovery;
+mod rollback;
 mod slots;
 mod stable;
 pub mod startup;

@@ -320,6 +320,115 @@ async fn start_node(simulation: &Simulation, disk: &Arc<ModelDisk>, options: Ser
     Node { fixture, client }
 }
 
+/// Writes that nobody waits for stay behind stable: nothing flushes them.
+fn unstable(body: Doc) -> Doc {
+    let mut builder = DocBuilder::new();
+    builder.append_all(body.view());
+    builder.append("writeConcern", doc! { "w": 1, "j": false });
+    builder.finish()
+}
+
+/// Builds an index, held at the point, over a recovery to stable that takes back the newest writes, and perhaps the start of the
+/// build; did it go on where it was?
+async fn build_over_recovery(point: &str, name: &str, is_start_stable: bool) -> bool {
+    let disk = ModelDisk::new();
+    let mut options = super::super::options(ReplicationMode::OneMember("rs0".into()));
+    options.data_directory = Some("/data".into());
+    options.parameters.push(("indexBuildMinAvailableDiskSpaceMB".into(), "0".into()));
+    let mut node = start_node(&Simulation::new(13), &disk, options).await;
+    node.insert_into("c", &numbered(300)).await;
+    let mut client = node.begin_held(point, name, create(name, "b", false)).await;
+    // Waits for a majority, which has everything before it then.
+    if is_start_stable {
+        node.insert_into("c", &[doc! { "_id": 5000, "b": [1, 2, 3] }]).await;
+    }
+    node.ok(unstable(doc! { "delete": "c", "deletes": [{ "q": { "_id": 7 }, "limit": 1 }] })).await;
+    node.ok(unstable(doc! { "insert": "c", "documents": [{ "_id": 6000, "b": [1, 2, 3, 4] }] })).await;
+    let update = doc! { "q": { "_id": 8 }, "u": { "$set": { "b": [70, 71, 72] } } };
+    node.ok(unstable(doc! { "update": "c", "updates": [update] })).await;
+    let ident = node.ident_of(name);
+    let rollback_id = number(&node.ok_on("admin", doc! { "replSetGetRBID": 1 }).await, "rbid");
+    let recovered = node.ok_on("admin", doc! { "testRecoverToStable": 1 }).await;
+    assert!(number(&recovered, "numOpsApplied") >= 3.0, "{recovered}");
+    assert_eq!(number(&node.ok_on("admin", doc! { "replSetGetRBID": 1 }).await, "rbid"), rollback_id + 1.0);
+    assert_eq!(number(&reply_of(&mut client).await, "code"), 11602.0);
+    node.release(point).await;
+    node.until_ready(name).await;
+    let validated = node.valid("c").await;
+    let expected = if is_start_stable { 606 } else { 603 };
+    assert_eq!(part(&validated, "keysPerIndex").get(name), Some(Value::Int64(expected)), "{point}: {validated}");
+    assert_eq!(node.documents_of("c", doc! { "b": 72 }).await.len(), 3, "{point}");
+    let entries = node.find_on("config", doc! { "find": "system.indexBuilds" }).await;
+    assert_eq!(entries, Vec::<Doc>::new(), "{point}");
+    node.ident_of(name) == ident
+}
+
+#[test]
+fn x18_builds_are_resumed_in_every_phase_after_a_recovery_to_stable() {
+    run_alone(async {
+        for (place, (point, phase)) in PHASES.into_iter().enumerate() {
+            let went_on = build_over_recovery(point, &format!("recovered_{place}"), true).await;
+            assert!(went_on, "{phase}: it went on and did not begin anew");
+        }
+    });
+}
+
+#[test]
+fn x18_a_build_that_is_younger_than_stable_begins_anew() {
+    run_alone(async {
+        for (place, (point, phase)) in PHASES.into_iter().enumerate() {
+            let went_on = build_over_recovery(point, &format!("younger_{place}"), false).await;
+            assert!(!went_on, "{phase}: its start was taken back");
+        }
+    });
+}
+
+#[test]
+fn x18_a_build_that_has_read_what_was_not_stable_begins_anew() {
+    run_alone(async {
+        let mut node = node().await;
+        node.insert_into("c", &numbered(300)).await;
+        let point = "hangAfterIndexBuildDumpsInsertsFromBulk";
+        let name = "has_read";
+        let mut client = node.begin_held(point, name, create(name, "b", false)).await;
+        node.insert_into("c", &[doc! { "_id": 5000 }]).await;
+        let ident = node.ident_of(name);
+        node.ok(unstable(doc! { "insert": "c", "documents": [{ "_id": 6000, "b": [1, 2, 3, 4] }] })).await;
+        let drained = "hangAfterIndexBuildFirstDrain";
+        let before = node.hold(drained, name).await;
+        node.release(point).await;
+        node.held(drained, before).await;
+        node.ok_on("admin", doc! { "testRecoverToStable": 1 }).await;
+        assert_eq!(number(&reply_of(&mut client).await, "code"), 11602.0);
+        node.release(drained).await;
+        node.until_ready(name).await;
+        assert_ne!(node.ident_of(name), ident);
+        let validated = node.valid("c").await;
+        assert_eq!(part(&validated, "keysPerIndex").get(name), Some(Value::Int64(605)), "{validated}");
+    });
+}
+
+#[test]
+fn x18_a_recovery_to_stable_loses_nothing() {
+    run_alone(async {
+        let mut node = node().await;
+        node.insert_into("c", &numbered(20)).await;
+        node.ok(unstable(doc! { "create": "other" })).await;
+        node.ok(unstable(doc! { "insert": "other", "documents": [{ "_id": 1 }] })).await;
+        node.ok_on("admin", unstable(doc! { "renameCollection": "d.other", "to": "d.third" })).await;
+        node.ok(unstable(create("empty_1", "x", false))).await;
+        node.ok_on("admin", doc! { "testRecoverToStable": 1 }).await;
+        assert_eq!(node.names().await, ["c", "third"]);
+        assert_eq!(node.documents_of("third", doc! {}).await.len(), 1);
+        assert_eq!(node.index_names("c").await, ["_id_", "empty_1"]);
+        node.valid("c").await;
+        node.insert_into("third", &[doc! { "_id": 2 }]).await;
+        assert_eq!(node.documents_of("third", doc! {}).await.len(), 2);
+        let mut alone = node_as(ReplicationMode::StandAlone).await;
+        assert_eq!(alone.code_on("admin", doc! { "testRecoverToStable": 1 }).await, 76);
+    });
+}
+
 #[test]
 fn i7_a_build_begins_anew_in_every_phase_after_a_crash() {
     run_alone(async {
