@@ -6,7 +6,7 @@ use crate::counters::BuildCounters;
 use crate::parameters::{
     MAX_ACTIVE_BUILDS, MAX_ITERATORS_MEMORY_PERCENTAGE, MAX_MEMORY_MEGABYTES, MIN_DISK_SPACE_MEGABYTES,
 };
-use crate::quorum::{CommitQuorum, Member, Members};
+use crate::quorum::{CommitQuorum, Members, Membership};
 use crate::resume::{KEY, PURPOSE, ResumeInfo};
 use crate::temporary::TemporaryTable;
 use pando_base::{
@@ -175,8 +175,8 @@ impl IndexBuilds {
     }
 
     /// Who is in the set now.
-    pub fn members(&self) -> Vec<Member> {
-        self.parts.members.members()
+    pub fn membership(&self) -> Membership {
+        self.parts.members.membership()
     }
 
     /// May another build of a client begin?

@@ -66,6 +66,6 @@ pub use counters::{BuildCounters, SortingCounters};
 pub use fail_points::FAIL_POINTS;
 pub use interceptor::Interceptor;
 pub use parameters::{MAX_MEMORY_MEGABYTES, PARAMETERS};
-pub use quorum::{CommitQuorum, Member, Members};
+pub use quorum::{CommitQuorum, Member, Members, Membership};
 pub use resume::ResumeInfo;
 pub use rollback::PutDown;

@@ -492,6 +492,31 @@ fn i4_members_vote_and_the_quorum_can_be_changed() {
 }
 
 #[test]
+fn i4_a_quorum_may_be_a_mode_of_the_configuration() {
+    run_alone(async {
+        let mut node = node().await;
+        node.insert_into("c", &numbered(20)).await;
+        let build = |name: &str, mode: &str| {
+            doc! { "createIndexes": "c", "indexes": [{ "key": { "a": 1 }, "name": name }], "commitQuorum": mode }
+        };
+        assert_eq!(node.code(build("a_1", "one")).await, 79);
+        let current = part(&node.ok_on("admin", doc! { "replSetGetConfig": 1 }).await, "config");
+        let member = current.get("members").and_then(|members| members.as_array()?.get(0)?.as_document()).unwrap();
+        let host = member.get("host").unwrap();
+        let config = doc! {
+            "_id": "rs0", "version": (number(&current, "version") as i32 + 1), "protocolVersion": 1_i64,
+            "members": [{ "_id": 0, "host": host, "tags": { "place": "east" } }],
+            "settings": { "getLastErrorModes": { "one": { "place": 1 }, "two": { "place": 2 } } },
+        };
+        node.ok_on("admin", doc! { "replSetReconfig": config }).await;
+        node.ok(build("a_1", "one")).await;
+        assert_eq!(node.code(build("a_2", "two")).await, 278);
+        assert_eq!(node.index_names("c").await, ["_id_", "a_1"]);
+        node.valid("c").await;
+    });
+}
+
+#[test]
 fn i9_no_more_builds_than_allowed_run_at_once() {
     run_alone(async {
         let mut node = node().await;
