@@ -309,6 +309,10 @@ fn i7_a_build_is_resumed_in_every_phase_after_a_clean_shutdown() {
 async fn start_node(simulation: &Simulation, disk: &Arc<ModelDisk>, options: ServerOptions) -> Node {
     let engine: Arc<dyn Engine> =
         pando_engine_model::ModelEngine::open(disk, pando_engine_model::Mode::ReplicaSet).unwrap();
+    start_node_on(simulation, engine, options).await
+}
+
+async fn start_node_on(simulation: &Simulation, engine: Arc<dyn Engine>, options: ServerOptions) -> Node {
     let env = simulation.env();
     env.disk().create_directory(std::path::Path::new("/data")).unwrap();
     let control = Arc::new(ProcessControl::new(Arc::new(Nowhere)));
@@ -330,12 +334,21 @@ fn unstable(body: Doc) -> Doc {
 
 /// Builds an index, held at the point, over a recovery to stable that takes back the newest writes, and perhaps the start of the
 /// build; did it go on where it was?
-async fn build_over_recovery(point: &str, name: &str, is_start_stable: bool) -> bool {
-    let disk = ModelDisk::new();
+async fn build_over_recovery(point: &str, name: &str, is_start_stable: bool, is_durable: bool) -> bool {
+    let simulation = Simulation::new(13);
+    let engine: Arc<dyn Engine> = match is_durable {
+        true => {
+            let options = pando_engine::EngineOptions::stepped(pando_engine::Mode::ReplicaSet);
+            pando_engine::DurableEngine::open(&simulation.env(), std::path::Path::new("/store"), options).unwrap()
+        }
+        false => {
+            pando_engine_model::ModelEngine::open(&ModelDisk::new(), pando_engine_model::Mode::ReplicaSet).unwrap()
+        }
+    };
     let mut options = super::super::options(ReplicationMode::OneMember("rs0".into()));
     options.data_directory = Some("/data".into());
     options.parameters.push(("indexBuildMinAvailableDiskSpaceMB".into(), "0".into()));
-    let mut node = start_node(&Simulation::new(13), &disk, options).await;
+    let mut node = start_node_on(&simulation, engine, options).await;
     node.insert_into("c", &numbered(300)).await;
     let mut client = node.begin_held(point, name, create(name, "b", false)).await;
     // Waits for a majority, which has everything before it then.
@@ -367,8 +380,11 @@ async fn build_over_recovery(point: &str, name: &str, is_start_stable: bool) -> 
 fn x18_builds_are_resumed_in_every_phase_after_a_recovery_to_stable() {
     run_alone(async {
         for (place, (point, phase)) in PHASES.into_iter().enumerate() {
-            let went_on = build_over_recovery(point, &format!("recovered_{place}"), true).await;
-            assert!(went_on, "{phase}: it went on and did not begin anew");
+            for is_durable in [false, true] {
+                let name = format!("recovered_{place}_{is_durable}");
+                let went_on = build_over_recovery(point, &name, true, is_durable).await;
+                assert!(went_on, "{phase}: it went on and did not begin anew, durable: {is_durable}");
+            }
         }
     });
 }
@@ -377,8 +393,11 @@ fn x18_builds_are_resumed_in_every_phase_after_a_recovery_to_stable() {
 fn x18_a_build_that_is_younger_than_stable_begins_anew() {
     run_alone(async {
         for (place, (point, phase)) in PHASES.into_iter().enumerate() {
-            let went_on = build_over_recovery(point, &format!("younger_{place}"), false).await;
-            assert!(!went_on, "{phase}: its start was taken back");
+            for is_durable in [false, true] {
+                let name = format!("younger_{place}_{is_durable}");
+                let went_on = build_over_recovery(point, &name, false, is_durable).await;
+                assert!(!went_on, "{phase}: its start was taken back, durable: {is_durable}");
+            }
         }
     });
 }
