@@ -143,7 +143,7 @@ fn x6_readers_find_what_has_committed_and_is_not_published_yet() {
     for store in stores(Mode::ReplicaSet) {
         let node = Arc::new(store.open());
         let data = pando_doc::doc! { "collectionNS": "test.published" }.into_bytes();
-        let before = points.set(point, pando_base::FailPointMode::AlwaysOn, data.into(), 0).unwrap();
+        let before = points.set(point, pando_base::FailPointMode::AlwaysOn, data, 0).unwrap();
         node.create("test.other");
         let writer = node.clone();
         let env = Env::real();

@@ -110,7 +110,7 @@ mod tests {
         keeper.begin_history(at(1)).unwrap();
         drop(engine.reserve_slot(at(9)).unwrap());
         let data = pando_doc::doc! { "timestamp": (at(3)) }.into_bytes();
-        HOLD_STABLE.set(pando_base::FailPointMode::AlwaysOn, data.into(), 0).unwrap();
+        HOLD_STABLE.set(pando_base::FailPointMode::AlwaysOn, data, 0).unwrap();
         keeper.advance(at(2), 300).unwrap();
         assert_eq!(engine.timestamps().stable, at(2));
         keeper.advance(at(5), 300).unwrap();
