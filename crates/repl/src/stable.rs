@@ -20,8 +20,11 @@ pub static HISTORY_WINDOW_SECONDS: Parameter<i64> = Parameter::new(
 /// Keeps stable from going past the time that its data tells: what is written later can be taken back.
 pub(crate) static HOLD_STABLE: FailPoint<Timestamp> =
     FailPoint::with_data("holdStableTimestampAtSpecificTimestamp", |bytes| {
-        let document = if bytes.is_empty() { DocRef::EMPTY } else { DocRef::parse(bytes)? };
-        Fields::of("data", document).required("timestamp", timestamp)
+        // Without data, as when it is turned off, it holds nothing.
+        match bytes.is_empty() {
+            true => Ok(Timestamp::MAX),
+            false => Fields::of("data", DocRef::parse(bytes)?).required("timestamp", timestamp),
+        }
     });
 
 /// Keeps the engine's timestamps.
@@ -118,7 +121,8 @@ mod tests {
         HOLD_STABLE.turn_off();
         keeper.advance(at(5), 300).unwrap();
         assert_eq!(engine.timestamps().stable, at(5));
-        let without = HOLD_STABLE.set(pando_base::FailPointMode::AlwaysOn, bytes::Bytes::new(), 0);
-        assert!(without.is_err() && !HOLD_STABLE.is_on());
+        let wrong = pando_doc::doc! { "timestamp": 7 }.into_bytes();
+        assert!(HOLD_STABLE.set(pando_base::FailPointMode::AlwaysOn, wrong, 0).is_err() && !HOLD_STABLE.is_on());
+        HOLD_STABLE.set(pando_base::FailPointMode::Off, bytes::Bytes::new(), 0).unwrap();
     }
 }
