@@ -111,7 +111,7 @@ pub(crate) fn assemble(on: &Foundations<'_>, options: &ServerOptions, hostname: 
         own_host: own_host(options, hostname),
         other_names: vec![hostname.to_owned()],
     };
-    let members = SetMembers { node: Arc::clone(&replication), own_host: replication_parts.own_host.to_string() };
+    let members = SetMembers { node: Arc::clone(&replication) };
     let build_parts = BuildParts {
         services: services.clone(),
         catalog: Arc::clone(&catalog),
@@ -147,7 +147,6 @@ pub(crate) fn assemble(on: &Foundations<'_>, options: &ServerOptions, hostname: 
 /// Who is in the set, for votes on index builds.
 struct SetMembers {
     node: Arc<ReplicationNode>,
-    own_host: String,
 }
 
 impl Members for SetMembers {
@@ -171,7 +170,8 @@ impl Members for SetMembers {
     }
 
     fn own_host(&self) -> String {
-        self.own_host.clone()
+        // As the set knows it: votes are counted by that name.
+        self.node.with_topology(|topology| topology.own_host().map(ToString::to_string)).unwrap_or_default()
     }
 
     fn may_write(&self) -> bool {

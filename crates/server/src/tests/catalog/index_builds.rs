@@ -511,6 +511,24 @@ fn i4_members_vote_and_the_quorum_can_be_changed() {
 }
 
 #[test]
+fn i4_votes_count_by_the_name_that_the_set_knows_a_member_by() {
+    run_alone(async {
+        let mut options = super::super::options(ReplicationMode::ReplicaSet("rs0".into()));
+        options.net.addresses.insert(0, "127.0.0.1:27017".into());
+        let engine: Arc<dyn Engine> =
+            pando_engine_model::ModelEngine::open(&ModelDisk::new(), pando_engine_model::Mode::ReplicaSet).unwrap();
+        let fixture = start_on(Some(engine), options).await;
+        let client = fixture.connect().await;
+        let mut node = Node { fixture, client };
+        let config = doc! { "_id": "rs0", "members": [{ "_id": 0, "host": "localhost:27017" }] };
+        node.ok_on("admin", doc! { "replSetInitiate": config }).await;
+        node.insert_into("c", &numbered(20)).await;
+        node.ok(create("by_name", "a", false)).await;
+        node.valid("c").await;
+    });
+}
+
+#[test]
 fn i4_a_quorum_may_be_a_mode_of_the_configuration() {
     run_alone(async {
         let mut node = node().await;
