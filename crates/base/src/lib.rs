@@ -24,7 +24,7 @@ mod uuid;
 
 pub use error::{Category, Context, Error, ErrorCode, Result};
 pub use fail_point::{AnyFailPoint, FailPoint, FailPointHit, FailPointMode, FailPointSet, FailPointStatus};
-pub use log::{Component, Log, LogLine, LogSink, LogValue, NoSink, RateLimit, Severity, WallClock};
+pub use log::{Component, Log, LogLine, LogSink, LogValue, NoSink, Progress, RateLimit, Severity, WallClock};
 pub use metrics::{
     BUCKET_COUNT, Counter, Gauge, HistogramSnapshot, LatencyHistogram, Metric, MetricTree, MetricValue, ShardedCounter,
 };

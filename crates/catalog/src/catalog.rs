@@ -56,12 +56,17 @@ impl Catalog {
     /// Drops tables whose time has come and forgets names that nobody can read any more; how many tables. To be called when
     /// oldest or the checkpoint has moved.
     pub fn reap(&self) -> Result<usize> {
+        self.reap_telling(&mut |_, _| {})
+    }
+
+    /// The same, and tells of each table that went, and when its entry had, if that has a time.
+    pub fn reap_telling(&self, tell: &mut dyn FnMut(&str, Timestamp)) -> Result<usize> {
         let oldest = self.engine.timestamps().oldest;
         // A new version makes readers that are just starting try again, so none is made for nothing.
         if self.versions.peek().can_prune_history(oldest) {
             self.versions.write(move |catalog| catalog.prune_history(oldest));
         }
-        self.reaper.reap(&self.tables)
+        self.reaper.reap(&self.tables, tell)
     }
 
     /// The collection of this name for an operation that has locked it: with what the operation itself has changed, else the

@@ -21,6 +21,8 @@ const CHECKPOINTS_AFTER_UNTIMED_DROP: u32 = 2;
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct PendingDrop {
     ident: String,
+    /// None if it is not known.
+    dropped_at: Timestamp,
     wait: WaitFor,
 }
 
@@ -77,12 +79,13 @@ impl Reaper {
         let mut pending = self.pending.lock();
         // A checkpoint that ended before counts for those that were waiting then.
         pending.see(self.engine.timestamps().checkpoint);
-        pending.drops.push(PendingDrop { ident, wait });
+        pending.drops.push(PendingDrop { ident, dropped_at: dropped_at.unwrap_or(Timestamp::NONE), wait });
     }
 
     /// A table that never was in the catalog, or whose entry cannot come back.
     pub(crate) fn add_now(&self, ident: String) {
-        self.pending.lock().drops.push(PendingDrop { ident, wait: WaitFor::Nothing });
+        let drop = PendingDrop { ident, dropped_at: Timestamp::NONE, wait: WaitFor::Nothing };
+        self.pending.lock().drops.push(drop);
     }
 
     /// Tables that wait to be dropped.
@@ -90,13 +93,17 @@ impl Reaper {
         self.pending.lock().drops.iter().map(|drop| drop.ident.clone()).collect()
     }
 
-    /// Drops what can be dropped now and says how many. Called whenever oldest or the checkpoint has moved.
-    pub(crate) fn reap(&self, tables: &IdentTables) -> Result<usize> {
+    /// Drops what can be dropped now and says how many, and of each when its entry went, if that has a time. Called whenever
+    /// oldest or the checkpoint has moved.
+    pub(crate) fn reap(&self, tables: &IdentTables, tell: &mut dyn FnMut(&str, Timestamp)) -> Result<usize> {
         let due = self.take_due();
         let mut dropped = 0;
         for (place, drop) in due.iter().enumerate() {
             match tables.drop_unused(&drop.ident) {
-                Ok(true) => dropped += 1,
+                Ok(true) => {
+                    dropped += 1;
+                    tell(&drop.ident, drop.dropped_at);
+                }
                 Ok(false) => self.pending.lock().drops.push(drop.clone()),
                 Err(error) => {
                     self.pending.lock().drops.extend_from_slice(due.get(place..).unwrap_or_default());

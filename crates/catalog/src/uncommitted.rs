@@ -13,6 +13,7 @@
 //! order: theirs, then the catalog's.
 
 use crate::catalog::Catalog;
+use crate::fail_points::BEFORE_PUBLISHING;
 use crate::memory::{CatalogVersions, Next};
 use crate::{Collection, CollectionCatalog, ViewCatalog};
 use pando_base::{DatabaseName, Namespace, RecordId, Result, Timestamp, Uuid};
@@ -20,6 +21,10 @@ use pando_operation::Operation;
 use pando_storage::Change;
 use parking_lot::Mutex;
 use std::sync::Arc;
+use std::time::Duration;
+
+/// How often a change that a test has stopped looks whether to go on.
+const REST: Duration = Duration::from_millis(10);
 
 /// A name that leads elsewhere.
 #[derive(Clone)]
@@ -217,6 +222,23 @@ impl Changes {
     }
 }
 
+impl Catalog {
+    /// Blocks the thread while a test wants to see what readers find meanwhile.
+    fn rest_before_publishing(&self, changes: &Changes) {
+        let is_meant = |named: &Option<String>| {
+            let mut names = changes.names.iter().map(|change| change.namespace.as_str());
+            named.as_deref().is_none_or(|named| names.any(|name| name == named))
+        };
+        if BEFORE_PUBLISHING.hit_if(is_meant).is_some() {
+            self.env.tasks().blocking(&mut || {
+                while BEFORE_PUBLISHING.is_on() {
+                    self.env.clock().pause(REST);
+                }
+            });
+        }
+    }
+}
+
 /// The end of the unit.
 struct Publish {
     catalog: Arc<Catalog>,
@@ -241,6 +263,7 @@ impl Publish {
 impl Change for Publish {
     fn on_commit(self: Box<Self>, timestamp: Option<Timestamp>) {
         let changes = std::mem::take(&mut *self.uncommitted.0.lock());
+        self.catalog.rest_before_publishing(&changes);
         let dropped = changes.dropped_idents.clone();
         self.versions().write(move |catalog| changes.apply(catalog, timestamp));
         dropped.into_iter().for_each(|ident| self.catalog.reaper.add(ident, timestamp));

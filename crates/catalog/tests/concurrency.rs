@@ -136,6 +136,34 @@ fn x6_nested_reads_share_the_view_and_a_yield_ends_it() {
 }
 
 #[test]
+fn x6_readers_find_what_has_committed_and_is_not_published_yet() {
+    let points = pando_base::FailPointSet::new(&[pando_catalog::FAIL_POINTS]).unwrap();
+    let point = "hangBeforePublishingCatalogUpdates";
+    let point_itself = pando_catalog::FAIL_POINTS.iter().find(|other| other.name() == point).unwrap();
+    for store in stores(Mode::ReplicaSet) {
+        let node = Arc::new(store.open());
+        let data = pando_doc::doc! { "collectionNS": "test.published" }.into_bytes();
+        let before = points.set(point, pando_base::FailPointMode::AlwaysOn, data, 0).unwrap();
+        node.create("test.other");
+        let writer = node.clone();
+        let env = Env::real();
+        let body = move || drop(writer.create("test.published"));
+        let thread = env.tasks().spawn_thread("test", Box::new(body)).unwrap();
+        while point_itself.status().times_entered == before {
+            env.clock().pause(std::time::Duration::from_millis(1));
+        }
+        assert!(node.catalog.latest().collection(&name("test.published")).is_none());
+        let mut operation = node.operation();
+        let mut view = node.catalog.establish(&mut operation).unwrap();
+        assert!(view.collection(&node.catalog, &mut operation, &name("test.published")).unwrap().is_some());
+        drop(operation);
+        point_itself.turn_off();
+        thread.join().unwrap();
+        assert!(node.catalog.latest().collection(&name("test.published")).is_some());
+    }
+}
+
+#[test]
 fn x2_concurrent_changes_of_many_collections_are_all_made() {
     for store in stores(Mode::ReplicaSet) {
         let node = Arc::new(store.open());

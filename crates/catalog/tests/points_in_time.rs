@@ -327,6 +327,7 @@ fn x3_data_stays_until_checkpoint_and_oldest_have_passed_the_drop() {
         node.services.engine.set_stable(before).unwrap();
         node.services.engine.set_oldest(before, false).unwrap();
         node.drop_collection("test.a");
+        let dropped_at = node.oplog.now();
         assert_eq!(node.catalog.reap().unwrap(), 0);
         node.checkpoint();
         assert_eq!(node.catalog.reap().unwrap(), 0, "oldest is before the drop");
@@ -336,7 +337,11 @@ fn x3_data_stays_until_checkpoint_and_oldest_have_passed_the_drop() {
         node.services.engine.set_oldest(node.oplog.now(), false).unwrap();
         assert_eq!(node.catalog.reap().unwrap(), 0, "the checkpoint is not after the drop");
         node.checkpoint();
-        assert_eq!(node.catalog.reap().unwrap(), 2);
+        let mut told = Vec::new();
+        let tell = &mut |ident: &str, dropped_at| told.push((ident.to_owned(), dropped_at));
+        assert_eq!(node.catalog.reap_telling(tell).unwrap(), 2);
+        told.sort();
+        assert_eq!(told, [(ident.clone(), dropped_at), (index.clone(), dropped_at)]);
         assert!(!node.has_table(&ident) && !node.has_table(&index));
         assert_eq!(node.catalog.reaper().pending(), [] as [String; 0]);
     }

@@ -178,14 +178,6 @@ static RECOVER_AS_STANDALONE: Parameter<bool> = Parameter::new(
 )
 .settable(Settable::AtStartup);
 
-static VALIDATE_MEGABYTES_PER_SECOND: Parameter<i32> = Parameter::new(
-    "maxValidateMBperSec",
-    0,
-    "How many megabytes validate in the background reads in a second; 0 for as many as it can. Without effect: it reads as \
-     many as it can.",
-)
-.at_least(0);
-
 static VALIDATE_FEATURES_AS_PRIMARY: Parameter<bool> = Parameter::new(
     "internalValidateFeaturesAsPrimary",
     true,
@@ -221,5 +213,4 @@ pub static ACCEPTED_PARAMETERS: &[&dyn AnyParameter] = &[
     &RECOVER_AS_STANDALONE,
     &SKIP_OPLOG_SAMPLING,
     &VALIDATE_FEATURES_AS_PRIMARY,
-    &VALIDATE_MEGABYTES_PER_SECOND,
 ];

@@ -7,7 +7,7 @@ use crate::core::Core;
 use crate::failure::of_log;
 use crate::memory::Advice;
 use pando_env::{Alarm, ThreadHandle};
-use pando_storage::{CheckpointKind, Result, StorageError};
+use pando_storage::{CheckpointKind, PAUSE_CHECKPOINT_THREAD, Result, StorageError};
 use parking_lot::Mutex;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -106,7 +106,9 @@ fn checkpoint_loop(core: &Core) {
         if core.memory.advice() != Advice::Go {
             let _ = core.relieve();
             since_ns = core.env.clock().monotonic_ns();
-        } else if due || core.log_bytes_since_checkpoint() >= core.options.checkpoint_log_bytes {
+        } else if (due || core.log_bytes_since_checkpoint() >= core.options.checkpoint_log_bytes)
+            && !PAUSE_CHECKPOINT_THREAD.should_fail()
+        {
             let _ = core.take_checkpoint(CheckpointKind::Automatic, false);
             since_ns = core.env.clock().monotonic_ns();
         }

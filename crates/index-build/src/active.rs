@@ -5,6 +5,7 @@ use crate::quorum::CommitQuorum;
 use pando_base::{Error, ErrorCode, Namespace, OperationContext, Result, Uuid};
 use pando_storage::LogPosition;
 use parking_lot::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
 use tokio::sync::futures::Notified;
 use tokio::sync::{Notify, watch};
 
@@ -35,6 +36,8 @@ pub struct ActiveBuild {
     pub(crate) quorum_changed: Notify,
     /// Told when the node is going to be no primary any more.
     state_changes: Notify,
+    /// Told to stop, in order to go on later.
+    is_interrupted: AtomicBool,
     abort_reason: Mutex<Option<Error>>,
     outcome: watch::Sender<Option<Result<Finished>>>,
 }
@@ -56,6 +59,7 @@ impl ActiveBuild {
             quorum: Mutex::new(quorum),
             quorum_changed: Notify::new(),
             state_changes: Notify::new(),
+            is_interrupted: AtomicBool::new(false),
             abort_reason: Mutex::default(),
             outcome: watch::Sender::new(None),
         }
@@ -77,6 +81,21 @@ impl ActiveBuild {
     pub fn abort(&self, reason: Error) {
         self.abort_reason.lock().get_or_insert(reason);
         self.context.kill(ErrorCode::IndexBuildAborted);
+    }
+
+    /// Has it stop where it is, to be taken up again. Who waits for it is told that the node's state changes.
+    pub(crate) fn interrupt(&self) {
+        self.is_interrupted.store(true, Ordering::Release);
+        self.context.kill(ErrorCode::InterruptedDueToReplStateChange);
+    }
+
+    /// Has it stopped in order to go on later? Then what it has done so far stays.
+    pub(crate) fn is_to_go_on(&self, error: &Error) -> bool {
+        match error.code() {
+            ErrorCode::InterruptedAtShutdown => true,
+            ErrorCode::InterruptedDueToReplStateChange => self.is_interrupted.load(Ordering::Acquire),
+            _ => false,
+        }
     }
 
     /// Has it let go of what a step down needs: it waits without locks until somebody is primary again.

@@ -6,7 +6,7 @@
 use crate::arrays::LearntArrays;
 use crate::interceptor::Interceptor;
 use crate::load::Loading;
-use pando_base::{Namespace, RecordId, RecordIdKind, Result, Uuid};
+use pando_base::{Namespace, RecordId, RecordIdKind, Result, Timestamp, Uuid};
 use pando_catalog::{Catalog, Collection, Index, Observers};
 use pando_collection::WritePath;
 use pando_doc::{Doc, DocRef};
@@ -118,6 +118,9 @@ pub struct Builder {
     /// The last document that was read.
     pub(crate) position: Option<RecordId>,
     pub(crate) documents_read: u64,
+    /// No commit that it has seen, in the scan or in side tables, is younger. A rollback that goes back further takes away what is
+    /// in the indexes already.
+    pub(crate) read_until: Timestamp,
     /// Behind a lock for the compiler's sake: whoever loads has the builder for itself.
     pub(crate) loading: Mutex<Option<Loading>>,
     /// Which index is drained, and up to which row of this pass.
@@ -166,6 +169,7 @@ impl Builder {
             phase: Phase::Initialized,
             position: None,
             documents_read: 0,
+            read_until: Timestamp::NONE,
             loading: Mutex::default(),
             drained: (0, None),
             keys: KeySet::new(),
@@ -193,6 +197,12 @@ impl Builder {
     /// How far it has come.
     pub fn phase(&self) -> Phase {
         self.phase
+    }
+
+    /// It has seen whatever was committed until now.
+    pub(crate) fn note_read(&mut self, engine: &dyn Engine) {
+        let newest = engine.oplog().and_then(|oplog| oplog.last());
+        self.read_until = self.read_until.max(newest.unwrap_or(Timestamp::NONE));
     }
 
     /// From now on writers' keys go to the side tables. The caller holds the collection in X.

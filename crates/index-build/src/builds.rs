@@ -6,7 +6,7 @@ use crate::counters::BuildCounters;
 use crate::parameters::{
     MAX_ACTIVE_BUILDS, MAX_ITERATORS_MEMORY_PERCENTAGE, MAX_MEMORY_MEGABYTES, MIN_DISK_SPACE_MEGABYTES,
 };
-use crate::quorum::{CommitQuorum, Member, Members};
+use crate::quorum::{CommitQuorum, Members, Membership};
 use crate::resume::{KEY, PURPOSE, ResumeInfo};
 use crate::temporary::TemporaryTable;
 use pando_base::{
@@ -65,8 +65,8 @@ pub struct IndexBuilds {
     pub(crate) found: Mutex<Vec<(String, Option<ResumeInfo>)>>,
     active: Mutex<Vec<Arc<ActiveBuild>>>,
     /// A build has begun or ended.
-    changed: Notify,
-    /// Builds that the shutdown has stopped.
+    pub(crate) changed: Notify,
+    /// Builds that have stopped, to go on after the shutdown or the rollback.
     pub(crate) left: Mutex<Vec<Builder>>,
     next_number: AtomicU64,
     /// What was done so far.
@@ -175,8 +175,8 @@ impl IndexBuilds {
     }
 
     /// Who is in the set now.
-    pub fn members(&self) -> Vec<Member> {
-        self.parts.members.members()
+    pub fn membership(&self) -> Membership {
+        self.parts.members.membership()
     }
 
     /// May another build of a client begin?
@@ -362,25 +362,27 @@ impl IndexBuilds {
             }
             changed.await;
         }
-        for builder in std::mem::take(&mut *self.left.lock()) {
-            let (build_uuid, log) = (builder.build_uuid, &self.parts.services.log);
-            let mut outcome = Ok(());
-            let mut taken = Some(builder);
-            self.parts.services.env.tasks().blocking(&mut || {
-                if let Some(builder) = taken.take() {
-                    outcome = self.put_down(builder);
-                }
-            });
-            match outcome {
-                Ok(()) => {
-                    let message = "Index build: wrote resumable state to disk";
-                    log!(log, Severity::Info, Component::Index, 4841502, message, "buildUUID" = shown(&build_uuid));
-                }
-                Err(error) => {
-                    let message = "Index build: failed to write resumable state to disk";
-                    let (uuid, error) = (shown(&build_uuid), &error);
-                    log!(log, Severity::Error, Component::Index, 4841501, message, "buildUUID" = uuid, "error" = error);
-                }
+        let mut left = std::mem::take(&mut *self.left.lock());
+        self.parts.services.env.tasks().blocking(&mut || {
+            for builder in left.drain(..) {
+                let build_uuid = builder.build_uuid;
+                let outcome = self.put_down(builder);
+                self.tell_put_down(build_uuid, outcome.as_ref().err());
+            }
+        });
+    }
+
+    /// Says in the log whether a build that has stopped can go on where it was.
+    pub(crate) fn tell_put_down(&self, build_uuid: Uuid, error: Option<&Error>) {
+        let (log, uuid) = (&self.parts.services.log, shown(&build_uuid));
+        match error {
+            None => {
+                let message = "Index build: wrote resumable state to disk";
+                log!(log, Severity::Info, Component::Index, 4841502, message, "buildUUID" = uuid);
+            }
+            Some(error) => {
+                let message = "Index build: failed to write resumable state to disk";
+                log!(log, Severity::Error, Component::Index, 4841501, message, "buildUUID" = uuid, "error" = error);
             }
         }
     }

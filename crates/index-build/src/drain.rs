@@ -43,6 +43,7 @@ impl Builder {
             match rows.last() {
                 Some((last, _)) => {
                     interceptor.note_drained(rows.len() as u64);
+                    self.note_read(&**operation.recovery_unit.engine());
                     let count = rows.len() as u64;
                     drained.applied += count;
                     drained.inserted += inserted;
@@ -99,6 +100,7 @@ impl Builder {
     /// Looks again at documents that could not be indexed: those that are there must be by now. The caller holds the collection
     /// in X, and has drained it.
     pub fn retry_skipped(&mut self, operation: &mut Operation, collection: &Collection) -> Result<()> {
+        self.note_read(&**operation.recovery_unit.engine());
         let mut keys = std::mem::take(&mut self.keys);
         for place in 0..self.indexes.len() {
             let mut after: Option<Vec<u8>> = None;

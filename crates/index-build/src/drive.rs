@@ -42,10 +42,11 @@ impl IndexBuilds {
         let log = self.parts.services.log.clone();
         self.counters.total.increment();
         let outcome = self.build(&build, &mut builder, &mut operation).await;
+        Meter::end(&operation.context, &log);
         operation.locker.unlock_everything();
         let outcome = match outcome {
             Ok(finished) => Ok(finished),
-            Err(error) if error.code() == ErrorCode::InterruptedAtShutdown => {
+            Err(error) if build.is_to_go_on(&error) => {
                 if build.is_two_phase {
                     self.left.lock().push(builder);
                 }
@@ -296,7 +297,7 @@ impl IndexBuilds {
         log!(log, Severity::Info, Component::Index, 20391, message, "buildUUID" = uuid, "totalRecords" = count);
         self.pause(&points::AFTER_STARTING, build, indexes, 0, operation).await?;
         self.pause(&points::AFTER_STARTING_UNLOCKED, build, indexes, 0, operation).await?;
-        meter.end(&operation.context);
+        Meter::end(&operation.context, &self.parts.services.log);
         for sorter in builder.indexes.iter().filter_map(|building| building.sorter.as_ref()) {
             self.counters.sorting.indexes.increment();
             self.counters.sorting.add(&sorter.statistics());
@@ -325,7 +326,7 @@ impl IndexBuilds {
                 break;
             }
         }
-        meter.end(&operation.context);
+        Meter::end(&operation.context, &self.parts.services.log);
         for building in &builder.indexes {
             let (uuid, name, count) = (shown(&build.build_uuid), building.index.name(), building.keys_loaded);
             let (log, message) =
@@ -381,7 +382,7 @@ impl IndexBuilds {
                 break;
             }
         }
-        meter.end(&operation.context);
+        Meter::end(&operation.context, &self.parts.services.log);
         self.tell_drained(build, builder);
         Ok(())
     }

@@ -24,7 +24,8 @@
 //! The layers: [`Builder`] does the work of one build, in bounded steps, without locks and without waiting. [`IndexBuilds`] is
 //! the node's: it takes locks, yields between steps, knows which builds are under way, ends them, keeps their votes
 //! ([`quorum`], which is a pure function), and takes them up again at start. [`ResumeInfo`] is what a clean shutdown leaves of a
-//! build. After a crash, or if that does not fit, the build begins anew.
+//! build. After a crash, or if that does not fit, the build begins anew. A rollback to stable puts builds down in the same way and
+//! takes them up at once (`rollback`).
 //!
 //! Invariants: an index becomes ready only in the unit that also says so in the oplog, under X, with an empty side table; while
 //! its interceptor is installed nobody but the builder writes to the index; the temporary tables and files of a build go with
@@ -50,6 +51,7 @@ mod parameters;
 mod progress;
 pub mod quorum;
 mod resume;
+mod rollback;
 mod scan;
 mod take_up;
 mod temporary;
@@ -64,5 +66,6 @@ pub use counters::{BuildCounters, SortingCounters};
 pub use fail_points::FAIL_POINTS;
 pub use interceptor::Interceptor;
 pub use parameters::{MAX_MEMORY_MEGABYTES, PARAMETERS};
-pub use quorum::{CommitQuorum, Member, Members};
+pub use quorum::{CommitQuorum, Member, Members, Membership};
 pub use resume::ResumeInfo;
+pub use rollback::PutDown;

@@ -1,9 +1,13 @@
-//! How far a phase of a build has come: currentOp shows it at any time, the log now and then.
+//! How far a phase of a build has come: currentOp shows it at any time, a bar at a terminal follows it, the log tells of it now
+//! and then.
 
-use pando_base::{Component, Log, OperationContext, Severity, log};
+use pando_base::{Component, Log, OperationContext, Progress, Severity, log};
 
 /// The log tells of a phase this often.
 const TOLD_EVERY_NS: u64 = 3_000_000_000;
+
+/// The bar moves this often.
+const DRAWN_EVERY_NS: u64 = 100_000_000;
 
 /// The progress of one phase.
 pub(crate) struct Meter {
@@ -11,12 +15,14 @@ pub(crate) struct Meter {
     /// How much there is to do, as far as that is known.
     total: u64,
     told_ns: u64,
+    drawn_ns: u64,
 }
 
 impl Meter {
     /// Of a phase that begins now.
     pub(crate) fn new(what: &'static str, total: u64, context: &OperationContext) -> Meter {
-        Meter { what, total, told_ns: context.now_ns() }
+        let now_ns = context.now_ns();
+        Meter { what, total, told_ns: now_ns, drawn_ns: now_ns }
     }
 
     /// There is more to do than was known.
@@ -29,12 +35,16 @@ impl Meter {
         // What came while the phase went on counts, too.
         let total = self.total.max(done);
         context.describe(|description| description.progress = Some((self.what.to_owned(), done, total)));
+        let progress = Progress { what: self.what, done, total };
         let now_ns = context.now_ns();
+        if now_ns.saturating_sub(self.drawn_ns) >= DRAWN_EVERY_NS {
+            self.drawn_ns = now_ns;
+            log.show_progress(u64::from(context.id()), Some(progress));
+        }
         if now_ns.saturating_sub(self.told_ns) < TOLD_EVERY_NS {
             return false;
         }
         self.told_ns = now_ns;
-        let percent = done.saturating_mul(100).checked_div(total).unwrap_or(100);
         log!(
             log,
             Severity::Info,
@@ -44,14 +54,15 @@ impl Meter {
             "name" = self.what,
             "done" = done,
             "total" = total,
-            "percent" = percent
+            "percent" = progress.percent()
         );
         true
     }
 
-    /// The phase is over.
-    pub(crate) fn end(self, context: &OperationContext) {
+    /// The phase is over, or the build has ended in it.
+    pub(crate) fn end(context: &OperationContext, log: &Log) {
         context.describe(|description| description.progress = None);
+        log.show_progress(u64::from(context.id()), None);
     }
 }
 
@@ -82,7 +93,7 @@ mod tests {
         // More was done than there was at the start.
         meter.show(300, &context, &Log::silent());
         assert_eq!(shown(&context), Some(("a phase".to_owned(), 300, 300)));
-        meter.end(&context);
+        Meter::end(&context, &Log::silent());
         assert_eq!(shown(&context), None);
     }
 }

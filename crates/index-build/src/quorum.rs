@@ -5,7 +5,7 @@
 
 use pando_base::{Error, ErrorCode, Result, bail, ensure};
 use pando_doc::{ToValue, Value};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// The set cannot have more members.
 const MEMBERS_MAX: i64 = 50;
@@ -19,12 +19,23 @@ pub struct Member {
     pub is_voter: bool,
     /// It has data, and builds indexes of it.
     pub builds_indexes: bool,
+    /// Its tags and their values.
+    pub tags: BTreeMap<String, String>,
+}
+
+/// The configuration of the set, as far as votes on index builds go.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Membership {
+    /// All members; one without a set.
+    pub members: Vec<Member>,
+    /// `getLastErrorModes`: for each name tags, and how many different values of each must be reached.
+    pub modes: BTreeMap<String, BTreeMap<String, u64>>,
 }
 
 /// Who is in the set now.
 pub trait Members: Send + Sync {
-    /// All members; one without a set.
-    fn members(&self) -> Vec<Member>;
+    /// The configuration now.
+    fn membership(&self) -> Membership;
     /// This node.
     fn own_host(&self) -> String;
     /// May this node write, being the primary or no member of a set?
@@ -82,15 +93,17 @@ impl CommitQuorum {
     }
 
     /// Fails if the set can never fulfil it.
-    pub fn check_satisfiable(&self, members: &[Member]) -> Result<()> {
+    pub fn check_satisfiable(&self, membership: &Membership) -> Result<()> {
+        let builders = || membership.members.iter().filter(|member| member.builds_indexes);
         let possible = match self {
-            CommitQuorum::Nodes(nodes) => {
-                members.iter().filter(|member| member.builds_indexes).count() >= *nodes as usize
-            }
+            CommitQuorum::Nodes(nodes) => builders().count() >= *nodes as usize,
             CommitQuorum::Majority | CommitQuorum::VotingMembers => true,
-            CommitQuorum::Mode(mode) => {
-                let reason = format!("No write concern mode named '{mode}' found in replica set configuration");
-                return Err(Error::new(ErrorCode::UnknownReplWriteConcern, reason));
+            CommitQuorum::Mode(name) => {
+                let unknown = || {
+                    let reason = format!("No write concern mode named '{name}' found in replica set configuration");
+                    Error::new(ErrorCode::UnknownReplWriteConcern, reason)
+                };
+                are_tags_reached(membership.modes.get(name).ok_or_else(unknown)?, builders())
             }
         };
         ensure!(
@@ -101,8 +114,9 @@ impl CommitQuorum {
         Ok(())
     }
 
-    /// Are these votes enough?
-    pub fn is_satisfied(&self, members: &[Member], votes: &BTreeSet<String>) -> bool {
+    /// Are these votes enough? A mode that the configuration does not have any more never has enough.
+    pub fn is_satisfied(&self, membership: &Membership, votes: &BTreeSet<String>) -> bool {
+        let members = &membership.members;
         let voters = || members.iter().filter(|member| member.is_voter && member.builds_indexes);
         let ready = |member: &&Member| votes.contains(&member.host);
         match self {
@@ -113,7 +127,19 @@ impl CommitQuorum {
                 let needed = (all / 2 + 1).min(voters().count());
                 voters().filter(ready).count() >= needed
             }
-            CommitQuorum::Mode(_) => false,
+            CommitQuorum::Mode(name) => {
+                let ready = members.iter().filter(|member| member.builds_indexes).filter(ready);
+                membership.modes.get(name).is_some_and(|mode| are_tags_reached(mode, ready))
+            }
         }
     }
+}
+
+/// Do the members have as many different values of each tag as the mode asks for?
+fn are_tags_reached<'a>(mode: &BTreeMap<String, u64>, members: impl Iterator<Item = &'a Member> + Clone) -> bool {
+    mode.iter().all(|(tag, wanted)| {
+        let values: BTreeSet<&str> =
+            members.clone().filter_map(|member| member.tags.get(tag).map(String::as_str)).collect();
+        values.len() as u64 >= *wanted
+    })
 }

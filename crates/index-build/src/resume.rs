@@ -1,6 +1,6 @@
-//! What a clean shutdown leaves of a build, so that the next start goes on with it.
+//! What a clean shutdown or a rollback leaves of a build, so that it goes on afterwards.
 //!
-//! It is one document in a table of its own, `internal-resumable-index-build-...`. The side tables stay as they are; the sorters'
+//! After a shutdown it is one document in a table of its own, `internal-resumable-index-build-...`. The side tables stay as they are; the sorters'
 //! ranges stay in their files. Everything is in the checkpoint that ends the shutdown. The next start takes the documents out
 //! before it does anything else: what they say is true once.
 
@@ -70,6 +70,11 @@ impl ResumeInfo {
             let InterceptorIdents { side_writes, duplicates, skipped } = &index.tables;
             [Some(side_writes.as_str()), duplicates.as_deref(), Some(skipped.as_str())].into_iter().flatten()
         })
+    }
+
+    /// The tables of its indexes.
+    pub(crate) fn index_idents(&self) -> impl Iterator<Item = &str> {
+        self.indexes.iter().map(|index| index.ident.as_str())
     }
 
     /// The document.

@@ -58,6 +58,7 @@ impl Builder {
         }
         drop(cursor);
         operation.recovery_unit.abandon_snapshot()?;
+        self.note_read(&**operation.recovery_unit.engine());
         self.note_skipped(operation, &skipped)?;
         self.documents_read += count as u64;
         Ok((count > 0).then_some(count as u64))

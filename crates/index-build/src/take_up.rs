@@ -1,11 +1,11 @@
 //! Builds that an earlier life of the server has begun: resumed after a clean shutdown, begun anew after a crash.
 
 use crate::active::ActiveBuild;
-use crate::builder::Builder;
+use crate::builder::{Builder, Phase};
 use crate::builds::{IndexBuilds, shown};
 use crate::quorum::CommitQuorum;
 use crate::resume::ResumeInfo;
-use pando_base::{Component, LogValue, Result, Severity, Uuid, log};
+use pando_base::{Component, Error, LogValue, Namespace, Result, Severity, Uuid, log};
 use pando_catalog::{Collection, INTERNAL_PREFIX, Index};
 use pando_doc::doc;
 use pando_locks::Mode;
@@ -53,32 +53,11 @@ impl IndexBuilds {
                 );
             }
             if let Some(info) = info {
-                let message = "Index build: resuming";
-                let phase = info.phase.name();
-                log!(
-                    log,
-                    Severity::Info,
-                    Component::Index,
-                    4841700,
-                    message,
-                    "buildUUID" = uuid,
-                    "namespace" = namespace,
-                    "details" = LogValue::Map(vec![("phase".into(), phase.into())])
-                );
+                self.tell_resumed(build_uuid, namespace, info.phase);
                 match self.resume(&info, &collection).await {
                     Ok(_) => continue,
                     Err(error) => {
-                        let message = "Index build: failed to resume, restarting instead";
-                        let uuid = shown(&build_uuid);
-                        log!(
-                            log,
-                            Severity::Info,
-                            Component::Index,
-                            4841701,
-                            message,
-                            "buildUUID" = uuid,
-                            "error" = &error
-                        );
+                        self.tell_not_resumed(build_uuid, &error);
                         for ident in info.idents() {
                             drop_table(self, ident)?;
                         }
@@ -106,6 +85,25 @@ impl IndexBuilds {
         Ok(())
     }
 
+    pub(crate) fn tell_resumed(&self, build_uuid: Uuid, namespace: &Namespace, phase: Phase) {
+        log!(
+            self.parts.services.log,
+            Severity::Info,
+            Component::Index,
+            4841700,
+            "Index build: resuming",
+            "buildUUID" = shown(&build_uuid),
+            "namespace" = namespace,
+            "details" = LogValue::Map(vec![("phase".into(), phase.name().into())])
+        );
+    }
+
+    pub(crate) fn tell_not_resumed(&self, build_uuid: Uuid, error: &Error) {
+        let message = "Index build: failed to resume, restarting instead";
+        let (log, uuid) = (&self.parts.services.log, shown(&build_uuid));
+        log!(log, Severity::Info, Component::Index, 4841701, message, "buildUUID" = uuid, "error" = error);
+    }
+
     /// The builds in the catalog that are not under way, with the oplog's knowledge.
     fn unfinished(&self) -> Vec<(Uuid, Arc<Collection>, Vec<Arc<Index>>)> {
         let mut found = Vec::new();
@@ -124,7 +122,8 @@ impl IndexBuilds {
     async fn resume(self: &Arc<Self>, info: &ResumeInfo, collection: &Arc<Collection>) -> Result<Arc<ActiveBuild>> {
         let parts = &self.parts;
         let sorting = self.sorting(collection.indexes.len());
-        let builder = info.open(&parts.services.engine, collection, &parts.write_path, &sorting)?;
+        let mut builder = info.open(&parts.services.engine, collection, &parts.write_path, &sorting)?;
+        builder.note_read(&*parts.services.engine);
         let mut operation = parts.services.internal_operation("resume-index-build");
         self.lock(&mut operation, &collection.namespace, Mode::X).await?;
         builder.install(&parts.interceptors);
@@ -194,7 +193,7 @@ impl IndexBuilds {
         self.launch(builder, true, quorum).map(|_| ())
     }
 
-    async fn stored_quorum(&self, build_uuid: Uuid, collection_uuid: Uuid) -> Result<CommitQuorum> {
+    pub(crate) async fn stored_quorum(&self, build_uuid: Uuid, collection_uuid: Uuid) -> Result<CommitQuorum> {
         let mut quorum = CommitQuorum::default();
         self.change_entry(build_uuid, collection_uuid, |entry| {
             if let Some(entry) = entry {
@@ -207,7 +206,7 @@ impl IndexBuilds {
     }
 }
 
-fn drop_table(builds: &IndexBuilds, ident: &str) -> Result<()> {
+pub(crate) fn drop_table(builds: &IndexBuilds, ident: &str) -> Result<()> {
     match builds.parts.services.engine.drop_table(ident) {
         Ok(()) | Err(StorageError::IdentNotFound(_)) => Ok(()),
         Err(error) => Err(error.into()),

@@ -57,7 +57,7 @@ impl IndexBuilds {
         self.change_entry(build.build_uuid, build.collection_uuid, look).await?;
         // Somebody has removed the entry: then nobody can vote any more.
         let Some(entry) = known else { return Ok(true) };
-        Ok(entry.quorum.is_satisfied(&self.parts.members.members(), &entry.ready_members))
+        Ok(entry.quorum.is_satisfied(&self.parts.members.membership(), &entry.ready_members))
     }
 
     /// `setIndexCommitQuorum`.
@@ -75,7 +75,7 @@ impl IndexBuilds {
                 "Cannot find an index build on collection '{namespace}' with the provided index names"
             )
         };
-        quorum.check_satisfiable(&self.parts.members.members())?;
+        quorum.check_satisfiable(&self.parts.members.membership())?;
         let before = build.quorum.lock().clone();
         let first = index_names.first().map(String::as_str).unwrap_or_default();
         ensure!(

@@ -27,6 +27,7 @@ mod prepared_entries;
 mod progress;
 pub mod read_concern;
 pub mod recovery;
+mod rollback;
 mod slots;
 mod stable;
 pub mod startup;
@@ -53,8 +54,12 @@ pub use startup::ReplicationParts;
 use pando_base::{AnyFailPoint, AnyParameter};
 
 /// The fail points of replication.
-pub static FAIL_POINTS: &[&dyn AnyFailPoint] =
-    &[&oplog_writer::AFTER_RESERVING_PREPARE, &oplog_writer::ON_TRANSACTIONAL_WRITE, &SKIP_PREPARE_MAJORITY];
+pub static FAIL_POINTS: &[&dyn AnyFailPoint] = &[
+    &stable::HOLD_STABLE,
+    &oplog_writer::AFTER_RESERVING_PREPARE,
+    &oplog_writer::ON_TRANSACTIONAL_WRITE,
+    &SKIP_PREPARE_MAJORITY,
+];
 
 /// The parameters of replication.
 pub static PARAMETERS: &[&dyn AnyParameter] =

@@ -43,8 +43,7 @@ pub fn recover(
 ) -> Result<RecoveryOutcome> {
     let engine = &services.engine;
     let oplog = engine.oplog().ok_or_else(|| Error::internal("recovery needs an oplog"))?;
-    let mut operation = services.internal_operation("Recovery");
-    operation.recovery_unit.set_urgency(Urgency::Exempt)?;
+    let mut operation = recovering(services)?;
     truncate(engine.as_ref(), oplog, &mut operation, local)?;
     let from = engine.timestamps().recovery;
     let mut outcome = RecoveryOutcome { from, ..RecoveryOutcome::default() };
@@ -63,6 +62,23 @@ pub fn recover(
         node.progress().durable(entry.op_time.timestamp);
     }
     Ok(outcome)
+}
+
+/// Applies every entry after a time that the data was taken back to, while the node runs. Nobody reads or writes meanwhile.
+pub(crate) fn apply_after(services: &Services, applier: &Applier, from: Timestamp) -> Result<RecoveryOutcome> {
+    let oplog = services.engine.oplog().ok_or_else(|| Error::internal("recovery needs an oplog"))?;
+    // The data may stand between two entries.
+    let from = oplog.backward()?.seek(from)?.map_or(from, |entry| entry.timestamp);
+    let mut outcome = RecoveryOutcome { from, to: oplog.last().unwrap_or(from), ..RecoveryOutcome::default() };
+    apply_all(oplog, &mut recovering(services)?, applier, &mut outcome)?;
+    outcome.unfinished_builds = applier.unfinished_builds();
+    Ok(outcome)
+}
+
+fn recovering(services: &Services) -> Result<Operation> {
+    let mut operation = services.internal_operation("Recovery");
+    operation.recovery_unit.set_urgency(Urgency::Exempt)?;
+    Ok(operation)
 }
 
 /// Cuts the oplog where replication says that it may have holes.

@@ -2,7 +2,9 @@
 //! distance, so that reads in the past have their history.
 
 use crate::prepared_entries::PreparedEntries;
-use pando_base::{Parameter, Result, Timestamp};
+use pando_base::{FailPoint, Parameter, Result, Timestamp};
+use pando_doc::DocRef;
+use pando_session::fields::{Fields, timestamp};
 use pando_storage::Engine;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -14,6 +16,16 @@ pub static HISTORY_WINDOW_SECONDS: Parameter<i64> = Parameter::new(
     "How many seconds of history are kept for reads in the past.",
 )
 .at_least(0);
+
+/// Keeps stable from going past the time that its data tells: what is written later can be taken back.
+pub(crate) static HOLD_STABLE: FailPoint<Timestamp> =
+    FailPoint::with_data("holdStableTimestampAtSpecificTimestamp", |bytes| {
+        // Without data, as when it is turned off, it holds nothing.
+        match bytes.is_empty() {
+            true => Ok(Timestamp::MAX),
+            false => Fields::of("data", DocRef::parse(bytes)?).required("timestamp", timestamp),
+        }
+    });
 
 /// Keeps the engine's timestamps.
 pub struct StableKeeper {
@@ -42,7 +54,8 @@ impl StableKeeper {
 
     /// A majority has everything up to here: moves stable as far as there are no holes, and oldest after it.
     pub fn advance(&self, committed: Timestamp, window_seconds: i64) -> Result<()> {
-        let stable = committed.min(self.engine.timestamps().all_durable);
+        let held = HOLD_STABLE.hit().map_or(Timestamp::MAX, |held| *held);
+        let stable = committed.min(self.engine.timestamps().all_durable).min(held);
         if stable.is_none() || stable <= self.majority_snapshot() {
             return Ok(());
         }
@@ -87,5 +100,29 @@ mod tests {
             let oldest = oldest_for(Timestamp::new(seconds, increment), window);
             assert_eq!((oldest.seconds(), oldest.increment()), expected);
         }
+    }
+
+    #[test]
+    fn x18_stable_can_be_held_at_a_time() {
+        let disk = pando_engine_model::ModelDisk::new();
+        let mode = pando_engine_model::Mode::ReplicaSet;
+        let engine: Arc<dyn Engine> = pando_engine_model::ModelEngine::open(&disk, mode).unwrap();
+        // Later than the times of other tests: the point holds them too.
+        let at = |increment| Timestamp::new(4_000_000_000, increment);
+        let keeper = StableKeeper::new(Arc::clone(&engine));
+        keeper.begin_history(at(1)).unwrap();
+        drop(engine.reserve_slot(at(9)).unwrap());
+        let data = pando_doc::doc! { "timestamp": (at(3)) }.into_bytes();
+        HOLD_STABLE.set(pando_base::FailPointMode::AlwaysOn, data, 0).unwrap();
+        keeper.advance(at(2), 300).unwrap();
+        assert_eq!(engine.timestamps().stable, at(2));
+        keeper.advance(at(5), 300).unwrap();
+        assert_eq!((engine.timestamps().stable, keeper.majority_snapshot()), (at(3), at(3)));
+        HOLD_STABLE.turn_off();
+        keeper.advance(at(5), 300).unwrap();
+        assert_eq!(engine.timestamps().stable, at(5));
+        let wrong = pando_doc::doc! { "timestamp": 7 }.into_bytes();
+        assert!(HOLD_STABLE.set(pando_base::FailPointMode::AlwaysOn, wrong, 0).is_err() && !HOLD_STABLE.is_on());
+        HOLD_STABLE.set(pando_base::FailPointMode::Off, bytes::Bytes::new(), 0).unwrap();
     }
 }

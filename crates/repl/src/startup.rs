@@ -94,7 +94,7 @@ impl ReplicationParts {
         Ok(outcome)
     }
 
-    fn operation(&self) -> Operation {
+    pub(crate) fn operation(&self) -> Operation {
         self.services.internal_operation("Replication")
     }
 

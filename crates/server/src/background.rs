@@ -5,7 +5,7 @@
 //! first, since pieces do not wait.
 
 use crate::{compatibility, data};
-use pando_base::{Component, Log, Namespace, Result, Severity, log};
+use pando_base::{Component, Log, LogValue, Namespace, Result, Severity, Timestamp, log};
 use pando_commands::Data;
 use pando_commands::session::{reap_sessions, refresh_sessions};
 use pando_env::Env;
@@ -180,11 +180,20 @@ fn tell_oplog(data: &Data, log: &Log) {
 }
 
 /// Drops what nobody needs any more, unless the files are to stay as they are.
-fn reap(data: &Data) -> Result<()> {
-    match data.backups.lock_count() {
-        0 => data.catalog.reap().map(|_| ()),
-        _ => Ok(()),
+pub(crate) fn reap(data: &Data) -> Result<()> {
+    if data.backups.lock_count() > 0 {
+        return Ok(());
     }
+    let (log, message) = (&data.services.log, "Completing drop for ident");
+    let tell = &mut |ident: &str, dropped_at: Timestamp| {
+        let time = LogValue::Json(format!(
+            r#"{{"$timestamp":{{"t":{},"i":{}}}}}"#,
+            dropped_at.seconds(),
+            dropped_at.increment()
+        ));
+        log!(log, Severity::Info, Component::Storage, 22237, message, "ident" = ident, "dropTimestamp" = time);
+    };
+    data.catalog.reap_telling(tell).map(|_| ())
 }
 
 fn time_out_cursors(data: &Data) -> Result<()> {

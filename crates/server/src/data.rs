@@ -15,9 +15,10 @@ use pando_commands::catalog::DropsPending;
 use pando_commands::crud::InsertNews;
 use pando_commands::settings::{ClusterSettings, SettingsObserver};
 use pando_commands::watch::{ProfileFilter, ProfileSettings, Profiler, Top};
+use pando_doc::{DocRef, Value};
 use pando_env::Env;
 use pando_index::{Indexing, Interceptors};
-use pando_index_build::{BuildParts, IndexBuilds, Member, Members, ResumeInfo};
+use pando_index_build::{BuildParts, IndexBuilds, Member, Members, Membership, ResumeInfo};
 use pando_locks::{LockManager, TicketParameters, Tickets};
 use pando_operation::Services;
 use pando_oplog::ObserverRegistry;
@@ -32,6 +33,7 @@ use pando_security::UserCache;
 use pando_session::{History, SessionCache, SessionCatalog, SessionTable, StoredSessions};
 use pando_sorter::SpillDirectory;
 use pando_storage::{Engine, ReadTimestamps};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// In the data directory: what sorts and groups keep on disk while they run.
@@ -109,7 +111,7 @@ pub(crate) fn assemble(on: &Foundations<'_>, options: &ServerOptions, hostname: 
         own_host: own_host(options, hostname),
         other_names: vec![hostname.to_owned()],
     };
-    let members = SetMembers { node: Arc::clone(&replication), own_host: replication_parts.own_host.to_string() };
+    let members = SetMembers { node: Arc::clone(&replication) };
     let build_parts = BuildParts {
         services: services.clone(),
         catalog: Arc::clone(&catalog),
@@ -145,28 +147,42 @@ pub(crate) fn assemble(on: &Foundations<'_>, options: &ServerOptions, hostname: 
 /// Who is in the set, for votes on index builds.
 struct SetMembers {
     node: Arc<ReplicationNode>,
-    own_host: String,
 }
 
 impl Members for SetMembers {
-    fn members(&self) -> Vec<Member> {
-        let config = self.node.with_topology(|topology| topology.config().cloned());
-        let members = config.iter().flat_map(|config| &config.members);
+    fn membership(&self) -> Membership {
+        let Some(config) = self.node.with_topology(|topology| topology.config().cloned()) else {
+            return Membership::default();
+        };
         let member = |member: &pando_repl::config::Member| Member {
             host: member.host.to_string(),
             is_voter: member.votes && !member.is_newly_added,
             builds_indexes: !member.is_arbiter && member.builds_indexes,
+            tags: texts(member.tags.view()),
         };
-        members.map(member).collect()
+        let modes = config.settings.modes.elements().filter_map(|mode| {
+            let constraints = mode.value.as_document()?.elements();
+            let count = |value: Value<'_>| u64::try_from(value.to_i64_or_zero()).unwrap_or(0);
+            let counts = constraints.map(|constraint| (constraint.name.to_string(), count(constraint.value)));
+            Some((mode.name.to_string(), counts.collect()))
+        });
+        Membership { members: config.members.iter().map(member).collect(), modes: modes.collect() }
     }
 
     fn own_host(&self) -> String {
-        self.own_host.clone()
+        // As the set knows it: votes are counted by that name.
+        self.node.with_topology(|topology| topology.own_host().map(ToString::to_string)).unwrap_or_default()
     }
 
     fn may_write(&self) -> bool {
         self.node.check_can_write(Namespace::index_builds()).is_ok()
     }
+}
+
+/// The fields of a document whose values are texts.
+fn texts(document: DocRef<'_>) -> BTreeMap<String, String> {
+    let text = |value: Value<'_>| value.as_str().map(str::to_owned);
+    document.elements().filter_map(|field| Some((field.name.to_string(), text(field.value)?))).collect()
 }
 
 /// Where large sorts and groups go on; what earlier ones have left there is removed, but for what index builds go on with. None

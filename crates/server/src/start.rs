@@ -14,7 +14,7 @@ use crate::sections;
 use crate::startup_log;
 use pando_base::{
     AnyFailPoint, Component, Error, ErrorCode, FailPoint, FailPointSet, Log, LogLine, LogSink, LogValue, MetricTree,
-    OperationRegistry, ParameterSet, ParameterValue, Result, Severity, Timestamp, log,
+    OperationRegistry, ParameterSet, ParameterValue, Progress, Result, Severity, Timestamp, log,
 };
 use pando_commands::administration::{apply_verbosity, feature_flag};
 use pando_commands::replication::{await_ends, interrupt_writers};
@@ -50,6 +50,10 @@ struct Sink(Arc<dyn LogTarget>);
 impl LogSink for Sink {
     fn write(&self, line: &LogLine, json: &str) {
         self.0.write(line, json);
+    }
+
+    fn show_progress(&self, id: u64, progress: Option<Progress<'_>>) {
+        self.0.show_progress(id, progress);
     }
 }
 

@@ -16,6 +16,27 @@ pub type WallClock = Arc<dyn Fn() -> u64 + Send + Sync>;
 pub trait LogSink: Send + Sync {
     /// Takes a line; `json` is the line as JSON, made already.
     fn write(&self, line: &LogLine, json: &str);
+
+    /// Shows, to whoever waits at a terminal, how far a piece of work has come; none when it is over. `id` tells pieces apart.
+    fn show_progress(&self, _id: u64, _progress: Option<Progress<'_>>) {}
+}
+
+/// How far a piece of work has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Progress<'a> {
+    /// What is done.
+    pub what: &'a str,
+    /// How much of it was.
+    pub done: u64,
+    /// How much there is, as far as that is known.
+    pub total: u64,
+}
+
+impl Progress<'_> {
+    /// In hundredths; all of it, if there is nothing to do.
+    pub fn percent(&self) -> u64 {
+        self.done.saturating_mul(100).checked_div(self.total).unwrap_or(100).min(100)
+    }
 }
 
 /// A sink for lines that only the rings keep.
@@ -145,6 +166,11 @@ impl Log {
             rings.startup_warnings.push(Arc::clone(&json));
         }
         rings.global.push(json);
+    }
+
+    /// Shows how far a piece of work has come, where a person waits; that is no line of the log.
+    pub fn show_progress(&self, id: u64, progress: Option<Progress<'_>>) {
+        self.shared.sink.show_progress(id, progress);
     }
 
     /// The wall clock's time now.

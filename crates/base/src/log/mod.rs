@@ -23,7 +23,7 @@ mod value;
 mod tests;
 
 pub use component::{Component, Severity};
-pub use handle::{Log, LogSink, NoSink, WallClock};
+pub use handle::{Log, LogSink, NoSink, Progress, WallClock};
 pub use line::LogLine;
 pub use rate_limit::RateLimit;
 pub use value::LogValue;

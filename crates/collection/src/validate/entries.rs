@@ -27,6 +27,7 @@ impl Validation<'_> {
         loop {
             self.step(operation)?;
             let Some(entry) = cursor.next(&mut operation.recovery_unit)? else { break };
+            self.note_read(operation, entry.key.len() + entry.type_bits.len())?;
             count += 1;
             let key = Key { bytes: entry.key, type_bits: entry.type_bits };
             if is_first && let Some((last, last_id)) = &previous {

@@ -21,6 +21,7 @@ mod entries;
 mod lost_and_found;
 mod records;
 mod repair;
+mod throttle;
 
 use crate::write_path::WritePath;
 use arrays::Arrays;
@@ -33,6 +34,8 @@ use pando_operation::Operation;
 use pando_storage::Damage;
 use pando_timeseries::TimeseriesOptions;
 use std::sync::Arc;
+use std::time::Duration;
+use throttle::Throttle;
 
 pub use lost_and_found::move_to_lost_and_found;
 
@@ -46,6 +49,9 @@ const NOTES_MAX: usize = 1000;
 
 /// Documents and entries between two looks at whether to stop.
 const CHECK_INTERVAL: u64 = 1024;
+
+/// A throttled validation waits no longer than this between two looks at whether to stop.
+const PAUSE_MAX: Duration = Duration::from_millis(100);
 
 /// What may be changed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -76,6 +82,8 @@ pub struct ValidateOptions {
     pub repair: Repair,
     /// How much memory the second pass may take for what it finds.
     pub details_bytes_max: usize,
+    /// How much is read in a second at most; 0 for no limit.
+    pub bytes_per_second_max: u64,
 }
 
 /// A line for the log: validation itself has none.
@@ -177,6 +185,7 @@ pub struct Validation<'a> {
     consistency: Consistency,
     report: ValidateReport,
     steps: u64,
+    throttle: Option<Throttle>,
     /// Nothing further can be looked at, or is to be.
     is_over: bool,
 }
@@ -222,12 +231,15 @@ impl<'a> Validation<'a> {
             consistency,
             report,
             steps: 0,
+            throttle: None,
             is_over: false,
         })
     }
 
     /// Looks at what the catalog says, and goes through all documents.
     pub fn scan_documents(&mut self, operation: &mut Operation) -> Result<()> {
+        let now_ns = operation.env.clock().monotonic_ns();
+        self.throttle = Throttle::new(self.options.bytes_per_second_max, now_ns);
         self.report.errors = self.catalog.metadata_faults(operation, self.collection)?;
         self.start_indexes();
         self.check_specifications();
@@ -317,6 +329,20 @@ impl Validation<'_> {
     fn step(&mut self, operation: &Operation) -> Result<()> {
         self.steps += 1;
         if self.steps.is_multiple_of(CHECK_INTERVAL) { operation.context.check() } else { Ok(()) }
+    }
+
+    /// So much was read: waits as long as that takes at the speed that is allowed.
+    fn note_read(&mut self, operation: &Operation, bytes: usize) -> Result<()> {
+        let Some(throttle) = &mut self.throttle else { return Ok(()) };
+        let clock = operation.env.clock();
+        let mut wait = throttle.take(bytes as u64, clock.monotonic_ns());
+        while !wait.is_zero() {
+            operation.context.check()?;
+            let pause = wait.min(PAUSE_MAX);
+            clock.pause(pause);
+            wait -= pause;
+        }
+        Ok(())
     }
 
     /// How many entries an index may have.

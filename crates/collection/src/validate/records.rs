@@ -34,6 +34,7 @@ impl Validation<'_> {
         loop {
             self.step(operation)?;
             let Some(record) = cursor.next(&mut operation.recovery_unit)? else { break };
+            self.note_read(operation, record.value.len())?;
             let id = record.id.clone();
             let parsed = DocRef::parse(record.value);
             if is_first {

@@ -177,7 +177,7 @@ fn commit_quorum(data: &Data, given: Option<Value<'_>>, is_two_phase: bool) -> R
     ensure!(data.replication.is_replicated(), ErrorCode::BadValue, "Standalones can't specify commitQuorum");
     let quorum = CommitQuorum::parse(given)?;
     if is_two_phase {
-        quorum.check_satisfiable(&data.index_builds.members())?;
+        quorum.check_satisfiable(&data.index_builds.membership())?;
     }
     Ok(quorum)
 }

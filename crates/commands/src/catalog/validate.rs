@@ -5,12 +5,13 @@ use crate::arguments::SafeBool;
 use crate::locking::{lock_collection, lock_for_read};
 use crate::timeseries::on_buckets;
 use crate::{Access, Action, CommandRow, Data, Invocation, NamespaceOf, SecondaryOk, arguments, run_boxed};
-use pando_base::{AnyParameter, Component, ErrorCode, Namespace, Parameter, Result, bail, ensure};
+use pando_base::{AnyParameter, Component, ErrorCode, Namespace, Parameter, Result, Severity, bail, ensure, log};
 use pando_catalog::Collection;
 use pando_collection::{IndexReport, Repair, ValidateOptions, ValidateReport, Validation, record_id_value};
 use pando_doc::{DocBuilder, Value};
 use pando_locks::Mode;
 use pando_operation::Operation;
+use pando_storage::ReadSource;
 use std::sync::Arc;
 
 pub(super) const ROW: CommandRow = CommandRow {
@@ -32,8 +33,18 @@ pub static MAX_VALIDATE_MEMORY_MB: Parameter<i32> = Parameter::new(
 )
 .at_least(1);
 
+/// How fast it reads beside clients.
+pub static MAX_VALIDATE_MEGABYTES_PER_SECOND: Parameter<i32> = Parameter::new(
+    "maxValidateMBperSec",
+    0,
+    "How many megabytes validate in the background reads in a second; 0 for as many as it can.",
+)
+.at_least(0);
+
 /// The parameters of this command.
-pub const VALIDATE_PARAMETERS: &[&dyn AnyParameter] = &[&MAX_VALIDATE_MEMORY_MB];
+pub const VALIDATE_PARAMETERS: &[&dyn AnyParameter] = &[&MAX_VALIDATE_MEMORY_MB, &MAX_VALIDATE_MEGABYTES_PER_SECOND];
+
+const MEGABYTE: usize = 1024 * 1024;
 
 /// As many bytes of warnings, and of errors, are in a reply.
 const TEXTS_BYTES_MAX: usize = 2 * 1024 * 1024;
@@ -63,9 +74,14 @@ async fn run(invocation: &Invocation, reply: &mut DocBuilder) -> Result<()> {
         true => lock_collection(&mut operation, &namespace, Mode::X).await?,
         false => lock_for_read(&mut operation).await?,
     }
-    let collection = find(data, &mut operation, &namespace)?;
+    if !is_exclusive {
+        read_from_checkpoint(&mut operation)?;
+    }
+    let Some(collection) = find(data, &mut operation, &namespace)? else {
+        return skip(invocation, data, &namespace, reply);
+    };
     let may_change = is_exclusive && !is_read_only;
-    let megabytes = usize::try_from(data.services.parameters.get(&MAX_VALIDATE_MEMORY_MB)).unwrap_or(1);
+    let number = |parameter| usize::try_from(data.services.parameters.get(parameter)).unwrap_or(0);
     let options = ValidateOptions {
         checks_conformance: arguments.full.0
             || arguments.enforce_fast_count.0
@@ -79,7 +95,11 @@ async fn run(invocation: &Invocation, reply: &mut DocBuilder) -> Result<()> {
             (false, true) => Repair::Multikey,
             (false, false) => Repair::Nothing,
         },
-        details_bytes_max: megabytes.saturating_mul(1024 * 1024),
+        details_bytes_max: number(&MAX_VALIDATE_MEMORY_MB).saturating_mul(MEGABYTE),
+        bytes_per_second_max: match is_exclusive {
+            true => 0,
+            false => number(&MAX_VALIDATE_MEGABYTES_PER_SECOND).saturating_mul(MEGABYTE) as u64,
+        },
     };
     let report = validate(invocation, data, &mut operation, &collection, options).await?;
     for note in &report.notes {
@@ -154,14 +174,42 @@ fn check_arguments(arguments: &ValidateArguments<'_>, is_replicated: bool, is_re
     Ok(())
 }
 
-fn find(data: &Data, operation: &mut Operation, namespace: &Namespace) -> Result<Arc<Collection>> {
+/// What is read is as of the last checkpoint, or of the oldest time that can be read if that is later: it stays as it is while
+/// others write. A node without times reads what is newest when it begins.
+fn read_from_checkpoint(operation: &mut Operation) -> Result<()> {
+    let checkpoint = operation.recovery_unit.engine().timestamps().checkpoint;
+    if checkpoint.is_some() {
+        operation.recovery_unit.set_round_up_to_oldest(true)?;
+        operation.recovery_unit.set_read_source(ReadSource::Provided(checkpoint))?;
+    }
+    Ok(())
+}
+
+/// The collection; none if it is younger than what is read.
+fn find(data: &Data, operation: &mut Operation, namespace: &Namespace) -> Result<Option<Arc<Collection>>> {
     let mut view = data.catalog.establish(operation)?;
     if let Some(collection) = view.collection(&data.catalog, operation, namespace)? {
-        return Ok(collection);
+        return Ok(Some(collection));
+    }
+    if view.latest().collection(namespace).is_some() {
+        return Ok(None);
     }
     let is_view = view.latest().view(namespace)?.is_some();
     ensure!(!is_view, ErrorCode::CommandNotSupportedOnView, "Cannot validate a view");
     bail!(ErrorCode::NamespaceNotFound, "Collection '{namespace}' does not exist to validate.")
+}
+
+/// There is nothing yet to look at, and nothing is wrong with it.
+fn skip(invocation: &Invocation, data: &Data, namespace: &Namespace, reply: &mut DocBuilder) -> Result<()> {
+    let message = "Skipping background validation because the collection is not yet in a checkpoint";
+    let log = &invocation.node.log;
+    log!(log, Severity::Info, Component::Command, 6868900, message, "nss" = namespace);
+    let latest = data.catalog.latest();
+    let Some(collection) = latest.collection(namespace) else {
+        bail!(ErrorCode::NamespaceNotFound, "Collection '{namespace}' does not exist to validate.")
+    };
+    append(collection, &ValidateReport::default(), true, reply);
+    Ok(())
 }
 
 fn append(collection: &Collection, report: &ValidateReport, metadata_only: bool, reply: &mut DocBuilder) {

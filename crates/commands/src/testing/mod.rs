@@ -5,6 +5,7 @@ mod clear_log;
 mod configure_fail_point;
 mod sleep;
 mod test_internal_transactions;
+mod test_recover_to_stable;
 mod wait_for_fail_point;
 
 use crate::CommandRow;
@@ -20,5 +21,6 @@ pub static ROWS: &[CommandRow] = &[
     configure_fail_point::ROW,
     sleep::ROW,
     test_internal_transactions::ROW,
+    test_recover_to_stable::ROW,
     wait_for_fail_point::ROW,
 ];

@@ -1,19 +1,23 @@
 //! Lines to standard output.
 
 use super::LogTarget;
-use pando_base::LogLine;
+use super::terminal::Terminal;
+use pando_base::{LogLine, Progress, Severity};
 use std::io::{IsTerminal, Write};
 
 /// Standard output.
 pub struct StreamSink {
-    is_readable: bool,
+    /// There if a person looks on.
+    terminal: Option<Terminal>,
     is_quiet: bool,
 }
 
 impl StreamSink {
     /// Readable lines if a person looks on, JSON if not.
     pub fn standard_output() -> StreamSink {
-        StreamSink { is_readable: std::io::stdout().is_terminal(), is_quiet: false }
+        let out = std::io::stdout();
+        let terminal = out.is_terminal().then(|| Terminal::new(Box::new(out)));
+        StreamSink { terminal, is_quiet: false }
     }
 
     /// The same, but only what somebody should look at.
@@ -25,11 +29,19 @@ impl StreamSink {
 
 impl LogTarget for StreamSink {
     fn write(&self, line: &LogLine, json: &str) {
-        if self.is_quiet && line.severity > pando_base::Severity::Warning {
+        if self.is_quiet && line.severity > Severity::Warning {
             return;
         }
-        let mut out = std::io::stdout().lock();
-        // There is nobody to tell that the output is gone.
-        let _ = if self.is_readable { writeln!(out, "{}", line.to_text()) } else { writeln!(out, "{json}") };
+        match &self.terminal {
+            Some(terminal) => terminal.write_line(&line.to_text()),
+            // There is nobody to tell that the output is gone.
+            None => drop(writeln!(std::io::stdout().lock(), "{json}")),
+        }
+    }
+
+    fn show_progress(&self, id: u64, progress: Option<Progress<'_>>) {
+        if let Some(terminal) = &self.terminal {
+            terminal.show_progress(id, progress);
+        }
     }
 }

@@ -12,7 +12,7 @@ mod collections;
 use crate::compatibility;
 use crate::options::{ReplicationMode, ServerOptions};
 use crate::start::Grounds;
-use pando_base::{Component, Error, Log, Namespace, Result, Severity, log};
+use pando_base::{Component, Error, Log, Namespace, Progress, Result, Severity, log};
 use pando_catalog::CATALOG_IDENT;
 use pando_commands::Data;
 use pando_doc::{Doc, DocBuilder};
@@ -21,6 +21,9 @@ use pando_operation::Operation;
 use pando_storage::Engine;
 use std::collections::BTreeSet;
 use std::sync::Arc;
+
+/// Of the bar that shows how many collections are done.
+const PROGRESS_ID: u64 = 0;
 
 /// What is known of the damage, and what was done about it so far.
 #[derive(Clone, Debug, Default)]
@@ -66,10 +69,15 @@ pub async fn repair_data(
     let mut namespaces: Vec<Namespace> =
         data.catalog.latest().all_collections().map(|collection| collection.namespace.clone()).collect();
     namespaces.retain(|namespace| !namespace.is_oplog());
-    for namespace in &namespaces {
+    for (place, namespace) in namespaces.iter().enumerate() {
         let message = "Repairing collection";
         log!(log, Severity::Info, Component::Storage, 21_027, message, "namespace" = namespace.as_str());
-        collections::repair(data, namespace, log, report).await?;
+        let what = format!("{message} {namespace}");
+        let progress = Progress { what: &what, done: place as u64, total: namespaces.len() as u64 };
+        log.show_progress(PROGRESS_ID, Some(progress));
+        let repaired = collections::repair(data, namespace, log, report).await;
+        log.show_progress(PROGRESS_ID, None);
+        repaired?;
     }
     let mut operation = data.services.internal_operation("repair");
     if compatibility::restore(data, &mut operation)? {

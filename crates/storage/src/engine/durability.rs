@@ -1,7 +1,7 @@
 //! The log's flushes, checkpoints and rollback to stable.
 
 use crate::{Result, TableSize};
-use pando_base::Timestamp;
+use pando_base::{FailPoint, Timestamp};
 use std::future::Future;
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -59,6 +59,10 @@ impl Future for Wait {
         self.future.as_mut().poll(context)
     }
 }
+
+/// The engine's own thread takes no checkpoints, however long the last one is ago. Whoever asks for one gets it, and so does
+/// memory that has to be freed.
+pub static PAUSE_CHECKPOINT_THREAD: FailPoint = FailPoint::new("pauseCheckpointThread");
 
 /// What a checkpoint is to contain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]

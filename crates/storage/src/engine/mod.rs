@@ -18,7 +18,7 @@ mod transaction;
 pub use backup::{Backup, BackupFile, BackupOptions, BackupSource, Freeze, ImportedTable};
 pub use bulk::BulkLoader;
 pub use cursor::{Cursor, Entry, prefix_successor};
-pub use durability::{CheckpointKind, CheckpointOutcome, Durability, LogPosition, Wait};
+pub use durability::{CheckpointKind, CheckpointOutcome, Durability, LogPosition, PAUSE_CHECKPOINT_THREAD, Wait};
 pub use maintenance::{Damage, DamagedPart, Maintenance, VerifyReport};
 pub use oplog::{Oplog, OplogCursor, OplogEntry, OplogPin, OplogSource, TruncateMarker};
 pub use statistics::{Statistic, Statistics};

@@ -34,7 +34,7 @@ pub use oplog::{OplogRecordCursor, OplogRecordStore};
 static WRITE_CONFLICT: FailPoint = FailPoint::new("WTWriteConflictException");
 
 /// The fail points of this crate.
-pub const FAIL_POINTS: &[&dyn AnyFailPoint] = &[&WRITE_CONFLICT];
+pub const FAIL_POINTS: &[&dyn AnyFailPoint] = &[&WRITE_CONFLICT, &crate::PAUSE_CHECKPOINT_THREAD];
 
 /// Fails as if another writer had been met, if a test wants that.
 #[inline]

@@ -187,3 +187,29 @@ fn x9_readers_do_not_wait_for_ddl() {
         node.ok(doc! { "drop": "c" }).await;
     });
 }
+
+#[test]
+fn x3_the_log_says_when_a_dropped_table_goes() {
+    run(async {
+        let mut node = node_with(&[("minSnapshotHistoryWindowInSeconds", "0")]).await;
+        let data = node.fixture.server.node().data.clone().unwrap();
+        node.ok(doc! { "create": "c" }).await;
+        let namespace = pando_base::Namespace::of("d", "c").unwrap();
+        let ident = data.catalog.latest().collection(&namespace).unwrap().ident().to_owned();
+        node.ok(doc! { "drop": "c" }).await;
+        crate::background::reap(&data).unwrap();
+        let told = || data.services.log.recent_lines().iter().filter(|line| line.contains("22237")).count();
+        assert_eq!(told(), 0);
+        node.fixture.simulation.clock().advance(std::time::Duration::from_secs(2));
+        node.insert_into("other", &[doc! { "_id": 1 }]).await;
+        data.services.engine.checkpoint(pando_storage::CheckpointKind::Automatic).unwrap();
+        crate::background::reap(&data).unwrap();
+        assert_eq!(told(), 2, "the collection's and that of its index");
+        let lines = data.services.log.recent_lines();
+        let line = lines.iter().find(|line| line.contains(&ident)).unwrap();
+        assert!(
+            line.contains("Completing drop for ident") && line.contains("\"dropTimestamp\":{\"$timestamp\""),
+            "{line}"
+        );
+    });
+}

@@ -309,6 +309,10 @@ fn i7_a_build_is_resumed_in_every_phase_after_a_clean_shutdown() {
 async fn start_node(simulation: &Simulation, disk: &Arc<ModelDisk>, options: ServerOptions) -> Node {
     let engine: Arc<dyn Engine> =
         pando_engine_model::ModelEngine::open(disk, pando_engine_model::Mode::ReplicaSet).unwrap();
+    start_node_on(simulation, engine, options).await
+}
+
+async fn start_node_on(simulation: &Simulation, engine: Arc<dyn Engine>, options: ServerOptions) -> Node {
     let env = simulation.env();
     env.disk().create_directory(std::path::Path::new("/data")).unwrap();
     let control = Arc::new(ProcessControl::new(Arc::new(Nowhere)));
@@ -318,6 +322,130 @@ async fn start_node(simulation: &Simulation, disk: &Arc<ModelDisk>, options: Ser
     let fixture = Fixture { simulation: Simulation::new(12), env, server: Arc::new(server), control };
     let client = fixture.connect().await;
     Node { fixture, client }
+}
+
+/// Writes that nobody waits for stay behind stable: nothing flushes them.
+fn unstable(body: Doc) -> Doc {
+    let mut builder = DocBuilder::new();
+    builder.append_all(body.view());
+    builder.append("writeConcern", doc! { "w": 1, "j": false });
+    builder.finish()
+}
+
+/// Builds an index, held at the point, over a recovery to stable that takes back the newest writes, and perhaps the start of the
+/// build; did it go on where it was?
+async fn build_over_recovery(point: &str, name: &str, is_start_stable: bool, is_durable: bool) -> bool {
+    let simulation = Simulation::new(13);
+    let engine: Arc<dyn Engine> = match is_durable {
+        true => {
+            let options = pando_engine::EngineOptions::stepped(pando_engine::Mode::ReplicaSet);
+            pando_engine::DurableEngine::open(&simulation.env(), std::path::Path::new("/store"), options).unwrap()
+        }
+        false => {
+            pando_engine_model::ModelEngine::open(&ModelDisk::new(), pando_engine_model::Mode::ReplicaSet).unwrap()
+        }
+    };
+    let mut options = super::super::options(ReplicationMode::OneMember("rs0".into()));
+    options.data_directory = Some("/data".into());
+    options.parameters.push(("indexBuildMinAvailableDiskSpaceMB".into(), "0".into()));
+    let mut node = start_node_on(&simulation, engine, options).await;
+    node.insert_into("c", &numbered(300)).await;
+    let mut client = node.begin_held(point, name, create(name, "b", false)).await;
+    // Waits for a majority, which has everything before it then.
+    if is_start_stable {
+        node.insert_into("c", &[doc! { "_id": 5000, "b": [1, 2, 3] }]).await;
+    }
+    node.ok(unstable(doc! { "delete": "c", "deletes": [{ "q": { "_id": 7 }, "limit": 1 }] })).await;
+    node.ok(unstable(doc! { "insert": "c", "documents": [{ "_id": 6000, "b": [1, 2, 3, 4] }] })).await;
+    let update = doc! { "q": { "_id": 8 }, "u": { "$set": { "b": [70, 71, 72] } } };
+    node.ok(unstable(doc! { "update": "c", "updates": [update] })).await;
+    let ident = node.ident_of(name);
+    let rollback_id = number(&node.ok_on("admin", doc! { "replSetGetRBID": 1 }).await, "rbid");
+    let recovered = node.ok_on("admin", doc! { "testRecoverToStable": 1 }).await;
+    assert!(number(&recovered, "numOpsApplied") >= 3.0, "{recovered}");
+    assert_eq!(number(&node.ok_on("admin", doc! { "replSetGetRBID": 1 }).await, "rbid"), rollback_id + 1.0);
+    assert_eq!(number(&reply_of(&mut client).await, "code"), 11602.0);
+    node.release(point).await;
+    node.until_ready(name).await;
+    let validated = node.valid("c").await;
+    let expected = if is_start_stable { 606 } else { 603 };
+    assert_eq!(part(&validated, "keysPerIndex").get(name), Some(Value::Int64(expected)), "{point}: {validated}");
+    assert_eq!(node.documents_of("c", doc! { "b": 72 }).await.len(), 3, "{point}");
+    let entries = node.find_on("config", doc! { "find": "system.indexBuilds" }).await;
+    assert_eq!(entries, Vec::<Doc>::new(), "{point}");
+    node.ident_of(name) == ident
+}
+
+#[test]
+fn x18_builds_are_resumed_in_every_phase_after_a_recovery_to_stable() {
+    run_alone(async {
+        for (place, (point, phase)) in PHASES.into_iter().enumerate() {
+            for is_durable in [false, true] {
+                let name = format!("recovered_{place}_{is_durable}");
+                let went_on = build_over_recovery(point, &name, true, is_durable).await;
+                assert!(went_on, "{phase}: it went on and did not begin anew, durable: {is_durable}");
+            }
+        }
+    });
+}
+
+#[test]
+fn x18_a_build_that_is_younger_than_stable_begins_anew() {
+    run_alone(async {
+        for (place, (point, phase)) in PHASES.into_iter().enumerate() {
+            for is_durable in [false, true] {
+                let name = format!("younger_{place}_{is_durable}");
+                let went_on = build_over_recovery(point, &name, false, is_durable).await;
+                assert!(!went_on, "{phase}: its start was taken back, durable: {is_durable}");
+            }
+        }
+    });
+}
+
+#[test]
+fn x18_a_build_that_has_read_what_was_not_stable_begins_anew() {
+    run_alone(async {
+        let mut node = node().await;
+        node.insert_into("c", &numbered(300)).await;
+        let point = "hangAfterIndexBuildDumpsInsertsFromBulk";
+        let name = "has_read";
+        let mut client = node.begin_held(point, name, create(name, "b", false)).await;
+        node.insert_into("c", &[doc! { "_id": 5000 }]).await;
+        let ident = node.ident_of(name);
+        node.ok(unstable(doc! { "insert": "c", "documents": [{ "_id": 6000, "b": [1, 2, 3, 4] }] })).await;
+        let drained = "hangAfterIndexBuildFirstDrain";
+        let before = node.hold(drained, name).await;
+        node.release(point).await;
+        node.held(drained, before).await;
+        node.ok_on("admin", doc! { "testRecoverToStable": 1 }).await;
+        assert_eq!(number(&reply_of(&mut client).await, "code"), 11602.0);
+        node.release(drained).await;
+        node.until_ready(name).await;
+        assert_ne!(node.ident_of(name), ident);
+        let validated = node.valid("c").await;
+        assert_eq!(part(&validated, "keysPerIndex").get(name), Some(Value::Int64(605)), "{validated}");
+    });
+}
+
+#[test]
+fn x18_a_recovery_to_stable_loses_nothing() {
+    run_alone(async {
+        let mut node = node().await;
+        node.insert_into("c", &numbered(20)).await;
+        node.ok(unstable(doc! { "create": "other" })).await;
+        node.ok(unstable(doc! { "insert": "other", "documents": [{ "_id": 1 }] })).await;
+        node.ok_on("admin", unstable(doc! { "renameCollection": "d.other", "to": "d.third" })).await;
+        node.ok(unstable(create("empty_1", "x", false))).await;
+        node.ok_on("admin", doc! { "testRecoverToStable": 1 }).await;
+        assert_eq!(node.names().await, ["c", "third"]);
+        assert_eq!(node.documents_of("third", doc! {}).await.len(), 1);
+        assert_eq!(node.index_names("c").await, ["_id_", "empty_1"]);
+        node.valid("c").await;
+        node.insert_into("third", &[doc! { "_id": 2 }]).await;
+        assert_eq!(node.documents_of("third", doc! {}).await.len(), 2);
+        let mut alone = node_as(ReplicationMode::StandAlone).await;
+        assert_eq!(alone.code_on("admin", doc! { "testRecoverToStable": 1 }).await, 76);
+    });
 }
 
 #[test]
@@ -379,6 +507,49 @@ fn i4_members_vote_and_the_quorum_can_be_changed() {
         assert_eq!(node.find_on("config", doc! { "find": "system.indexBuilds" }).await, Vec::<Doc>::new());
         let more = doc! { "createIndexes": "c", "indexes": [{ "key": { "b": 1 }, "name": "x" }], "commitQuorum": 5 };
         assert_eq!(node.code(more).await, 278);
+    });
+}
+
+#[test]
+fn i4_votes_count_by_the_name_that_the_set_knows_a_member_by() {
+    run_alone(async {
+        let mut options = super::super::options(ReplicationMode::ReplicaSet("rs0".into()));
+        options.net.addresses.insert(0, "127.0.0.1:27017".into());
+        let engine: Arc<dyn Engine> =
+            pando_engine_model::ModelEngine::open(&ModelDisk::new(), pando_engine_model::Mode::ReplicaSet).unwrap();
+        let fixture = start_on(Some(engine), options).await;
+        let client = fixture.connect().await;
+        let mut node = Node { fixture, client };
+        let config = doc! { "_id": "rs0", "members": [{ "_id": 0, "host": "localhost:27017" }] };
+        node.ok_on("admin", doc! { "replSetInitiate": config }).await;
+        node.insert_into("c", &numbered(20)).await;
+        node.ok(create("by_name", "a", false)).await;
+        node.valid("c").await;
+    });
+}
+
+#[test]
+fn i4_a_quorum_may_be_a_mode_of_the_configuration() {
+    run_alone(async {
+        let mut node = node().await;
+        node.insert_into("c", &numbered(20)).await;
+        let build = |name: &str, mode: &str| {
+            doc! { "createIndexes": "c", "indexes": [{ "key": { "a": 1 }, "name": name }], "commitQuorum": mode }
+        };
+        assert_eq!(node.code(build("a_1", "one")).await, 79);
+        let current = part(&node.ok_on("admin", doc! { "replSetGetConfig": 1 }).await, "config");
+        let member = current.get("members").and_then(|members| members.as_array()?.get(0)?.as_document()).unwrap();
+        let host = member.get("host").unwrap();
+        let config = doc! {
+            "_id": "rs0", "version": (number(&current, "version") as i32 + 1), "protocolVersion": 1_i64,
+            "members": [{ "_id": 0, "host": host, "tags": { "place": "east" } }],
+            "settings": { "getLastErrorModes": { "one": { "place": 1 }, "two": { "place": 2 } } },
+        };
+        node.ok_on("admin", doc! { "replSetReconfig": config }).await;
+        node.ok(build("a_1", "one")).await;
+        assert_eq!(node.code(build("a_2", "two")).await, 278);
+        assert_eq!(node.index_names("c").await, ["_id_", "a_1"]);
+        node.valid("c").await;
     });
 }
 

@@ -223,3 +223,70 @@ fn x24_what_is_said_of_an_index_is_said_of_the_collection() {
         assert!(errors.values().any(is_told), "{reply}");
     });
 }
+
+impl Node {
+    async fn validated_beside(&mut self) -> Doc {
+        self.ok(doc! { "validate": "c", "background": true }).await
+    }
+}
+
+#[test]
+fn x24_validation_beside_clients_reads_the_last_checkpoint() {
+    run(async {
+        let mut node = node().await;
+        let engine = node.fixture.server.node().data.clone().unwrap().services.engine.clone();
+        node.insert_into("c", &numbered(10)).await;
+        let reply = node.validated_beside().await;
+        assert_eq!((reply.get("valid"), reply.get("nrecords")), (Some(Value::Bool(true)), None), "{reply}");
+        engine.checkpoint(pando_storage::CheckpointKind::Automatic).unwrap();
+        node.ok(doc! { "delete": "c", "deletes": [{ "q": { "_id": 1 }, "limit": 1 }] }).await;
+        node.insert_into("c", &[doc! { "_id": 100, "a": 1 }, doc! { "_id": 101, "a": 1 }]).await;
+        node.ok(doc! { "createIndexes": "c", "indexes": [{ "key": { "a": 1 }, "name": "a_1" }] }).await;
+        let reply = node.validated_beside().await;
+        let found = |reply: &Doc| (number(reply, "nrecords"), number(reply, "nIndexes"), reply.get("valid").is_some());
+        assert_eq!(found(&reply), (10.0, 1.0, true), "{reply}");
+        assert_eq!(reply.get("valid"), Some(Value::Bool(true)), "{reply}");
+        engine.checkpoint(pando_storage::CheckpointKind::Automatic).unwrap();
+        node.tamper(|operation, collection| {
+            operation.recovery_unit.set_read_source(pando_storage::ReadSource::NoTimestamp).unwrap();
+            let index = collection.index("a_1").unwrap();
+            let mut cursor = index.data.cursor(pando_storage::Direction::Forward);
+            let entry = cursor.next(&mut operation.recovery_unit).unwrap().unwrap();
+            let (key, id) = (entry.key.to_vec(), entry.record_id);
+            drop(cursor);
+            index.data.unindex(&mut operation.recovery_unit, &key, &id).unwrap();
+        });
+        let reply = node.validated_beside().await;
+        assert_eq!(found(&reply), (11.0, 2.0, true), "{reply}");
+        assert_eq!(
+            (reply.get("valid"), length(&reply, "missingIndexEntries")),
+            (Some(Value::Bool(false)), 1),
+            "{reply}"
+        );
+        assert_eq!(node.code(doc! { "validate": "none", "background": true }).await, 26);
+    });
+}
+
+#[test]
+fn x24_validation_beside_clients_reads_no_faster_than_told() {
+    run(async {
+        let mut node = node_as(ReplicationMode::StandAlone).await;
+        let large = "x".repeat(512 * 1024);
+        for id in 0..12 {
+            node.insert_into("c", &[doc! { "_id": id, "large": (large.as_str()) }]).await;
+        }
+        let mut seconds = Vec::new();
+        for (megabytes, body) in [
+            (0, doc! { "validate": "c", "background": true }),
+            (2, doc! { "validate": "c", "background": true }),
+            (2, doc! { "validate": "c" }),
+        ] {
+            node.client.admin(doc! { "setParameter": 1, "maxValidateMBperSec": megabytes }).await;
+            let before_ns = node.fixture.env.clock().monotonic_ns();
+            node.ok(body).await;
+            seconds.push((node.fixture.env.clock().monotonic_ns() - before_ns) / 1_000_000_000);
+        }
+        // Six megabytes, of which two are there at once; who keeps others out hurries.
+        assert_eq!(seconds, [0, 2, 0]);
+    });
+}
