@@ -1,5 +1,5 @@
 //! Benchmarks beside peers, started by the script `bench` at the root: `./bench engine`, `./bench recovery`, `./bench server`,
-//! `./bench query`, `./bench index`, `./bench series`, `./bench scale`, `./bench txn`, `./bench watch`.
+//! `./bench query`, `./bench index`, `./bench series`, `./bench scale`, `./bench txn`, `./bench turns`, `./bench watch`.
 //!
 //! The parent process prints the workload, starts one child for each system, gathers the figures as JSON lines and prints
 //! one table. From the bottom up: [`workload`] is what is stored, [`peers`] the systems behind one trait, [`measure`] what is
@@ -43,6 +43,7 @@ fn main() -> ExitCode {
         Command::Series(options) => server::run_series(&options),
         Command::Scale(options) => server::run_scale(&options),
         Command::Txn(options) => server::run_txn(&options),
+        Command::Turns(options) => server::run_turns(&options),
         Command::Watch(options) => server::run_watch(&options),
         Command::Child(options) => run_child(&options),
     };

@@ -1,7 +1,9 @@
 //! The command line.
 
 use crate::peers::System;
-use crate::server::{IndexOptions, QueryOptions, ScaleOptions, SeriesOptions, ServerOptions, TxnOptions, WatchOptions};
+use crate::server::{
+    IndexOptions, QueryOptions, ScaleOptions, SeriesOptions, ServerOptions, TurnsOptions, TxnOptions, WatchOptions,
+};
 use clap::{Args, Parser, Subcommand};
 use std::path::PathBuf;
 
@@ -33,6 +35,8 @@ pub enum Command {
     Scale(ScaleOptions),
     /// Transactions beside plain writes and PostgreSQL's, and change streams beside writers.
     Txn(TxnOptions),
+    /// Several servers under the same load, in turns.
+    Turns(TurnsOptions),
     /// What it costs our server to be watched.
     Watch(WatchOptions),
     /// One system's part of a benchmark; started by the others.

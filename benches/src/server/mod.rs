@@ -27,6 +27,7 @@ mod talk;
 #[cfg(test)]
 mod tests;
 mod transactions;
+mod turns;
 mod watch;
 mod workloads;
 
@@ -36,6 +37,7 @@ pub use query::{QueryOptions, run as run_query};
 pub use scale::{ScaleOptions, run as run_scale};
 pub use series::{SeriesOptions, run as run_series};
 pub use transactions::{TxnOptions, run as run_txn};
+pub use turns::{TurnsOptions, run as run_turns};
 pub use watch::{WatchOptions, run as run_watch};
 
 use crate::Error;

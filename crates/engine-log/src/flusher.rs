@@ -6,8 +6,8 @@
 //! leads itself: passing the work to another thread and back would only delay it.
 //!
 //! A sync costs the processor about as much as a small commit. While several commit, the flusher therefore rests between two
-//! flushes until [`REST`] has passed since the last one began, unless everybody who is likely to come has come: as many as
-//! in the largest group of late. On a slow disk syncs are further apart by themselves, and it never rests.
+//! flushes until [`REST`] has passed since the last one began, unless everybody who is likely to come has come (as many as
+//! in the largest group of late), or nobody can: no worker of the runtime has anything to do ([`Flusher::hurry`]). On a slow disk syncs are further apart by themselves, and it never rests.
 //!
 //! Invariants: a request that is made after its commit was appended is withdrawn ([`Flusher::withdraw`]) only by a leader
 //! that captures afterwards, so the commit is in that flush. A request that does not ring because the flusher is awake is seen
@@ -17,6 +17,7 @@
 use crate::log::Inner;
 use crate::{Log, Result};
 use pando_env::Alarm;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
@@ -25,7 +26,7 @@ const LONE_FLUSHES_MIN: u64 = 16;
 /// A large group is hoped for again through about so many smaller ones.
 const GROUP_FADING: u64 = 8;
 /// From the beginning of a flush to that of the next, while several commit.
-const REST: Duration = Duration::from_micros(500);
+const REST: Duration = Duration::from_millis(1);
 
 /// The requests to the flusher.
 #[derive(Default)]
@@ -35,6 +36,8 @@ pub(crate) struct Flusher {
     asked: AtomicU64,
     /// The flusher is at work or rests, and looks for requests by itself.
     is_awake: AtomicBool,
+    /// It waits for company.
+    is_resting: AtomicBool,
     /// So many requests end its rest.
     company: AtomicU64,
     /// When the last flush for others began.
@@ -56,6 +59,13 @@ impl Flusher {
         true
     }
 
+    /// Ends its rest if somebody has asked: nobody else is about to.
+    fn hurry(&self) {
+        if self.is_asked() && self.is_resting.swap(false, Ordering::SeqCst) {
+            self.alarm.ring();
+        }
+    }
+
     fn is_asked(&self) -> bool {
         self.asked.load(Ordering::SeqCst) > 0
     }
@@ -63,7 +73,9 @@ impl Flusher {
     /// Waits this long, or until as many have asked as company was hoped for. Some may have before.
     fn rest(&self, at_most: Duration) {
         if self.asked.load(Ordering::SeqCst) < self.company.load(Ordering::Relaxed) {
+            self.is_resting.store(true, Ordering::SeqCst);
             self.alarm.wait(at_most);
+            self.is_resting.store(false, Ordering::SeqCst);
         }
     }
 
@@ -128,6 +140,9 @@ impl Log {
     ) -> Result<()> {
         let inner = &self.inner;
         inner.flusher.is_present.store(true, Ordering::SeqCst);
+        let rested = Arc::clone(inner);
+        let at_rest: Arc<dyn Fn() + Send + Sync> = Arc::new(move || rested.flusher.hurry());
+        inner.env.tasks().at_rest(Arc::downgrade(&at_rest));
         let mut outcome = Ok(());
         while outcome.is_ok() && goes_on() {
             let is_wanted = inner.flusher.is_asked() || (!inner.flusher.sleep(interval) && is_due());
@@ -166,6 +181,22 @@ mod tests {
         assert!(flusher.ask());
         flusher.rest(LONG);
         assert!(is_rung(&flusher), "everybody who was hoped for has come");
+    }
+
+    #[test]
+    fn its_rest_ends_when_nobody_else_can_come() {
+        let flusher = Flusher::default();
+        flusher.is_present.store(true, Ordering::SeqCst);
+        flusher.is_awake.store(true, Ordering::SeqCst);
+        flusher.company.store(8, Ordering::Relaxed);
+        flusher.is_resting.store(true, Ordering::SeqCst);
+        flusher.hurry();
+        assert!(!is_rung(&flusher), "nobody has asked");
+        assert!(flusher.ask() && !is_rung(&flusher), "others are hoped for");
+        flusher.hurry();
+        assert!(is_rung(&flusher));
+        flusher.hurry();
+        assert!(!is_rung(&flusher), "it was told already");
     }
 
     #[test]

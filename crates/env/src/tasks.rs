@@ -3,6 +3,7 @@
 use crate::BoxedFuture;
 use parking_lot::{Condvar, Mutex};
 use std::io;
+use std::sync::Weak;
 use std::time::Duration;
 
 /// A thread that can be waited for.
@@ -24,6 +25,8 @@ pub trait Tasks: Send + Sync {
     fn aside(&self, call: &mut (dyn FnMut() + Send));
     /// How many threads can run at once; 1 in simulation, so that nothing depends on scheduling.
     fn parallelism(&self) -> usize;
+    /// Has this called whenever no worker of the runtime has anything to do, for as long as it is there. It must not wait for anything.
+    fn at_rest(&self, _call: Weak<dyn Fn() + Send + Sync>) {}
     /// Asks the system to keep what this process has allocated in large pages, where it does so on request. Random reads of
     /// a large cache are a fifth faster then. To be repeated as the memory grows; never fails.
     fn prefer_large_pages(&self) {}

@@ -9,6 +9,8 @@ mod postgres;
 mod report;
 mod stream;
 
+pub use accounts::fill;
+
 use super::drive::{Connection, Pace};
 use super::hosts::Host;
 use super::link::Link;
@@ -164,21 +166,9 @@ impl Bench<'_> {
 
     /// One phase of transactions, or of what they are compared with.
     fn transactions(&mut self, kind: Kind, retries: &Arc<AtomicU64>) -> Result<Measured, Error> {
-        let accounts = self.options.accounts();
-        let mut connections = Vec::new();
-        for _ in 0..self.options.connections.max(1) {
-            self.sessions += 1;
-            let mut link = self.service.link()?;
-            let talk: Box<dyn Talk> = match self.system {
-                System::Pando => Box::new(Transactions::new(kind, self.sessions, accounts, retries)),
-                System::Postgres => {
-                    link.run(postgres::preparation())?;
-                    Box::new(Transfers::new(self.sessions, accounts, retries))
-                }
-            };
-            connections.push(Connection::new(link.into_parts()?.0, talk, None)?);
-        }
-        self.measure(connections)
+        let (count, accounts, before) = (self.options.connections.max(1), self.options.accounts(), self.sessions);
+        self.sessions += count as u64;
+        self.measure(opened(&self.service, self.system, kind, before, count, accounts, retries)?)
     }
 
     fn measure(&self, connections: Vec<Connection>) -> Result<Measured, Error> {
@@ -250,6 +240,44 @@ impl Bench<'_> {
         self.record("lag_events", median(behind), "events");
         Ok(())
     }
+}
+
+/// Connections with sessions of their own, of which there were so many before.
+fn opened(
+    service: &Service<'_>,
+    system: System,
+    kind: Kind,
+    sessions_before: u64,
+    count: usize,
+    accounts: u64,
+    retries: &Arc<AtomicU64>,
+) -> Result<Vec<Connection>, Error> {
+    let open = |session: u64| {
+        let mut link = service.link()?;
+        let talk: Box<dyn Talk> = match system {
+            System::Pando => Box::new(Transactions::new(kind, session, accounts, retries)),
+            System::Postgres => {
+                link.run(postgres::preparation())?;
+                Box::new(Transfers::new(session, accounts, retries))
+            }
+        };
+        Connection::new(link.into_parts()?.0, talk, None)
+    };
+    (sessions_before + 1..=sessions_before + count as u64).map(open).collect()
+}
+
+/// One phase of transactions of four statements, on as many new sessions as connections.
+pub fn transfers(
+    service: &Service<'_>,
+    system: System,
+    sessions_before: u64,
+    count: usize,
+    accounts: u64,
+    times: Times,
+) -> Result<Measured, Error> {
+    let retries = Arc::default();
+    let connections = opened(service, system, Kind::Transfer, sessions_before, count, accounts, &retries)?;
+    phase::measure(service, connections, times)
 }
 
 /// A reader on a thread of its own, until the load is over.

@@ -2,12 +2,11 @@
 //!
 //! Most systems give transparent large pages only to memory that asks for them, and only when it is first touched: what
 //! was touched before stays in small pages for minutes or for ever. The allocator's regions are found in the process's
-//! own map: private, anonymous, writable. They grow by small steps, and what is added has not asked, so the allocator is
-//! told to grow by large ones: then most of a step has asked before it is touched. The arenas of threads cannot be told; they reserve
-//! address space, which asks with them. (Pieces that were touched before they asked stay apart in the map for ever, and no large page
-//! lies across two of them.)
-
-use std::sync::Once;
+//! own map: private, anonymous, writable. They grow by small steps, and what is added has not asked; and no large page lies across the end of
+//! what an arena may use, so one that grows by less than a large page never gets any. So the allocator is told to grow by large steps
+//! before there is a second thread ([`reserve_ahead`]): an arena is usable as a whole from its beginning. One that is older grows by small pieces
+//! for ever; the address space that it has reserved asks with it. (Pieces that were touched before they asked stay apart in the map for ever, and
+//! no large page lies across two of them.)
 
 /// By how much the heap grows at a time. Address space only: what is not touched takes no memory.
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
@@ -27,8 +26,6 @@ const LARGE_PAGE_BYTES: usize = 2 << 20;
 
 /// Asks for all regions of the heap.
 pub(super) fn prefer() {
-    static LARGE_STEPS: Once = Once::new();
-    LARGE_STEPS.call_once(grow_by_large_steps);
     #[cfg(target_os = "linux")]
     for Region { start, length, reserved } in heap_regions() {
         advise(start, length + reserved, libc::MADV_HUGEPAGE);
@@ -51,7 +48,8 @@ pub(super) fn make(goes_on: &dyn Fn() -> bool) {
     }
 }
 
-fn grow_by_large_steps() {
+/// Has the heap grow by large steps from now on.
+pub(super) fn reserve_ahead() {
     #[cfg(all(target_os = "linux", target_env = "gnu"))]
     // SAFETY: these parameters may be changed at any time; they take the allocator's own lock.
     unsafe {

@@ -13,6 +13,7 @@ mod network;
 mod random;
 mod signals;
 mod tasks;
+mod workers;
 
 use crate::Env;
 use std::sync::Arc;
@@ -25,9 +26,11 @@ pub use network::RealNetwork;
 pub use random::RealRandom;
 pub use signals::RealSignals;
 pub use tasks::RealTasks;
+pub use workers::prepare_workers;
 
-/// The machine that this process runs on.
+/// The machine that this process runs on. To be asked for before there are threads: what they allocate then may lie in large pages.
 pub fn environment() -> Env {
+    large_pages::reserve_ahead();
     Env::new(
         Arc::new(RealClock::new()),
         Arc::new(RealRandom),

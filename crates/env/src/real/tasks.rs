@@ -1,9 +1,9 @@
 //! Operating system threads and tokio tasks.
 
-use super::large_pages;
+use super::{large_pages, workers};
 use crate::{BoxedFuture, Tasks, ThreadHandle};
 use std::io;
-use std::sync::OnceLock;
+use std::sync::{OnceLock, Weak};
 use std::thread::{Builder, JoinHandle, ScopedJoinHandle};
 use tokio::runtime::{Handle, RuntimeFlavor};
 
@@ -56,6 +56,10 @@ impl Tasks for RealTasks {
         // The answer costs a dozen system calls, which open the files of control groups, and is asked for at every sync.
         static PARALLELISM: OnceLock<usize> = OnceLock::new();
         *PARALLELISM.get_or_init(|| std::thread::available_parallelism().map_or(1, usize::from))
+    }
+
+    fn at_rest(&self, call: Weak<dyn Fn() + Send + Sync>) {
+        workers::listen(call);
     }
 
     fn prefer_large_pages(&self) {

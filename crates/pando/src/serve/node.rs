@@ -8,7 +8,7 @@ use crate::store;
 use pando_base::Log;
 use pando_commands::BACKTRACE_LOG_FILE;
 use pando_engine::{EngineOptions, Mode};
-use pando_env::real::{RealMachine, RealSignals};
+use pando_env::real::{RealMachine, RealSignals, prepare_workers};
 use pando_env::{Env, Machine};
 use pando_security::KeyFile;
 use pando_server::{FileSink, LogTarget, ProcessControl, Server, StreamSink, SyslogSink};
@@ -23,12 +23,9 @@ const FILES_FOR_CONNECTIONS: f64 = 0.8;
 
 /// Runs until somebody ends it.
 pub fn run(env: &Env, plan: Plan) -> Result<ExitCode> {
-    let runtime = Builder::new_multi_thread()
-        .worker_threads(env.tasks().parallelism().max(2))
-        .thread_name("worker")
-        .enable_all()
-        .build()
-        .map_err(PandoError::Output)?;
+    let mut builder = Builder::new_multi_thread();
+    prepare_workers(&mut builder, env.tasks().parallelism().max(2));
+    let runtime = builder.thread_name("worker").enable_all().build().map_err(PandoError::Output)?;
     runtime.block_on(serve(env, plan))
 }
 

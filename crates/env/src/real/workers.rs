@@ -1,0 +1,74 @@
+//! What the workers of the runtime do when they have run out of work.
+//!
+//! When no worker has anything to do, those who asked are told ([`Tasks::at_rest`](crate::Tasks::at_rest)): whoever puts work off for the sake of
+//! others need not do so any longer. They may be told although work has come at that very moment.
+//!
+//! (A worker that gives way before it sleeps would find several requests at once and be woken less often: 3 to 5 % more throughput on an otherwise quiet
+//! machine. But whatever else keeps a processor busy, a merge or another program, then has it for a whole slice of time, where it would have
+//! been interrupted by the next request: throughput fell to a half.)
+//!
+//! The state belongs to the process, as workers do: there is one runtime with many workers in it.
+
+use parking_lot::RwLock;
+use std::sync::Weak;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use tokio::runtime::Builder;
+
+/// Told when no worker has anything to do.
+type Listener = Weak<dyn Fn() + Send + Sync>;
+
+/// So many workers have nothing to do.
+static RESTING: AtomicUsize = AtomicUsize::new(0);
+static LISTENERS: RwLock<Vec<Listener>> = RwLock::new(Vec::new());
+
+/// Gives a runtime so many workers, which behave as told above.
+pub fn prepare_workers(builder: &mut Builder, count: usize) -> &mut Builder {
+    builder.worker_threads(count);
+    builder.on_thread_park(move || {
+        if RESTING.fetch_add(1, Ordering::Relaxed) + 1 >= count {
+            tell();
+        }
+    });
+    builder.on_thread_unpark(|| {
+        RESTING.fetch_sub(1, Ordering::Relaxed);
+    })
+}
+
+/// Adds one who is told, for as long as it is there.
+pub(super) fn listen(listener: Listener) {
+    let mut listeners = LISTENERS.write();
+    listeners.retain(|listener| listener.strong_count() > 0);
+    listeners.push(listener);
+}
+
+fn tell() {
+    for listener in LISTENERS.read().iter().filter_map(Weak::upgrade) {
+        listener();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Env;
+    use std::sync::Arc;
+    use std::sync::mpsc;
+
+    #[test]
+    fn who_asked_is_told_when_no_worker_has_work_and_not_after_it_went() {
+        let mut builder = Builder::new_multi_thread();
+        let runtime = prepare_workers(&mut builder, 2).build().unwrap();
+        let (told, heard) = mpsc::channel();
+        let (after_going, nothing) = mpsc::channel();
+        let call: Arc<dyn Fn() + Send + Sync> = Arc::new(move || _ = told.send(()));
+        let gone: Arc<dyn Fn() + Send + Sync> = Arc::new(move || _ = after_going.send(()));
+        let env = Env::real();
+        env.tasks().at_rest(Arc::downgrade(&call));
+        env.tasks().at_rest(Arc::downgrade(&gone));
+        drop(gone);
+        // A task has a worker run out of work again, whatever both did before.
+        runtime.spawn(async {});
+        heard.recv().unwrap();
+        assert!(nothing.recv().is_err(), "nobody is left who could call it");
+    }
+}
