@@ -12,8 +12,11 @@ const PLACES: usize = 64;
 /// What is allocated lies so far apart at least.
 const SPACING_BYTES: usize = 16;
 
+/// A name and what it leads to, once somebody has asked.
+type Place = OnceLock<(Namespace, Arc<Collection>)>;
+
 /// The collections by where their names lie in memory.
-pub(super) struct Known(Box<[OnceLock<(Namespace, Arc<Collection>)>]>);
+pub(super) struct Known(Box<[Place]>);
 
 impl Known {
     /// The collection of this name, kept for the next time.
