@@ -10,6 +10,7 @@ use pando_operation::Operation;
 use pando_storage::{Engine, RecordIdKind};
 use parking_lot::Mutex;
 use std::collections::BTreeSet;
+use std::ops::Deref;
 use std::sync::Arc;
 
 /// The catalog of a node.
@@ -29,6 +30,11 @@ impl Catalog {
     /// The newest version. Whoever reads data with it wants [`Catalog::establish`], or a lock.
     pub fn latest(&self) -> Arc<CollectionCatalog> {
         self.versions.current()
+    }
+
+    /// The same for a look that ends soon: it costs no shared count.
+    pub fn peek(&self) -> impl Deref<Target = Arc<CollectionCatalog>> {
+        self.versions.peek()
     }
 
     /// True if there is something of the database to drop: a collection, or, as in MongoDB, that it was there since the start
@@ -83,7 +89,7 @@ impl Catalog {
         let latest = self.versions.peek();
         let collection = latest.collection(namespace);
         if operation.in_multi_document_transaction() && operation.recovery_unit.snapshot_id().is_some() {
-            self.require_unchanged(operation, namespace, collection)?;
+            self.require_unchanged(operation, &latest, namespace, collection)?;
         }
         Ok(collection.cloned())
     }
@@ -107,10 +113,11 @@ impl Catalog {
     fn require_unchanged(
         &self,
         operation: &mut Operation,
+        newest: &Arc<CollectionCatalog>,
         namespace: &Namespace,
         collection: Option<&Arc<Collection>>,
     ) -> Result<()> {
-        if collection.is_some_and(|collection| crate::read::is_kept(operation, namespace, collection)) {
+        if collection.is_some_and(|collection| crate::read::is_kept(operation, newest, namespace, collection)) {
             return Ok(());
         }
         let read_timestamp = operation.recovery_unit.read_timestamp();

@@ -46,9 +46,19 @@ fn kept(operation: &Operation) -> Option<&Kept> {
     (operation.recovery_unit.snapshot_id() == Some(kept.snapshot)).then_some(kept)
 }
 
-/// True if the operation's snapshot is known to have this version of the collection of this name.
-pub(crate) fn is_kept(operation: &Operation, namespace: &Namespace, collection: &Arc<Collection>) -> bool {
+/// True if the operation's snapshot is known to have this version of the collection of this name, which the newest version of the
+/// catalog has.
+pub(crate) fn is_kept(
+    operation: &Operation,
+    newest: &Arc<CollectionCatalog>,
+    namespace: &Namespace,
+    collection: &Arc<Collection>,
+) -> bool {
     kept(operation).is_some_and(|kept| {
+        // Mostly nothing has changed since.
+        if Arc::ptr_eq(&kept.latest, newest) && !kept.latest.is_anything_pending() {
+            return true;
+        }
         let seen = kept.latest.collection(namespace).filter(|_| kept.latest.pending_name(namespace).is_none());
         seen.is_some_and(|seen| Arc::ptr_eq(seen, collection))
     })
@@ -150,7 +160,8 @@ impl CatalogView {
     pub fn collection(&mut self, catalog: &Catalog, operation: &mut Operation, namespace: &Namespace) -> Result<Next> {
         debug_assert!(self.is_current(operation), "the view is of another snapshot");
         // What nearly every read meets: nothing has happened to the collection.
-        if !self.is_older && !self.latest.is_anything_pending() && !operation.recovery_unit.in_unit_of_work() {
+        let is_plain = !self.is_older && !self.latest.is_anything_pending();
+        if is_plain && (!operation.recovery_unit.in_unit_of_work() || !uncommitted::has_any(operation)) {
             let found = self.latest.collection(namespace);
             if self.read_timestamp.is_none() || found.is_some_and(|found| self.is_old_enough(found)) {
                 return Ok(found.cloned());

@@ -67,6 +67,11 @@ pub(crate) fn name(operation: &Operation, namespace: &Namespace) -> Option<Next>
     changes.names.iter().find(|change| change.namespace == *namespace).map(|change| change.next.clone())
 }
 
+/// True if the operation's unit may have changed something.
+pub(crate) fn has_any(operation: &Operation) -> bool {
+    operation.extensions.get::<Uncommitted>().is_some()
+}
+
 /// What the operation's unit has made of an id, if it has.
 pub(crate) fn uuid(operation: &Operation, uuid: &Uuid) -> Option<Next> {
     let changes = operation.extensions.get::<Uncommitted>()?.0.lock();

@@ -86,9 +86,13 @@ fn check_same_place(collection: &Collection, old: DocRef<'_>, new: DocRef<'_>) -
 
 /// The `_id` is for life. Its type may change between equal values, as in MongoDB.
 fn check_same_id(old: DocRef<'_>, new: DocRef<'_>) -> Result<()> {
-    let is_same = match (old.get("_id"), new.get("_id")) {
+    let is_same = match (old.get_raw("_id"), new.get_raw("_id")) {
         (None, _) => true,
-        (Some(old), Some(new)) => compare(old, new) == Ordering::Equal,
+        (Some(old), Some(new)) if old.bytes == new.bytes => true,
+        (Some(old), Some(new)) => {
+            let values = old.value().zip(new.value());
+            values.is_some_and(|(old, new)| compare(old, new) == Ordering::Equal)
+        }
         (Some(_), None) => false,
     };
     ensure!(

@@ -30,6 +30,8 @@ pub struct ConnectionState {
     compressors: Mutex<Vec<Compressor>>,
     /// Whom the client has proved to be.
     identity: ArcSwapOption<Identity>,
+    /// Has the client ever proved to be somebody? Most never do, and every request asks.
+    had_identity: AtomicBool,
     /// A proof that has begun.
     conversation: Mutex<Option<Conversation>>,
     /// The subject of the certificate that the client has shown, which was checked.
@@ -52,6 +54,7 @@ impl ConnectionState {
             is_internal: AtomicBool::new(false),
             compressors: Mutex::default(),
             identity: ArcSwapOption::empty(),
+            had_identity: AtomicBool::new(false),
             conversation: Mutex::default(),
             certificate_subject: None,
             stopped_when_abandoned: Mutex::default(),
@@ -79,6 +82,7 @@ impl ConnectionState {
         let own = ConnectionState::new(self.client.connection_id(), self.remote.clone(), self.local.clone());
         own.client.set_user(self.client.user().map(|user| (*user).clone()));
         own.identity.store(self.identity.load_full());
+        own.had_identity.store(self.had_identity.load(Ordering::Acquire), Ordering::Release);
         own.set_internal();
         own
     }
@@ -96,7 +100,10 @@ impl ConnectionState {
 
     /// Whom the client has proved to be.
     pub fn identity(&self) -> Option<Arc<Identity>> {
-        self.identity.load_full()
+        match self.had_identity.load(Ordering::Acquire) {
+            true => self.identity.load_full(),
+            false => None,
+        }
     }
 
     /// Notes whom the client has proved to be; none for nobody.
@@ -105,6 +112,7 @@ impl ConnectionState {
         let user = user.map(|name| ClientUser { user: name.user.clone(), database: name.database.clone() });
         self.client.set_user(user);
         self.identity.store(identity.map(Arc::new));
+        self.had_identity.store(true, Ordering::Release);
     }
 
     /// Keeps a proof that has begun; one before it is given up.

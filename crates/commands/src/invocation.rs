@@ -34,6 +34,8 @@ pub struct Invocation {
     pub namespace: Namespace,
     /// What every command takes.
     pub generic: GenericArguments,
+    /// The clock on the wall when somebody first asked.
+    begun_ms: OnceLock<i64>,
     /// Labels that a fail point wants in place of an error's own.
     labels_in_place: OnceLock<Array>,
     /// The write concern that the client gave, once it was read.
@@ -96,6 +98,7 @@ impl Invocation {
             database,
             namespace,
             generic,
+            begun_ms: OnceLock::new(),
             labels_in_place,
             write_concern,
             next,
@@ -104,6 +107,11 @@ impl Invocation {
             transaction: OnceLock::new(),
             lock_stats: Mutex::new(None),
         }
+    }
+
+    /// About when the request came, in milliseconds since 1970. Every look at the clock costs.
+    pub fn begun_ms(&self) -> i64 {
+        *self.begun_ms.get_or_init(|| self.node.now_ms())
     }
 
     /// The command document.

@@ -24,6 +24,12 @@ pub async fn lock_for_note(operation: &mut Operation) -> Result<()> {
 /// Locks a collection, and what lies above it with the intent that belongs to the mode.
 pub async fn lock_collection(operation: &mut Operation, namespace: &Namespace, mode: Mode) -> Result<()> {
     let names = LockNames::of(namespace);
+    if operation.in_multi_document_transaction() {
+        let wait = Wait::of(&operation.context);
+        if operation.locker.hold_collection_again(names.tenant, names.database, names.collection, mode, &wait)? {
+            return Ok(());
+        }
+    }
     let wait = wait_of(operation);
     operation.locker.hold_collection(names.tenant, names.database, names.collection, mode, &wait).await
 }
@@ -37,9 +43,8 @@ pub async fn lock_database(operation: &mut Operation, database: &DatabaseName, m
 /// How long the operation waits: as long as it may go on, or as long as its transaction may wait for a lock.
 pub(crate) fn wait_of(operation: &Operation) -> Wait<'_> {
     let wait = Wait::of(&operation.context);
-    let clock = operation.env.clock();
     match operation.lock_wait_max {
-        Some(longest) => wait.with_deadline(Some(Deadline::after(clock, longest))),
+        Some(longest) => wait.with_deadline(Some(Deadline::after(operation.env.clock(), longest))),
         None => wait,
     }
 }

@@ -4,6 +4,7 @@
 //! Looking a command up is one hash.
 
 use crate::{Access, Invocation};
+use foldhash::fast::RandomState;
 use pando_base::{Counter, ErrorCode, OperationKind, Result, ensure};
 use pando_doc::DocBuilder;
 use std::collections::HashMap;
@@ -213,7 +214,8 @@ pub struct Entry {
 /// All commands of a node.
 pub struct CommandTable {
     entries: Vec<Entry>,
-    by_name: HashMap<&'static [u8], usize>,
+    /// Names are those of the lists: nobody can choose them to collide.
+    by_name: HashMap<&'static [u8], usize, RandomState>,
     /// Requests for commands that there are not.
     pub unknown: Arc<Counter>,
 }
@@ -221,7 +223,7 @@ pub struct CommandTable {
 impl CommandTable {
     /// Puts the lists together. Two commands of one name are a defect.
     pub fn new(lists: &[&'static [CommandRow]], test_commands_enabled: bool) -> Result<CommandTable> {
-        let mut table = CommandTable { entries: Vec::new(), by_name: HashMap::new(), unknown: Arc::default() };
+        let mut table = CommandTable { entries: Vec::new(), by_name: HashMap::default(), unknown: Arc::default() };
         for row in lists.iter().flat_map(|list| list.iter()) {
             if row.is_for_tests && !test_commands_enabled {
                 continue;

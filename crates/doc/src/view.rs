@@ -129,8 +129,7 @@ impl<'a> DocRef<'a> {
     /// The first field with this name, not decoded.
     #[inline]
     pub fn get_raw(self, name: impl AsRef<[u8]>) -> Option<RawElement<'a>> {
-        let name = name.as_ref();
-        self.raw_elements().find(|element| **element.name == *name)
+        find_named(self.raw_elements(), name.as_ref())
     }
 
     /// True if there is a field with this name.
@@ -300,6 +299,13 @@ const fn size_of_values(value_type: ValueType) -> Size {
     }
 }
 
+/// The first element with this name. Most names differ in length or in their first byte: comparing the rest is a call.
+fn find_named<'a>(mut elements: RawElements<'a>, name: &[u8]) -> Option<RawElement<'a>> {
+    elements.find(|element| {
+        element.name.len() == name.len() && element.name.first() == name.first() && **element.name == *name
+    })
+}
+
 /// The element at the start of the bytes; none at the zero that ends a document.
 #[inline]
 fn split_element(bytes: &[u8]) -> Option<RawElement<'_>> {
@@ -307,34 +313,48 @@ fn split_element(bytes: &[u8]) -> Option<RawElement<'_>> {
     let rule = RULES.get(usize::from(code))?;
     let value_type = rule.value_type?;
     let name_length = name_length(after_code)?;
-    let (name, zero_and_value) = after_code.split_at_checked(name_length)?;
-    let value = zero_and_value.get(1..)?;
-    let value_bytes = value.get(..sized(rule.size, value)?)?;
-    let bytes = bytes.get(..name_length + 2 + value_bytes.len())?;
-    Some(RawElement { value_type, name: BStr::new(name), value_bytes, bytes })
+    let value_start = name_length + 2;
+    let value_length = match rule.size {
+        Size::Fixed(size_bytes) => usize::from(size_bytes),
+        size => sized(size, bytes.get(value_start..)?)?,
+    };
+    // One look at where it ends; the parts lie inside.
+    let (bytes, _) = bytes.split_at_checked(value_start.checked_add(value_length)?)?;
+    let (code_and_name, value_bytes) = bytes.split_at_checked(value_start)?;
+    let name = BStr::new(code_and_name.get(1..=name_length)?);
+    Some(RawElement { value_type, name, value_bytes, bytes })
 }
 
-/// How long the name is that a zero ends. Names are short: eight bytes at a time are looked at in one go.
+/// How long the name is that a zero ends. Names are short: sixteen bytes at a time are looked at in one go.
 #[inline]
 pub(crate) fn name_length(bytes: &[u8]) -> Option<usize> {
+    let Some(sixteen) = bytes.first_chunk::<16>() else { return name_length_beyond(bytes, 0) };
+    let words = u128::from_le_bytes(*sixteen);
+    match (first_zero(words as u64), first_zero((words >> 64) as u64)) {
+        (Some(length), _) => Some(length),
+        (None, Some(length)) => Some(length + 8),
+        (None, None) => name_length_beyond(bytes, 16),
+    }
+}
+
+/// The place of the first byte of a word that is zero.
+#[inline]
+fn first_zero(word: u64) -> Option<usize> {
     const ONES: u64 = 0x0101_0101_0101_0101;
     const HIGH: u64 = 0x8080_8080_8080_8080;
-    let mut passed = 0;
+    // The lowest bit that stays is the high bit of that byte.
+    let zeros = word.wrapping_sub(ONES) & !word & HIGH;
+    (zeros != 0).then(|| zeros.trailing_zeros() as usize / 8)
+}
+
+/// The same for names that are longer than what was looked at, and where fewer bytes are left.
+fn name_length_beyond(bytes: &[u8], mut passed: usize) -> Option<usize> {
     while let Some(eight) = bytes.get(passed..).and_then(<[u8]>::first_chunk::<8>) {
-        let word = u64::from_le_bytes(*eight);
-        // The lowest bit that stays is the high bit of the first byte that is zero.
-        let zeros = word.wrapping_sub(ONES) & !word & HIGH;
-        if zeros != 0 {
-            return Some(passed + zeros.trailing_zeros() as usize / 8);
+        if let Some(length) = first_zero(u64::from_le_bytes(*eight)) {
+            return Some(passed + length);
         }
         passed += 8;
     }
-    short_name_length(bytes, passed)
-}
-
-/// The same where no eight bytes are left to look at.
-#[cold]
-fn short_name_length(bytes: &[u8], passed: usize) -> Option<usize> {
     let rest = bytes.get(passed..)?.iter().position(|&byte| byte == 0)?;
     Some(passed + rest)
 }

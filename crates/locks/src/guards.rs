@@ -37,6 +37,24 @@ impl<'a> Bundle<'a> {
         Bundle { locker, wanted: [(ResourceId::GLOBAL, Mode::IS); BUNDLE_LENGTH_MAX], length: 0, taken: 0 }
     }
 
+    /// A collection's lock and those above it.
+    fn of_collection(
+        locker: &'a Locker,
+        tenant: Option<ResourceId>,
+        database: ResourceId,
+        collection: ResourceId,
+        mode: Mode,
+    ) -> Bundle<'a> {
+        let mut locks = Bundle::new(locker);
+        locks.want_global(mode.intent(), GlobalLockOptions::default());
+        if let Some(tenant) = tenant {
+            locks.want(tenant, mode.intent());
+        }
+        locks.want(database, mode.intent());
+        locks.want(collection, mode);
+        locks
+    }
+
     fn want(&mut self, resource: ResourceId, mode: Mode) {
         self.wanted[self.length] = (resource, mode);
         self.length += 1;
@@ -143,16 +161,32 @@ impl Locker {
         mode: Mode,
         wait: &Wait<'_>,
     ) -> Result<()> {
-        let mut locks = Bundle::new(self);
-        locks.want_global(mode.intent(), GlobalLockOptions::default());
-        if let Some(tenant) = tenant {
-            locks.want(tenant, mode.intent());
-        }
-        locks.want(database, mode.intent());
-        locks.want(collection, mode);
+        let mut locks = Bundle::of_collection(self, tenant, database, collection, mode);
         locks.take(wait).await?;
         locks.keep();
         Ok(())
+    }
+
+    /// Takes a collection's lock once more in the same way, with those above it, if it is held already; false if it is not. For
+    /// transactions: every statement takes what the one before has taken, and nothing of it has to be waited for.
+    pub fn hold_collection_again(
+        &self,
+        tenant: Option<ResourceId>,
+        database: ResourceId,
+        collection: ResourceId,
+        mode: Mode,
+        wait: &Wait<'_>,
+    ) -> Result<bool> {
+        if !self.is_locked_for(collection, mode) {
+            return Ok(false);
+        }
+        let mut locks = Bundle::of_collection(self, tenant, database, collection, mode);
+        locks.taken = self.lock_uncontended(&locks.wanted[..locks.length], wait)?;
+        let has_all = locks.taken == locks.length;
+        if has_all {
+            locks.keep();
+        }
+        Ok(has_all)
     }
 }
 

@@ -41,6 +41,14 @@ impl Services {
 }
 
 impl Stash {
+    /// Takes a ticket again for the locks that are held, if there is one; false if it has to be waited for.
+    pub fn retake_ticket(&mut self, wait: &Wait<'_>) -> Result<bool> {
+        match &mut self.operation {
+            Some(operation) if operation.locker.is_locked() => operation.locker.retake_ticket(wait),
+            _ => Ok(true),
+        }
+    }
+
     /// Takes a ticket again for the locks that are held.
     pub async fn reacquire_ticket(&mut self, wait: &Wait<'_>) -> Result<()> {
         match &mut self.operation {

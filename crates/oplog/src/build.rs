@@ -179,17 +179,42 @@ pub fn apply_ops_object<'a, 'b: 'a>(
         builder.end(open);
     }
     builder.end(array);
-    match part {
-        ApplyOpsPart::Whole => {}
-        ApplyOpsPart::Partial => builder.append("partialTxn", true),
-        ApplyOpsPart::Last(count) => builder.append("count", count),
-        ApplyOpsPart::Prepare => builder.append("prepare", true),
-        ApplyOpsPart::PrepareLast(count) => {
-            builder.append("prepare", true);
-            builder.append("count", count);
+    part.append_to(&mut builder);
+    builder.finish()
+}
+
+/// The same of operations that were written as documents before, by [`Operation::append_to`].
+pub fn apply_ops_object_of_documents(operations: &[Doc], part: ApplyOpsPart) -> Doc {
+    /// Around all, and around each beside the digits of its place: so there is room for all of it and mostly none is left over.
+    const AROUND_BYTES: usize = 20;
+    const AROUND_EACH_BYTES: usize = 2;
+    let digits = |place: usize| place.checked_ilog10().unwrap_or(0) as usize + 1;
+    let sizes = operations.iter().enumerate();
+    let operation_bytes: usize =
+        sizes.map(|(place, operation)| operation.size_bytes() + digits(place) + AROUND_EACH_BYTES).sum();
+    let mut builder = DocBuilder::with_capacity(AROUND_BYTES + operation_bytes);
+    let array = builder.begin_array("applyOps");
+    for (index, operation) in operations.iter().enumerate() {
+        builder.append_indexed(index as u32, operation);
+    }
+    builder.end(array);
+    part.append_to(&mut builder);
+    builder.finish()
+}
+
+impl ApplyOpsPart {
+    fn append_to(self, builder: &mut DocBuilder) {
+        match self {
+            ApplyOpsPart::Whole => {}
+            ApplyOpsPart::Partial => builder.append("partialTxn", true),
+            ApplyOpsPart::Last(count) => builder.append("count", count),
+            ApplyOpsPart::Prepare => builder.append("prepare", true),
+            ApplyOpsPart::PrepareLast(count) => {
+                builder.append("prepare", true);
+                builder.append("count", count);
+            }
         }
     }
-    builder.finish()
 }
 
 /// `{commitTransaction: 1, commitTimestamp}`.

@@ -243,6 +243,15 @@ impl<'a> Operation<'a> {
         }
     }
 
+    /// Room for the operation as a document: mostly all that it needs, and no more.
+    pub fn size_bytes_estimate(&self) -> usize {
+        const REST_BYTES: usize = 56;
+        const STATEMENT_BYTES: usize = 12;
+        let statement_bytes = self.statement_ids.as_slice().len() * STATEMENT_BYTES;
+        let documents_bytes = self.object.size_bytes() + self.object2.map_or(0, DocRef::size_bytes);
+        REST_BYTES + self.ns.len() + documents_bytes + statement_bytes
+    }
+
     /// Writes the operation's fields in MongoDB's order.
     pub fn append_to(&self, builder: &mut DocBuilder) {
         builder.append("op", self.kind.as_str());

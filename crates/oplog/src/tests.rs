@@ -5,7 +5,7 @@ use crate::observer::{Collection, Delete, DropCollection};
 use crate::*;
 use bstr::{BStr, ByteSlice};
 use pando_base::{Error, ErrorCode, Namespace, Timestamp, Uuid};
-use pando_doc::{Doc, DocRef, ObjectId, Value, doc};
+use pando_doc::{Doc, DocBuilder, DocRef, ObjectId, Value, doc};
 use std::sync::Arc;
 
 /// How many seeds a test plays: its default number, scaled by `PANDO_SEEDS` (500 is the usual number, 10,000 the long one).
@@ -247,6 +247,12 @@ fn r1_coll_mod_names_the_index_and_keeps_what_was() {
     assert_eq!(build::coll_mod_object(command.view(), None), command);
 }
 
+fn as_document(operation: &Operation<'_>) -> Doc {
+    let mut document = DocBuilder::with_capacity(operation.size_bytes_estimate());
+    operation.append_to(&mut document);
+    document.finish()
+}
+
 #[test]
 fn r1_apply_ops_holds_operations() {
     let (document, key) = (doc! { "_id": 1 }, doc! { "_id": 1 });
@@ -265,6 +271,8 @@ fn r1_apply_ops_holds_operations() {
         let OplogCommand::ApplyOps(read) = OplogCommand::parse(object.view()).unwrap() else { panic!("applyOps") };
         assert_eq!((read.prepare, read.partial_txn, read.count), (prepare, partial_txn, count));
         assert_eq!(read.iter().collect::<Result<Vec<_>, _>>().unwrap(), operations);
+        let written: Vec<Doc> = operations.iter().map(as_document).collect();
+        assert_eq!(build::apply_ops_object_of_documents(&written, part), object);
     }
     let wrong = doc! { "applyOps": [1] };
     let OplogCommand::ApplyOps(read) = OplogCommand::parse(wrong.view()).unwrap() else { panic!("applyOps") };

@@ -53,14 +53,33 @@ pub fn update_object(pre: DocRef<'_>, post: DocRef<'_>) -> Option<Doc> {
 /// with those of the new version, in its order, and whether only the end of an array may have changed. Each name must be that of
 /// one field only, and no field may be gone.
 pub fn update_object_of_fields<'a>(
-    fields: impl Iterator<Item = (Option<RawElement<'a>>, RawElement<'a>, bool)>,
+    mut fields: impl Iterator<Item = (Option<RawElement<'a>>, RawElement<'a>, bool)>,
 ) -> Doc {
-    let diff = diff::of_fields(fields);
+    let (first, second) = (fields.next(), fields.next());
+    if let (Some((Some(_), new, false)), None) = (first, second) {
+        return update_object_of_one(new);
+    }
+    let diff = diff::of_fields(first.into_iter().chain(second).chain(fields));
     let mut builder = DocBuilder::with_capacity(diff.size_bytes() + 32);
     builder.append("$v", DELTA_VERSION);
     let open = builder.begin_document("diff");
     diff::write_document(&diff, &mut builder);
     builder.end(open);
+    builder.finish()
+}
+
+/// The same where one field alone has got another value, as by most updates.
+fn update_object_of_one(new: RawElement<'_>) -> Doc {
+    /// What is around the field: so there is room for all of it and none is left over.
+    const AROUND_BYTES: usize = 32;
+    let mut builder = DocBuilder::with_capacity(AROUND_BYTES + new.bytes.len());
+    builder.append("$v", DELTA_VERSION);
+    let diff = builder.begin_document("diff");
+    let updates = builder.begin_document(diff::UPDATES);
+    builder.append_raw(new);
+    builder.end(updates);
+    builder.end(diff);
+    debug_assert_eq!(builder.size_bytes(), AROUND_BYTES + new.bytes.len());
     builder.finish()
 }
 

@@ -19,7 +19,7 @@ use pando_base::{Error, ErrorCode, Log, Namespace, ParameterSet, Result};
 use pando_catalog::Collection;
 use pando_collation::{Collation, IcuCollator};
 use pando_collection::WritePath;
-use pando_doc::{Doc, Value};
+use pando_doc::{Doc, DocRef, Value};
 use pando_env::Env;
 use pando_expr::matcher::Node;
 use pando_expr::metadata::MetaSet;
@@ -216,8 +216,21 @@ impl QueryEngine {
     /// The document of a find by `_id` and nothing else, without a plan: what most reads are. None if the request is something
     /// else, or met a conflict; then it has to be planned.
     pub fn find_at_once(&self, operation: &mut Operation, request: &FindRequest) -> Result<Option<Option<Doc>>> {
-        let Some(id) = id_of(request.filter.view()).filter(|_| request.is_id_only()) else { return Ok(None) };
-        let Some(collection) = self.collections.open(operation, &request.namespace)? else { return Ok(None) };
+        match request.is_id_only() {
+            true => self.find_document(operation, &request.namespace, request.filter.view()),
+            false => Ok(None),
+        }
+    }
+
+    /// The same where a filter is all that is asked.
+    pub fn find_document(
+        &self,
+        operation: &mut Operation,
+        namespace: &Namespace,
+        filter: DocRef<'_>,
+    ) -> Result<Option<Option<Doc>>> {
+        let Some(id) = id_of(filter) else { return Ok(None) };
+        let Some(collection) = self.collections.open(operation, namespace)? else { return Ok(None) };
         if collection.options.collation.is_some() || !collection.knows_ids() {
             return Ok(None);
         }

@@ -1,14 +1,14 @@
 //! What indexes and the write path need of the query language: partial filters, validators.
 
 use crate::timeseries::{STRICT_VALIDATOR_DISABLED, is_timeseries, options_of};
-use bstr::ByteSlice;
+use bstr::{BString, ByteSlice};
 use pando_base::{Component, Error, ErrorCode, Log, LogValue, ParameterSet, Result, Severity, Uuid, log};
 use pando_catalog::{
     Catalog, Collection, CollectionOptions, Index, IndexDescriptor, MultikeyComponents, Observers, ValidationAction,
 };
 use pando_collation::{Collation, IcuCollator};
 use pando_collection::DocumentValidator;
-use pando_doc::{Doc, DocBuilder, DocRef, JsonFormat, doc, doc_to_json};
+use pando_doc::{Doc, DocBuilder, DocRef, FieldPath, JsonFormat, doc, doc_to_json};
 use pando_expr::matcher::explain_failure;
 use pando_expr::{Features, MatchExpression, ParseContext};
 use pando_index::{DocumentFilter, IndexHooks, IndexInterceptor, Interceptors, SharedCollator};
@@ -44,6 +44,11 @@ struct PartialFilter(MatchExpression);
 impl DocumentFilter for PartialFilter {
     fn matches(&self, document: DocRef<'_>) -> bool {
         self.0.matches(document)
+    }
+
+    fn roots(&self) -> Option<Vec<BString>> {
+        let root = |path: &FieldPath| path.part(0).to_owned();
+        self.0.paths().map(|paths| paths.iter().map(root).collect())
     }
 }
 

@@ -70,6 +70,13 @@ pub struct ReadConcern {
     pub after_op_time: Option<OpTime>,
 }
 
+/// The level, if it is all that the document has: mostly it is.
+fn only_level(concern: DocRef<'_>) -> Option<&str> {
+    let first = concern.raw_elements().next()?;
+    let is_alone = first.name == "level" && first.bytes.len() == concern.element_bytes().len();
+    first.value().filter(|_| is_alone)?.as_str()
+}
+
 impl ReadConcern {
     /// Reads the field `readConcern` of a command.
     pub fn of_command(command: DocRef<'_>) -> Result<ReadConcern> {
@@ -81,6 +88,9 @@ impl ReadConcern {
 
     /// Reads a read concern.
     pub fn parse(concern: DocRef<'_>) -> Result<ReadConcern> {
+        if let Some(level) = only_level(concern) {
+            return Ok(ReadConcern { level: Level::parse(level)?, is_explicit: true, ..ReadConcern::default() });
+        }
         let stranger = concern.elements().find(|element| !FIELDS.iter().any(|known| element.name == *known));
         if let Some(stranger) = stranger {
             let reason = format!("Unrecognized option in readConcern: {}", stranger.name);

@@ -100,11 +100,16 @@ impl LogicalSessionId {
     /// As documents hold it.
     pub fn to_doc(self) -> Doc {
         let mut builder = DocBuilder::with_capacity(96);
+        self.append_to(&mut builder);
+        builder.finish()
+    }
+
+    /// Writes its fields.
+    pub fn append_to(self, builder: &mut DocBuilder) {
         builder.append("id", uuid_value(&self.id));
         builder.append("uid", Value::Binary { subtype: 0, bytes: &self.user });
         builder.append_some("txnNumber", self.txn_number);
         builder.append_some("txnUUID", self.txn_uuid.as_ref().map(uuid_value));
-        builder.finish()
     }
 
     /// Is it a session of the server's own, for an internal transaction of another?

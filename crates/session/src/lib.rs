@@ -56,7 +56,7 @@ pub use retried::{
     retried_insert, retried_update,
 };
 pub use stored::StoredSessions;
-pub use table::{Image, ImageKind, SessionTable};
+pub use table::{Image, ImageKind, RecordPlace, SessionTable};
 pub use transaction::{CommittedTransaction, Open, OpenTransaction, TransactionCounters, TransactionState};
 
 /// The fail points of sessions.

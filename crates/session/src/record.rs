@@ -73,8 +73,16 @@ impl SessionRecord {
 
     /// The document for the table.
     pub fn to_doc(&self) -> Doc {
-        let mut builder = DocBuilder::with_capacity(224);
-        builder.append("_id", self.session.to_doc());
+        /// Without the state, and beside its text: so there is mostly room for all of it and none is left over.
+        const BASE_BYTES: usize = 166;
+        const STATE_BYTES: usize = 12;
+        const CHILD_BYTES: usize = 160;
+        let state_bytes = self.state.map_or(0, |state| STATE_BYTES + state.as_str().len());
+        let child_bytes = if self.session.is_child() { CHILD_BYTES } else { 0 };
+        let mut builder = DocBuilder::with_capacity(BASE_BYTES + state_bytes + child_bytes);
+        let id = builder.begin_document("_id");
+        self.session.append_to(&mut builder);
+        builder.end(id);
         builder.append("txnNum", self.txn_number);
         self.last_write.append_as("lastWriteOpTime", &mut builder);
         builder.append("lastWriteDate", Value::DateTime(self.last_write_ms));

@@ -3,7 +3,7 @@
 use crate::id::LogicalSessionId;
 use crate::pre_image::PreImage;
 use crate::record::SessionRecord;
-use crate::table::{Image, SessionTable};
+use crate::table::{Image, RecordPlace, SessionTable};
 use pando_base::{Error, ErrorCode, Namespace, RecordId, Result};
 use pando_catalog::{Catalog, Collection};
 use pando_collection::{DeleteArguments, WritePath};
@@ -67,6 +67,16 @@ impl SessionTable for StoredSessions {
     fn store(&self, operation: &mut Operation, record: &SessionRecord) -> Result<()> {
         let collection = self.require(operation, Namespace::session_transactions())?;
         self.write_path.put_document(operation, &collection, record.to_doc().view())
+    }
+
+    fn store_at(&self, operation: &mut Operation, record: &SessionRecord, place: &RecordPlace) -> Result<()> {
+        let collection = self.require(operation, Namespace::session_transactions())?;
+        let (document, known) = (record.to_doc(), place.get());
+        let now = self.write_path.put_document_near(operation, &collection, document.view(), known.as_ref())?;
+        if now != known {
+            place.set(now);
+        }
+        Ok(())
     }
 
     fn load_image(&self, operation: &mut Operation, session: &LogicalSessionId) -> Result<Option<Image>> {

@@ -11,6 +11,7 @@ use pando_base::{RecordId, Result, Timestamp};
 use pando_doc::{Doc, DocBuilder, DocRef};
 use pando_operation::Operation;
 use pando_oplog::RetryImage;
+use parking_lot::Mutex;
 
 /// Which version of a document an image is.
 pub type ImageKind = RetryImage;
@@ -72,6 +73,22 @@ impl Image {
     }
 }
 
+/// Where a session's record was when it was last written: a hint, which whoever follows it checks.
+#[derive(Debug, Default)]
+pub struct RecordPlace(Mutex<Option<RecordId>>);
+
+impl RecordPlace {
+    /// The place, if one is known.
+    pub fn get(&self) -> Option<RecordId> {
+        self.0.lock().clone()
+    }
+
+    /// It is here now.
+    pub fn set(&self, place: Option<RecordId>) {
+        *self.0.lock() = place;
+    }
+}
+
 /// The tables of sessions.
 pub trait SessionTable: Send + Sync {
     /// The session's record.
@@ -80,6 +97,10 @@ pub trait SessionTable: Send + Sync {
     fn load_children(&self, operation: &mut Operation, parent: &LogicalSessionId) -> Result<Vec<LogicalSessionId>>;
     /// Writes the session's record with the unit of work in progress.
     fn store(&self, operation: &mut Operation, record: &SessionRecord) -> Result<()>;
+    /// The same, beginning at the place where the record was last.
+    fn store_at(&self, operation: &mut Operation, record: &SessionRecord, _place: &RecordPlace) -> Result<()> {
+        self.store(operation, record)
+    }
     /// The session's image.
     fn load_image(&self, operation: &mut Operation, session: &LogicalSessionId) -> Result<Option<Image>>;
     /// Writes the session's image with the unit of work in progress.

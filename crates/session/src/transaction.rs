@@ -121,7 +121,7 @@ pub struct CommittedTransaction {
     pub operation_count: u64,
     /// How large they are in the oplog.
     pub operation_bytes: u64,
-    /// How it was to be acknowledged.
+    /// How it was to be acknowledged, as the client said it; empty if it did not.
     pub write_concern: Doc,
 }
 

@@ -59,7 +59,7 @@ impl Gauge {
     }
 }
 
-const SHARD_COUNT: usize = 16;
+pub(crate) const SHARD_COUNT: usize = 16;
 
 /// A counter on a cache line of its own.
 #[derive(Debug, Default)]
@@ -78,6 +78,12 @@ thread_local! {
     };
 }
 
+/// The number of this thread's shard, of anything that is kept once for each.
+pub(crate) fn thread_shard() -> usize {
+    // A thread that is ending has lost its shard; any will do.
+    SHARD.try_with(|shard| *shard).unwrap_or(0)
+}
+
 impl ShardedCounter {
     /// Counts one.
     pub fn increment(&self) {
@@ -86,9 +92,7 @@ impl ShardedCounter {
 
     /// Counts several.
     pub fn add(&self, count: u64) {
-        // A thread that is ending has lost its shard; any will do.
-        let shard = SHARD.try_with(|shard| *shard).unwrap_or(0);
-        self.0[shard].0.fetch_add(count, Ordering::Relaxed);
+        self.0[thread_shard()].0.fetch_add(count, Ordering::Relaxed);
     }
 
     /// The count so far.

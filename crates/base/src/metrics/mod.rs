@@ -9,5 +9,6 @@ mod histogram;
 mod tree;
 
 pub use counter::{Counter, Gauge, ShardedCounter};
+pub(crate) use counter::{SHARD_COUNT, thread_shard};
 pub use histogram::{BUCKET_COUNT, HistogramSnapshot, LatencyHistogram};
 pub use tree::{Metric, MetricTree, MetricValue};

@@ -7,6 +7,7 @@ use super::resources::ResourceMeter;
 use super::state::State;
 use super::statistics::OperationStatistics;
 use super::time_points::{ALWAYS_TIMES_OUT, NEVER_TIMES_OUT};
+use crate::metrics::{SHARD_COUNT, thread_shard};
 use crate::{Category, Error, ErrorCode, Result};
 use parking_lot::Mutex;
 use std::fmt;
@@ -89,10 +90,12 @@ impl OperationContext {
         OperationContext::create(0, Arc::new(Client::internal("detached")), Arc::new(|| 0), None)
     }
 
-    /// The operation of what lies still until somebody works on it: no registry knows it, and all that lies still share it.
+    /// The operation of what lies still until somebody works on it: no registry knows it, and all that lies still share it, or a
+    /// few: threads that count its users at the same time would disturb each other.
     pub fn nobody() -> OperationContext {
-        static NOBODY: LazyLock<OperationContext> = LazyLock::new(OperationContext::detached);
-        NOBODY.clone()
+        static NOBODIES: LazyLock<[OperationContext; SHARD_COUNT]> =
+            LazyLock::new(|| std::array::from_fn(|_| OperationContext::detached()));
+        NOBODIES[thread_shard()].clone()
     }
 
     /// A part of this operation: it is stopped when this one is, within the same deadline, and counts for itself.

@@ -1,6 +1,7 @@
 //! One version of the catalog.
 
 use super::history::{History, PastName};
+use super::known::Known;
 use crate::views::{ViewCatalog, ViewDefinition};
 use crate::{Collection, ResolvedView};
 use imbl::OrdMap;
@@ -16,6 +17,8 @@ pub(crate) type Next = Option<Arc<Collection>>;
 pub struct CollectionCatalog {
     version: u64,
     by_name: OrdMap<Namespace, Arc<Collection>>,
+    /// What was looked up there.
+    known: Known,
     by_uuid: OrdMap<Uuid, Arc<Collection>>,
     databases: OrdMap<DatabaseName, Database>,
     /// Names of databases in lower case, because two must not differ in case alone.
@@ -56,7 +59,7 @@ impl CollectionCatalog {
 
     /// The collection of this name.
     pub fn collection(&self, namespace: &Namespace) -> Option<&Arc<Collection>> {
-        self.by_name.get(namespace)
+        self.known.get_or(namespace, || self.by_name.get(namespace))
     }
 
     /// The collection of this id.
@@ -188,6 +191,7 @@ impl CollectionCatalog {
     /// Enters a collection under its name and id; what had either gives way.
     pub(crate) fn put(&mut self, collection: Arc<Collection>) {
         let (namespace, uuid) = (collection.namespace.clone(), collection.uuid);
+        self.known = Known::default();
         // The new name first: a database that has no collection for a moment would be forgotten.
         if self.by_name.insert(namespace.clone(), Arc::clone(&collection)).is_none() {
             self.count_collection(&namespace.database_name(), true);
@@ -204,6 +208,7 @@ impl CollectionCatalog {
     /// Takes a collection out.
     pub(crate) fn remove(&mut self, uuid: &Uuid) {
         let Some(before) = self.by_uuid.remove(uuid) else { return };
+        self.known = Known::default();
         if self.by_name.get(&before.namespace).is_some_and(|named| named.uuid == *uuid) {
             self.by_name.remove(&before.namespace);
             self.count_collection(&before.namespace.database_name(), false);

@@ -9,6 +9,7 @@
 
 mod catalog;
 mod history;
+mod known;
 mod versions;
 
 pub use catalog::CollectionCatalog;

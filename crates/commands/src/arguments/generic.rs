@@ -53,7 +53,7 @@ const NO_PLACE: u8 = u8::MAX;
 
 /// The places of the names in [`GENERIC`] by a number that none of them shares with another. Every field of every request is
 /// looked for: most have a number of their own, and are passed over without a look at any name.
-static PLACES: [u8; NUMBERS] = places();
+const PLACES: [u8; NUMBERS] = places();
 const NUMBERS: usize = 256;
 
 const fn places() -> [u8; NUMBERS] {
@@ -80,12 +80,45 @@ const fn number(name: &[u8]) -> usize {
     }
 }
 
+/// Where a name stands that is known to be in [`GENERIC`].
+const fn place(name: &str) -> u8 {
+    let found = PLACES[number(name.as_bytes())];
+    let (name, known) = (name.as_bytes(), GENERIC[found as usize].as_bytes());
+    assert!(name.len() == known.len(), "the name is not among them");
+    let mut at = 0;
+    while at < name.len() {
+        assert!(name[at] == known[at], "the name is not among them");
+        at += 1;
+    }
+    found
+}
+
 /// Where the name stands in [`GENERIC`].
 #[inline]
 fn place_of(name: &BStr) -> Option<u8> {
     let place = *PLACES.get(number(name))?;
     (GENERIC.get(usize::from(place))?.as_bytes() == &**name).then_some(place)
 }
+
+const DATABASE: u8 = place("$db");
+const SESSION: u8 = place("lsid");
+const TRANSACTION_NUMBER: u8 = place("txnNumber");
+const AUTOCOMMIT: u8 = place("autocommit");
+const START_TRANSACTION: u8 = place("startTransaction");
+const RETRY_COUNTER: u8 = place("txnRetryCounter");
+const READ_CONCERN: u8 = place("readConcern");
+const WRITE_CONCERN: u8 = place("writeConcern");
+const AUDIT: u8 = place("$audit");
+const READ_PREFERENCE: u8 = place("$readPreference");
+const CLUSTER_TIME: u8 = place("$clusterTime");
+const MAX_TIME: u8 = place("maxTimeMS");
+const MAX_TIME_OF_OPERATION: u8 = place("maxTimeMSOpOnly");
+const COMMENT: u8 = place("comment");
+const API_VERSION: u8 = place("apiVersion");
+const API_STRICT: u8 = place("apiStrict");
+const API_DEPRECATION_ERRORS: u8 = place("apiDeprecationErrors");
+const CLIENT_OPERATION_KEY: u8 = place("clientOperationKey");
+const HELP: u8 = place("help");
 
 /// Does every command take a field of this name?
 pub fn is_generic(name: &BStr) -> bool {
@@ -170,16 +203,12 @@ impl GenericArguments {
 
     /// Finds them in a request.
     pub fn parse(request: &Command, is_internal: bool) -> Result<GenericArguments> {
-        GenericArguments::parse_with_database(request, is_internal).map(|(found, _)| found)
+        let mut found = GenericArguments::default();
+        found.read(request, is_internal).map(|_| found)
     }
 
-    /// Finds them in a request, and with them the field that names the database.
-    pub fn parse_with_database(
-        request: &Command,
-        is_internal: bool,
-    ) -> Result<(GenericArguments, Option<RawElement<'_>>)> {
-        let body = Doc::trusted(request.body_bytes());
-        let mut found = GenericArguments::default();
+    /// Finds them in a request, in the place where they stay; gives the field that names the database, which is found on the way.
+    pub fn read<'r>(&mut self, request: &'r Command, is_internal: bool) -> Result<Option<RawElement<'r>>> {
         let mut database = None;
         let mut seen: u64 = 0;
         for element in request.body().raw_elements().skip(1) {
@@ -199,43 +228,43 @@ impl GenericArguments {
                 element.name
             );
             seen |= bit;
-            if element.name == "$db" {
+            if place == DATABASE {
                 database = Some(element);
                 continue;
             }
-            found.take(&body, element, is_internal)?;
+            self.take(request, place, element, is_internal)?;
         }
-        Ok((found, database))
+        Ok(database)
     }
 
-    fn take(&mut self, body: &Doc, element: RawElement<'_>, is_internal: bool) -> Result<()> {
+    fn take(&mut self, request: &Command, place: u8, element: RawElement<'_>, is_internal: bool) -> Result<()> {
         let Some(value) = element.value() else { return Ok(()) };
-        match &**element.name {
-            b"lsid" => self.session = Some(session(body, value)?),
-            b"txnNumber" => self.transaction_number = transaction_number(value)?,
-            b"autocommit" => self.autocommit = boolean("OperationSessionInfo", element)?,
-            b"startTransaction" => self.start_transaction = boolean("OperationSessionInfo", element)?,
-            b"txnRetryCounter" => self.transaction_retry_counter = value.as_number().and_then(|it| it.to_i64_exact()),
-            b"readConcern" => self.read_concern = document(body, element)?,
-            b"writeConcern" => self.write_concern = document(body, element)?,
-            b"$audit" => self.impersonates = names_others(value)?,
-            b"$readPreference" => self.read_preference = document(body, element)?,
-            b"$clusterTime" => {
+        match place {
+            SESSION => self.session = Some(session(request, value)?),
+            TRANSACTION_NUMBER => self.transaction_number = transaction_number(value)?,
+            AUTOCOMMIT => self.autocommit = boolean("OperationSessionInfo", element)?,
+            START_TRANSACTION => self.start_transaction = boolean("OperationSessionInfo", element)?,
+            RETRY_COUNTER => self.transaction_retry_counter = value.as_number().and_then(|it| it.to_i64_exact()),
+            READ_CONCERN => self.read_concern = document(request, element)?,
+            WRITE_CONCERN => self.write_concern = document(request, element)?,
+            AUDIT => self.impersonates = names_others(value)?,
+            READ_PREFERENCE => self.read_preference = document(request, element)?,
+            CLUSTER_TIME => {
                 self.cluster_time = cluster_time(value)?;
                 self.cluster_time_proof = time_proof(value);
             }
-            b"maxTimeMS" => self.max_time_ms = max_time_ms("maxTimeMS", value)?,
-            b"maxTimeMSOpOnly" => {
+            MAX_TIME => self.max_time_ms = max_time_ms("maxTimeMS", value)?,
+            MAX_TIME_OF_OPERATION => {
                 let reason = "Can not specify maxTimeMSOpOnly for non internal clients";
                 ensure!(is_internal, ErrorCode::InvalidOptions, "{reason}");
                 self.max_time_ms = max_time_ms("maxTimeMSOpOnly", value)?;
             }
-            b"comment" => self.comment = Some(value.to_shared(body)),
-            b"apiVersion" => self.api.version = api_version(value)?,
-            b"apiStrict" => self.api.strict = boolean("APIParametersFromClient", element)?,
-            b"apiDeprecationErrors" => self.api.deprecation_errors = boolean("APIParametersFromClient", element)?,
-            b"clientOperationKey" => self.client_operation_key = uuid(value),
-            b"help" => self.wants_help = value.is_true(),
+            COMMENT => self.comment = Some(value.to_shared(&Doc::trusted(request.body_bytes()))),
+            API_VERSION => self.api.version = api_version(value)?,
+            API_STRICT => self.api.strict = boolean("APIParametersFromClient", element)?,
+            API_DEPRECATION_ERRORS => self.api.deprecation_errors = boolean("APIParametersFromClient", element)?,
+            CLIENT_OPERATION_KEY => self.client_operation_key = uuid(value),
+            HELP => self.wants_help = value.is_true(),
             _ => {}
         }
         Ok(())
@@ -270,7 +299,7 @@ impl GenericArguments {
     }
 }
 
-fn session(body: &Doc, value: Value<'_>) -> Result<SessionId> {
+fn session(request: &Command, value: Value<'_>) -> Result<SessionId> {
     let outer = Place::of_command("OperationSessionInfo");
     let place = outer.field(BStr::new("lsid"));
     let Value::Document(document) = value else {
@@ -290,7 +319,7 @@ fn session(body: &Doc, value: Value<'_>) -> Result<SessionId> {
         Some(Value::Binary { bytes, .. }) => bytes.try_into().ok(),
         _ => None,
     };
-    Ok(SessionId { id, user, document: Doc::trusted(body.share(document.bytes())) })
+    Ok(SessionId { id, user, document: Doc::trusted(request.share(document.bytes())) })
 }
 
 fn uuid(value: Value<'_>) -> Option<Uuid> {
@@ -322,9 +351,9 @@ fn boolean(structure: &str, element: RawElement<'_>) -> Result<Option<bool>> {
     }
 }
 
-fn document(body: &Doc, element: RawElement<'_>) -> Result<Option<Doc>> {
+fn document(request: &Command, element: RawElement<'_>) -> Result<Option<Doc>> {
     match element.value() {
-        Some(Value::Document(document)) => Ok(Some(Doc::trusted(body.share(document.bytes())))),
+        Some(Value::Document(document)) => Ok(Some(Doc::trusted(request.share(document.bytes())))),
         Some(Value::Null | Value::Undefined) | None => Ok(None),
         Some(other) => {
             let reason =

@@ -24,10 +24,13 @@
 
 mod field;
 mod generic;
+mod names;
 mod types;
 
 pub use field::{Argument, Place, Slot, at_least};
 pub use generic::{ApiParameters, GenericArguments, SessionId, is_generic};
+#[doc(hidden)]
+pub use names::Names;
 pub use types::{SafeBool, SafeDouble, SafeInt, SafeLong};
 
 #[doc(hidden)]
@@ -89,11 +92,14 @@ macro_rules! arguments {
                     })*
                     return Err(place.unknown(name));
                 }
+                const OWN: $crate::arguments::Names = $crate::arguments::Names::of(&[$($wire_name),*]);
                 for element in request.body().raw_elements().skip(1) {
-                    $(if element.name == $wire_name {
-                        $field.take(&place, element)?;
-                        continue;
-                    })*
+                    if OWN.may_have(element.name) {
+                        $(if element.name == $wire_name {
+                            $field.take(&place, element)?;
+                            continue;
+                        })*
+                    }
                     if $strict && !$crate::arguments::is_generic(element.name) {
                         return Err(place.unknown(element.name));
                     }

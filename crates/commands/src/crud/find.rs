@@ -5,14 +5,15 @@ use super::reading::{
     shared_or_empty,
 };
 use crate::arguments::{SafeBool, SafeLong};
+use crate::data::CommandOperation;
 use crate::table::run_boxed;
 use crate::{Access, Admission, Class, CommandRow, Data, Invocation, NamespaceOf, OpCounter, SecondaryOk, arguments};
 use pando_base::{Error, ErrorCode, FailPoint, Namespace, OperationKind, Result, Uuid, bail, ensure};
 use pando_catalog::Collection;
 use pando_doc::{DocBuilder, DocRef, Value};
-use pando_query::FindPlan;
 use pando_query::executor::BatchLimits;
 use pando_query::request::{FindRequest, ResumePoint};
+use pando_query::{FindPlan, id_of};
 use pando_storage::Direction;
 
 pub(super) const ROW: CommandRow = CommandRow {
@@ -67,7 +68,25 @@ arguments! {
     }
 }
 
-impl FindArguments<'_> {
+impl<'a> FindArguments<'a> {
+    /// The filter, if the documents that it matches are wanted as they are and nothing could be wrong about the rest.
+    fn filter_alone(&self) -> Option<DocRef<'a>> {
+        let is_positive = |number: &Option<SafeLong>| number.as_ref().is_none_or(|number| number.0 > 0);
+        let has_documents = self.projection.is_some()
+            || self.sort.is_some()
+            || self.min.is_some()
+            || self.max.is_some()
+            || self.collation.is_some()
+            || self.variables.is_some()
+            || self.resume_after.is_some()
+            || self.start_at.is_some();
+        let has_others = self.hint.is_some() || self.skip.is_some() || self.request_resume_token.is_some();
+        let has_wishes = self.return_key.0 || self.show_record_id.0 || self.tailable.0 || self.await_data.0;
+        let is_alone =
+            !(has_documents || has_others || has_wishes) && is_positive(&self.limit) && is_positive(&self.batch_size);
+        self.filter.filter(|_| is_alone)
+    }
+
     /// What is asked of the query engine.
     pub(super) fn request(&self, invocation: &Invocation, namespace: Namespace) -> Result<FindRequest> {
         let point = |field: &str, token: Option<DocRef<'_>>, may_be_gone: bool| {
@@ -169,6 +188,16 @@ async fn run(invocation: &Invocation, reply: &mut DocBuilder) -> Result<()> {
         ErrorCode::OperationNotSupportedInTransaction,
         "The 'readOnce' option is not supported within a transaction."
     );
+    if let Some(filter) = arguments.filter_alone().filter(|filter| id_of(*filter).is_some()) {
+        let mut operation = invocation.operation()?;
+        begin_whole_read(invocation, data, &mut operation).await?;
+        if let Some(found) = data.query.find_document(&mut operation, &namespace, filter)? {
+            reply_with_one(invocation, &operation, &namespace, found.as_ref(), reply);
+            return Ok(());
+        }
+        let request = arguments.request(invocation, namespace)?;
+        return Box::pin(planned(invocation, data, operation, &arguments, request, reply)).await;
+    }
     let request = arguments.request(invocation, namespace)?;
     request.validate()?;
     let mut operation = invocation.operation()?;
@@ -180,6 +209,18 @@ async fn run(invocation: &Invocation, reply: &mut DocBuilder) -> Result<()> {
         reply_with_one(invocation, &operation, &request.namespace, found.as_ref(), reply);
         return Ok(());
     }
+    Box::pin(planned(invocation, data, operation, &arguments, request, reply)).await
+}
+
+/// Runs a find that has begun to read, and needs a plan.
+async fn planned(
+    invocation: &Invocation,
+    data: &Data,
+    mut operation: CommandOperation<'_>,
+    arguments: &FindArguments<'_>,
+    request: FindRequest,
+    reply: &mut DocBuilder,
+) -> Result<()> {
     BEFORE_PLANNING.rest(&operation.context).await?;
     let source = match data.query.find(&mut operation, &request)? {
         FindPlan::Executor(executor) => executor,

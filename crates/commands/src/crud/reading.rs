@@ -34,7 +34,7 @@ fn check_snapshot_of_capped(invocation: &Invocation, data: &Data) -> Result<()> 
     if !is_snapshot {
         return Ok(());
     }
-    let latest = data.catalog.latest();
+    let latest = data.catalog.peek();
     let is_capped = latest.collection(&invocation.namespace).is_some_and(|collection| collection.is_capped());
     ensure!(
         !is_capped,

@@ -40,7 +40,18 @@ impl RetryableWrite {
         }
         let session = LogicalSessionId::from_client(session.document.view(), invocation.user_digest())?;
         let numbers = StatementNumbers::parse(invocation.body(), statement_count)?;
-        let (context, now_ms) = (&invocation.context, invocation.node.now_ms());
+        // Large: what all writes carry stays small.
+        Box::pin(RetryableWrite::check_out(invocation, data, operation, (session, number), numbers)).await.map(Some)
+    }
+
+    async fn check_out(
+        invocation: &Invocation,
+        data: &Data,
+        operation: &mut Operation,
+        (session, number): (LogicalSessionId, i64),
+        numbers: StatementNumbers,
+    ) -> Result<RetryableWrite> {
+        let (context, now_ms) = (&invocation.context, invocation.begun_ms());
         loop {
             let session = data.sessions.check_out_for(context, session, now_ms, number, None).await?;
             session.begin_or_continue(operation, &*data.session_table, &data.history, number)?;
@@ -52,13 +63,8 @@ impl RetryableWrite {
                 Family::Settled(relatives) => {
                     let is_retry = AtomicBool::new(false);
                     let checked_out = Some(session);
-                    return Ok(Some(RetryableWrite {
-                        session: active,
-                        relatives,
-                        _checked_out: checked_out,
-                        numbers,
-                        is_retry,
-                    }));
+                    let session = active;
+                    return Ok(RetryableWrite { session, relatives, _checked_out: checked_out, numbers, is_retry });
                 }
                 Family::Busy(busy) => busy,
             };

@@ -124,7 +124,8 @@ impl<'a> UpdateArguments<'a> {
 /// A document or a pipeline.
 pub(super) fn update_value(invocation: &Invocation, update: Value<'_>) -> Result<OwnedValue> {
     match update {
-        Value::Document(_) | Value::Array(_) => Ok(update.to_shared(&Doc::trusted(invocation.request.body_bytes()))),
+        Value::Document(update) => Ok(OwnedValue::Document(shared(invocation, update))),
+        Value::Array(_) => Ok(update.to_shared(&Doc::trusted(invocation.request.body_bytes()))),
         _ => Err(Error::failed_to_parse("Update argument must be either an object or an array")),
     }
 }
@@ -164,6 +165,11 @@ async fn run(invocation: &Invocation, reply: &mut DocBuilder) -> Result<()> {
     Ok(())
 }
 
+/// True in a transaction that reads already: what it has found is what it will find.
+fn has_snapshot(operation: &Operation) -> bool {
+    operation.in_multi_document_transaction() && operation.recovery_unit.snapshot_id().is_some()
+}
+
 /// Runs one statement, unless it was carried out before.
 async fn one(
     data: &Data,
@@ -197,7 +203,10 @@ async fn one(
         collection_for_insert(data, operation, &request.namespace).await?;
     } else {
         // Without a collection the statement still has to make sense, which the engine says.
-        lock_for_write(data, operation, &request.namespace).await?;
+        let found = lock_for_write(data, operation, &request.namespace).await?;
+        if let Some(collection) = found.filter(|_| has_snapshot(operation)) {
+            return data.query.update_in(operation, &request, &collection).await;
+        }
     }
     data.query.update(operation, &request).await
 }

@@ -31,14 +31,12 @@ impl ReadConcernCounters {
     /// Counts a read.
     pub fn count(&self, concern: Option<DocRef<'_>>, is_in_transaction: bool) {
         let levels = if is_in_transaction { &self.inside } else { &self.outside };
-        let text =
-            |concern: DocRef<'_>, name: &str| concern.get(name).and_then(|value| value.as_str().map(str::to_owned));
         let Some((concern, level)) = concern.and_then(|concern| Some((concern, text(concern, "level")?))) else {
             levels.implicit.increment();
             return;
         };
-        let is_default = text(concern, "provenance").as_deref() == Some("customDefault");
-        let counter = match (level.as_str(), is_default) {
+        let is_default = text(concern, "provenance") == Some("customDefault");
+        let counter = match (level, is_default) {
             ("local", true) => &levels.default_local,
             ("available", true) => &levels.default_available,
             ("majority", true) => &levels.default_majority,
@@ -52,6 +50,10 @@ impl ReadConcernCounters {
         };
         counter.increment();
     }
+}
+
+fn text<'a>(concern: DocRef<'a>, name: &str) -> Option<&'a str> {
+    concern.get(name)?.as_str()
 }
 
 /// The section.

@@ -2,8 +2,9 @@
 
 use super::StatusSection;
 use crate::Invocation;
-use pando_doc::{DocBuilder, Value};
+use pando_doc::{Doc, DocBuilder, Value};
 use pando_repl::ReplGate;
+use pando_repl::write_concern::WriteConcern;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// The section `transactions`.
@@ -37,7 +38,9 @@ impl StatusSection for Transactions {
         let open = section.begin_document("lastCommittedTransaction");
         section.append("operationCount", long(last.operation_count));
         section.append("oplogOperationBytes", long(last.operation_bytes));
-        section.append("writeConcern", &last.write_concern);
+        let write_concern = last.write_concern.view();
+        let read = WriteConcern::parse(write_concern).ok().filter(|_| !write_concern.is_empty());
+        section.append("writeConcern", read.map_or_else(Doc::new, |concern| concern.to_doc()));
         section.end(open);
     }
 }

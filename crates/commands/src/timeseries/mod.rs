@@ -65,7 +65,7 @@ pub(crate) fn buckets_to_write(
             "'isTimeseriesNamespace' parameter can only be set when the request is sent on system.buckets namespace",
         )),
         // Most writes: nothing else is looked at.
-        _ if data.catalog.latest().collection(namespace).is_some() => Ok(None),
+        _ if data.catalog.peek().collection(namespace).is_some() => Ok(None),
         _ => {
             check_buckets(data, namespace)?;
             Ok(timeseries(data, namespace)?.map(|found| found.buckets.namespace.clone()))

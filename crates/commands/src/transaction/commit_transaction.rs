@@ -6,7 +6,7 @@
 use super::{ENDING, HANG_BEFORE_COMMITTING, TransactionStatement, check_may_end_prepared};
 use crate::{CommandRow, Data, Invocation, run_boxed};
 use pando_base::{Error, ErrorCode, Namespace, Result, Timestamp, ensure};
-use pando_doc::{Doc, DocRef, doc};
+use pando_doc::{DocRef, doc};
 use pando_operation::{Operation, UnitOfWork};
 use pando_oplog::OpTime;
 use pando_repl::{CommittedChain, OplogWriter, ReplGate, SKIP_PREPARE_MAJORITY, TransactionSize};
@@ -98,10 +98,8 @@ fn commit_prepared(
 
 /// What the section of serverStatus tells of the transaction that committed last.
 fn note_committed(invocation: &Invocation, data: &Data, size: TransactionSize) {
-    let write_concern = match invocation.given_write_concern() {
-        Ok(Some(concern)) => concern.to_doc(),
-        _ => Doc::new(),
-    };
+    // As it was given: who asks for it reads it.
+    let write_concern = invocation.generic.write_concern.clone().unwrap_or_default();
     let TransactionSize { operation_count, operation_bytes } = size;
     let committed = CommittedTransaction { operation_count, operation_bytes, write_concern };
     *data.sessions.transactions().last_committed.lock() = Some(committed);

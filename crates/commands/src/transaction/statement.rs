@@ -33,16 +33,41 @@ pub struct TransactionStatement {
 }
 
 impl TransactionStatement {
+    /// Checks the session out and takes its transaction up, if nothing of it has to be waited for: what nearly all statements
+    /// after the first meet. None if something has to be; then nothing has happened.
+    pub fn begin_at_once(invocation: &Invocation) -> Result<Option<TransactionStatement>> {
+        let data = invocation.data()?;
+        let Asked { purpose, session, number } = Asked::of(invocation)?;
+        if purpose == Purpose::Start {
+            return Ok(None);
+        }
+        let (context, now_ms) = (&invocation.context, invocation.begun_ms());
+        let Some(session) = data.sessions.check_out_at_once(context, session, now_ms)? else { return Ok(None) };
+        if !session.is_known() {
+            return Ok(None);
+        }
+        let open = session.begin_or_continue_transaction(number, purpose)?;
+        let statement = TransactionStatement::checked_out(data, session, number);
+        if let Some(open) = open {
+            let mut stash = statement.resume(context, open);
+            let outcome = match takes_ticket(purpose) {
+                true => stash.retake_ticket(&Wait::of(context)),
+                false => Ok(true),
+            };
+            *statement.stash.lock() = Some(stash);
+            if !outcome? {
+                statement.park();
+                return Ok(None);
+            }
+        }
+        statement.check_read_concern(invocation)?;
+        Ok(Some(statement))
+    }
+
     /// Checks the session out, and takes its transaction up or begins it.
     pub async fn begin(invocation: &Invocation) -> Result<TransactionStatement> {
         let data = invocation.data()?;
-        let purpose = purpose(invocation)?;
-        check_request(invocation, purpose)?;
-        let generic = &invocation.generic;
-        let (Some(session), Some(number)) = (&generic.session, generic.transaction_number) else {
-            return Err(Error::new(ErrorCode::InvalidOptions, "a transaction needs a session and a number"));
-        };
-        let session = LogicalSessionId::from_client(session.document.view(), invocation.user_digest())?;
+        let Asked { purpose, session, number } = Asked::of(invocation)?;
         let context = &invocation.context;
         let session = check_out(invocation, session, number, purpose).await?;
         if !session.is_known() {
@@ -50,25 +75,13 @@ impl TransactionStatement {
             session.learn(&mut operation, &*data.session_table, &data.history)?;
         }
         let open = session.begin_or_continue_transaction(number, purpose)?;
-        let statement = TransactionStatement {
-            session,
-            number,
-            open: Mutex::new(None),
-            stash: Mutex::new(None),
-            data: Arc::clone(data),
-        };
-        data.sessions.transactions().active.fetch_add(1, Ordering::Relaxed);
+        let statement = TransactionStatement::checked_out(data, session, number);
         match open {
             Some(open) => {
-                if let Some(account) = &mut *statement.session().account() {
-                    account.resume(context.client(), statement.now_ns());
-                }
-                let (mut stash, open) = open.take_up();
-                *statement.open.lock() = Some(open);
-                // An end takes nothing new, and gives back what others may wait for who have all the tickets.
-                let outcome = match purpose {
-                    Purpose::Start | Purpose::Continue => stash.reacquire_ticket(&Wait::of(context)).await,
-                    Purpose::Prepare | Purpose::Commit | Purpose::Abort => Ok(()),
+                let mut stash = statement.resume(context, open);
+                let outcome = match takes_ticket(purpose) {
+                    true => stash.reacquire_ticket(&Wait::of(context)).await,
+                    false => Ok(()),
                 };
                 *statement.stash.lock() = Some(stash);
                 outcome?;
@@ -78,6 +91,23 @@ impl TransactionStatement {
         }
         statement.check_read_concern(invocation)?;
         Ok(statement)
+    }
+
+    /// A statement of a session that is checked out.
+    fn checked_out(data: &Arc<Data>, session: CheckedOutSession, number: i64) -> TransactionStatement {
+        data.sessions.transactions().active.fetch_add(1, Ordering::Relaxed);
+        let (open, stash) = (Mutex::new(None), Mutex::new(None));
+        TransactionStatement { session, number, open, stash, data: Arc::clone(data) }
+    }
+
+    /// Takes up what the transaction has kept since its last statement.
+    fn resume(&self, context: &OperationContext, open: OpenTransaction) -> Stash {
+        if let Some(account) = &mut *self.session().account() {
+            account.resume(context.client(), self.now_ns());
+        }
+        let (stash, open) = open.take_up();
+        *self.open.lock() = Some(open);
+        stash
     }
 
     /// Begins the transaction: its unit of work is open from now on, and what it reads is of one moment.
@@ -317,6 +347,34 @@ impl Drop for TransactionStatement {
     }
 }
 
+/// An end takes nothing new, and gives back what others may wait for who have all the tickets.
+fn takes_ticket(purpose: Purpose) -> bool {
+    match purpose {
+        Purpose::Start | Purpose::Continue => true,
+        Purpose::Prepare | Purpose::Commit | Purpose::Abort => false,
+    }
+}
+
+/// What a request asks of which transaction.
+struct Asked {
+    purpose: Purpose,
+    session: LogicalSessionId,
+    number: i64,
+}
+
+impl Asked {
+    fn of(invocation: &Invocation) -> Result<Asked> {
+        let purpose = purpose(invocation)?;
+        check_request(invocation, purpose)?;
+        let generic = &invocation.generic;
+        let (Some(session), Some(number)) = (&generic.session, generic.transaction_number) else {
+            return Err(Error::new(ErrorCode::InvalidOptions, "a transaction needs a session and a number"));
+        };
+        let session = LogicalSessionId::from_client(session.document.view(), invocation.user_digest())?;
+        Ok(Asked { purpose, session, number })
+    }
+}
+
 /// Checks the session out. One that is to carry out a retryable write waits for others who are in the middle of it.
 async fn check_out(
     invocation: &Invocation,
@@ -324,7 +382,7 @@ async fn check_out(
     number: i64,
     purpose: Purpose,
 ) -> Result<CheckedOutSession> {
-    let (data, context, now_ms) = (invocation.data()?, &invocation.context, invocation.node.now_ms());
+    let (data, context, now_ms) = (invocation.data()?, &invocation.context, invocation.begun_ms());
     let (table, history) = (&*data.session_table, &data.history);
     loop {
         let checked_out = data.sessions.check_out_for(context, session, now_ms, number, Some(purpose)).await?;

@@ -6,6 +6,7 @@ use bstr::{BStr, BString, ByteSlice};
 use pando_base::{Error, ErrorCode, Result};
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 
 /// What is done at a path.
 #[derive(Clone, Debug)]
@@ -104,6 +105,17 @@ fn shown(part: &Part) -> BString {
 }
 
 impl Object {
+    /// Adds an operator on a field of the object itself; nothing may be there.
+    pub(super) fn insert_named(&mut self, name: &BStr, operation: Operation) -> Result<()> {
+        match self.fields.entry(Name(name.to_owned())) {
+            Entry::Vacant(place) => {
+                place.insert(Node::Leaf(operation));
+                Ok(())
+            }
+            Entry::Occupied(_) => Err(conflict(name, &[&Part::Name(name.to_owned())])),
+        }
+    }
+
     /// Adds an operator; nothing may be at its path, nor on the way to it.
     pub(super) fn insert(&mut self, path: &BStr, parts: &[Part], operation: Operation) -> Result<()> {
         let mut walked: Vec<&Part> = Vec::new();

@@ -85,6 +85,9 @@ impl Parser<'_> {
     }
 
     fn insert(&mut self, path: &BStr, operation: Operation) -> Result<()> {
+        if path::is_plain_name(path) {
+            return self.root.insert_named(path, operation);
+        }
         let parts = path::parse(path)?;
         for part in &parts {
             match part {

@@ -18,6 +18,11 @@ pub(super) enum Part {
     Filtered(BString),
 }
 
+/// True for a path that is a name and nothing else, as most are: there is nothing about it to take apart or to check.
+pub(super) fn is_plain_name(text: &BStr) -> bool {
+    text.first().is_some_and(|first| *first != b'$') && !text.contains(&b'.')
+}
+
 /// Takes a path apart and checks it.
 pub(super) fn parse(text: &BStr) -> Result<Vec<Part>> {
     if text.is_empty() {

@@ -52,21 +52,51 @@ type Edits<'u> = SmallVec<[Edit<'u>; 4]>;
 
 /// Applies the operators, if they are of the kind that is taken here.
 pub(super) fn apply(operators: &Operators, doc: DocRef<'_>, context: &UpdateContext<'_>) -> Result<Option<Spliced>> {
+    let around = |name| Surroundings {
+        options: CompareOptions { strings: strings(&operators.collator), ..CompareOptions::default() },
+        now: context.now,
+        timestamp: context.timestamp,
+        is_insert: context.is_insert,
+        original: doc,
+        path: std::slice::from_ref(name),
+    };
+    if let Some((name, operation)) = single(operators) {
+        let Some(found) = find_once(name, doc) else { return Ok(None) };
+        let found = found.map(|element| (element, place_in(doc, element)));
+        return Ok(Some(match edit(name, operation, found, &around(name))? {
+            Some(edit) => write_one(doc, edit),
+            None => Spliced { doc: None, fields: Some(Vec::new()), has_nested: false },
+        }));
+    }
     let Some(leaves) = leaves(operators) else { return Ok(None) };
     let Some(found) = find(&leaves, doc) else { return Ok(None) };
     let mut edits = Edits::new();
     for ((name, operation), element) in leaves.iter().zip(&found) {
-        let around = Surroundings {
-            options: CompareOptions { strings: strings(&operators.collator), ..CompareOptions::default() },
-            now: context.now,
-            timestamp: context.timestamp,
-            is_insert: context.is_insert,
-            original: doc,
-            path: std::slice::from_ref(*name),
-        };
-        edits.extend(edit(name, operation, element.map(|element| (element, place_in(doc, element))), &around)?);
+        let place = element.map(|element| (element, place_in(doc, element)));
+        edits.extend(edit(name, operation, place, &around(*name))?);
     }
     Ok(Some(write(doc, edits)))
+}
+
+/// The operator, if there is one alone and it is of the kind that is taken here: what most updates have.
+fn single(operators: &Operators) -> Option<(&BString, &Operation)> {
+    let root = &operators.root;
+    if root.matched.is_some() || root.fields.len() != 1 {
+        return None;
+    }
+    root.fields.iter().next().and_then(|(name, node)| leaf(&name.0, node))
+}
+
+/// The field of this name, if there is one; none if it stands twice.
+fn find_once<'d>(name: &BString, doc: DocRef<'d>) -> Option<Option<RawElement<'d>>> {
+    let mut found = None;
+    for element in doc.raw_elements() {
+        let is_named = element.name.len() == name.len() && *element.name == **name;
+        if is_named && found.replace(element).is_some() {
+            return None;
+        }
+    }
+    Some(found)
 }
 
 /// The operators by the fields they are for, if all of them are for fields at the top.
@@ -126,6 +156,28 @@ fn edit<'u>(
         Change::Remove => None,
     };
     Ok(Some(Edit { name, place: Some(place), value, is_push: matches!(operation, Operation::Push(_)) }))
+}
+
+/// The document with one edit made.
+fn write_one(doc: DocRef<'_>, edit: Edit<'_>) -> Spliced {
+    let Edit { name, place, value, is_push } = edit;
+    let bytes = doc.bytes();
+    let end = bytes.len().saturating_sub(1);
+    let (kept_to, goes_on) = place.as_ref().map_or((end, end), |place| (place.start, place.end));
+    // A number in place of another mostly has the same length: then nothing is left over, and nothing has to be given back.
+    let room = if value.as_ref().is_some_and(|value| value.view().is_number()) && place.is_some() { 0 } else { 64 };
+    let mut builder = DocBuilder::with_capacity(bytes.len() + room);
+    builder.append_element_bytes(bytes.get(4..kept_to).unwrap_or_default());
+    let start = builder.size_bytes() - 1;
+    let has_nested = value.as_ref().is_some_and(|value| value.view().as_nested().is_some());
+    let is_set = value.is_some();
+    if let Some(value) = &value {
+        builder.append(name, value);
+    }
+    let new = start..builder.size_bytes() - 1;
+    builder.append_element_bytes(bytes.get(goes_on..end).unwrap_or_default());
+    let fields = is_set.then(|| vec![ChangedField { old: place, new, is_push }]);
+    Spliced { doc: Some(builder.finish()), fields, has_nested }
 }
 
 /// The document with the edits made.

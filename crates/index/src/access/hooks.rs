@@ -1,6 +1,7 @@
 //! What indexes need from the layers above, as traits that those implement.
 
 use crate::{Key, SharedCollator};
+use bstr::BString;
 use pando_base::{RecordId, Result};
 use pando_catalog::{Collection, Index, IndexDescriptor, MultikeyComponents};
 use pando_doc::DocRef;
@@ -13,6 +14,11 @@ use std::sync::Arc;
 pub trait DocumentFilter: Send + Sync {
     /// True if the document has keys.
     fn matches(&self, document: DocRef<'_>) -> bool;
+
+    /// The top-level fields that decide; none if any may.
+    fn roots(&self) -> Option<Vec<BString>> {
+        None
+    }
 }
 
 /// What happens to keys that an index build is not ready for.

@@ -14,9 +14,9 @@ pub struct IndexAccess {
     generator: KeyGenerator,
     filter: Option<Arc<dyn DocumentFilter>>,
     collator: Option<SharedCollator>,
-    /// The top-level fields that its keys are made from.
+    /// The top-level fields that its keys are made from, and those that its filter looks at.
     roots: Box<[BString]>,
-    /// Its keys may be made from any field.
+    /// Its keys may be made from any field, or its filter may look at any.
     looks_everywhere: bool,
     /// It is of version 1, whose keys cannot have decimals.
     refuses_decimals: bool,
@@ -44,10 +44,13 @@ impl IndexAccess {
             _ => KeyGenerator::new(pattern, descriptor.sparse, collator.clone())?,
         };
         let root = |path: &[u8]| BString::from(path.split_once_str(".").map_or(path, |(root, _)| root));
-        let roots = pattern.elements().map(|field| root(field.name)).collect();
+        let filter_roots = filter.as_ref().map(|filter| filter.roots());
+        let looks_everywhere = looks_everywhere || matches!(filter_roots, Some(None));
+        let mut roots: Vec<BString> = pattern.elements().map(|field| root(field.name)).collect();
+        roots.extend(filter_roots.into_iter().flatten().flatten());
         // Which fields such an index looks at is not in its pattern.
         let refuses_decimals = descriptor.version == 1;
-        Ok(IndexAccess { generator, filter, collator, roots, looks_everywhere, refuses_decimals })
+        Ok(IndexAccess { generator, filter, collator, roots: roots.into(), looks_everywhere, refuses_decimals })
     }
 
     /// Makes keys, whatever the filter says.
@@ -95,15 +98,15 @@ impl IndexAccess {
         Ok(())
     }
 
-    /// False if the keys of both versions of a document are surely the same: the fields that they are made from are equal,
-    /// byte for byte. A filter may look at any field.
+    /// False if the keys of both versions of a document are surely the same: the fields that they are made from, and those that
+    /// the filter looks at, are equal, byte for byte.
     pub fn may_differ(&self, old: DocRef<'_>, new: DocRef<'_>) -> bool {
         let same = |root: &BString| match (old.get_raw(root), new.get_raw(root)) {
             (Some(old), Some(new)) => old.bytes == new.bytes,
             (None, None) => true,
             _ => false,
         };
-        self.filter.is_some() || self.looks_everywhere || !self.roots.iter().all(same)
+        self.looks_everywhere || !self.roots.iter().all(same)
     }
 }
 

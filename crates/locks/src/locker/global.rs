@@ -53,15 +53,22 @@ impl Locker {
         wakers.wake();
     }
 
+    /// Takes a ticket that is there for the locks that are held without one; false if there is none.
+    pub fn retake_ticket(&self, wait: &Wait<'_>) -> Result<bool> {
+        let mut state = self.seat.state.lock();
+        debug_assert!(state.ticket_mode.is_some(), "there is no global lock");
+        let Some(mode) = state.ticket_mode.filter(|_| state.is_resting) else { return Ok(true) };
+        wait.check()?;
+        Ok(self.retake_ticket_simply(&mut state, mode))
+    }
+
     /// Takes a ticket for the locks that are held without one. Gives up with `LockTimeout` if there is none and somebody
     /// waits for one of the locks: that one may be holding the ticket.
     pub async fn reacquire_ticket(&self, wait: &Wait<'_>) -> Result<()> {
-        let (mode, is_resting) = {
-            let state = self.seat.state.lock();
-            (state.ticket_mode, state.is_resting)
-        };
-        debug_assert!(mode.is_some(), "there is no global lock");
-        let Some(mode) = mode.filter(|_| is_resting) else { return Ok(()) };
+        if self.retake_ticket(wait)? {
+            return Ok(());
+        }
+        let Some(mode) = self.seat.state.lock().ticket_mode else { return Ok(()) };
         loop {
             let attempt = Deadline::after(self.manager.env().clock(), REACQUIRE_ATTEMPT);
             match self.take_ticket(mode, &wait.with_deadline(Some(attempt))).await {
@@ -120,6 +127,17 @@ impl Locker {
         state.is_resting = false;
         std::mem::forget(queued);
         Ok(())
+    }
+
+    /// Takes a ticket that is there, for the locks that are held.
+    fn retake_ticket_simply(&self, state: &mut State, mode: Mode) -> bool {
+        if let Some(pool) = self.manager.tickets().and_then(|tickets| tickets.pool(mode)) {
+            let Some(ticket) = pool.try_acquire(self.admission(state)) else { return false };
+            state.ticket = Some(ticket);
+            state.admission_count += 1;
+        }
+        state.is_resting = false;
+        true
     }
 
     pub(super) fn admission(&self, state: &State) -> Admission {

@@ -74,6 +74,12 @@ impl State {
         self.held.iter_mut().find(|held| held.resource == resource)
     }
 
+    /// The same, looked for at this place first.
+    pub(crate) fn held_near(&mut self, resource: ResourceId, place: usize) -> Option<&mut Held> {
+        let is_there = self.held.get(place).is_some_and(|held| held.resource == resource);
+        if is_there { self.held.get_mut(place) } else { self.held_mut(resource) }
+    }
+
     /// Takes a lock again that was to be given back at the end of the unit of work.
     pub(crate) fn reuse(&mut self, resource: ResourceId, mode: Mode) -> bool {
         match self.held_mut(resource) {

@@ -14,22 +14,29 @@ impl Locker {
     pub(crate) fn lock_uncontended(&self, wanted: &[(ResourceId, Mode)], wait: &Wait<'_>) -> Result<usize> {
         wait.check()?;
         let mut state = self.seat.state.lock();
-        let mut take = |(resource, mode): &(ResourceId, Mode)| match *resource {
-            ResourceId::GLOBAL => self.take_global_simply(&mut state, *mode),
-            _ => self.take_simply(&mut state, *resource, *mode),
-        };
-        Ok(wanted.iter().position(|wanted| !take(wanted)).unwrap_or(wanted.len()))
+        for (place, (resource, mode)) in wanted.iter().enumerate() {
+            let is_taken = match *resource {
+                ResourceId::GLOBAL => self.take_global_simply(&mut state, *mode, place),
+                _ => self.take_simply(&mut state, *resource, *mode, place),
+            };
+            if !is_taken {
+                return Ok(place);
+            }
+        }
+        Ok(wanted.len())
     }
 
-    fn take_simply(&self, state: &mut State, resource: ResourceId, mode: Mode) -> bool {
+    /// `place` is where the lock is if the operation has taken the same ones before: a transaction does, with every statement.
+    fn take_simply(&self, state: &mut State, resource: ResourceId, mode: Mode, place: usize) -> bool {
         debug_assert!(state.waiting.is_none(), "a locker waits for one lock at a time");
         debug_assert!(state.has_parent(resource), "{resource} is locked without the global lock");
-        if state.reuse(resource, mode) {
-            return true;
-        }
-        match state.held_mut(resource) {
-            Some(held) if mode.is_covered_by(held.mode) => held.count += 1,
-            Some(_) => return false,
+        match state.held_near(resource, place) {
+            Some(held) if !mode.is_covered_by(held.mode) => return false,
+            Some(held) if held.unlock_pending > 0 => {
+                held.unlock_pending -= 1;
+                return true;
+            }
+            Some(held) => held.count += 1,
             None if self.manager.acquire_uncontended(self.partition, resource, mode) => {
                 debug_assert!(state.keeps_order(resource), "{resource} is locked out of order");
                 let claim = Claim { locker: self.id, mode, enqueue_at_front: false, compatible_first: false };
@@ -41,9 +48,9 @@ impl Locker {
         true
     }
 
-    fn take_global_simply(&self, state: &mut State, mode: Mode) -> bool {
+    fn take_global_simply(&self, state: &mut State, mode: Mode, place: usize) -> bool {
         let has_ticket = state.ticket_mode.is_some() || self.take_ticket_simply(state, mode);
-        let is_taken = has_ticket && self.take_simply(state, ResourceId::GLOBAL, mode);
+        let is_taken = has_ticket && self.take_simply(state, ResourceId::GLOBAL, mode, place);
         if is_taken {
             state.global_modes_taken = state.global_modes_taken.with(mode);
         }

@@ -6,7 +6,7 @@ use pando_base::{Error, Result};
 use pando_doc::{Doc, DocBuilder, DocRef, RawElement, RawElements, Value, ValueType};
 
 pub(super) const DELETES: &str = "d";
-pub(super) const UPDATES: &str = "u";
+pub(crate) const UPDATES: &str = "u";
 pub(super) const INSERTS: &str = "i";
 pub(super) const INNER_PREFIX: u8 = b's';
 pub(super) const SET_PREFIX: u8 = b'u';

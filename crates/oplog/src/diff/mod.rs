@@ -28,6 +28,6 @@ pub use apply::apply;
 pub(crate) use compute::of_fields;
 pub use compute::{Difference, compute};
 pub use describe::describe;
-pub(crate) use format::write_document;
+pub(crate) use format::{UPDATES, write_document};
 pub(crate) use touched::of_touched;
 pub use touched::{Touched, TouchedInside};

@@ -1,5 +1,6 @@
 //! The document with a given `_id`: one look-up in the index, one in the records, nothing else.
 
+use super::found_ids::FoundIds;
 use super::{Examined, Member, Stage, Step};
 use pando_base::{Error, ErrorCode, RecordId, Result};
 use pando_catalog::Collection;
@@ -56,9 +57,27 @@ pub(crate) fn find_by_id(
     id: Value<'_>,
     collator: Option<&dyn Collator>,
 ) -> Result<Option<(RecordId, Doc)>> {
+    let remembers = operation.in_multi_document_transaction() && collator.is_none() && !collection.is_clustered();
+    if remembers && let Some(found) = find_again(operation, collection, id)? {
+        return Ok(Some(found));
+    }
     let Some(record_id) = find_record_id(operation, collection, id, collator)? else { return Ok(None) };
     let bytes = collection.records.get(&mut operation.recovery_unit, &record_id)?;
+    if remembers && bytes.is_some() {
+        operation.extensions.get_or_default::<FoundIds>().remember(collection.uuid, id, &record_id);
+    }
     Ok(bytes.map(|bytes| (record_id, Doc::trusted(bytes))))
+}
+
+/// The document with this `_id`, if the transaction has found it before and it is there still: what is read and then changed is
+/// looked for in the index once.
+fn find_again(operation: &mut Operation, collection: &Collection, id: Value<'_>) -> Result<Option<(RecordId, Doc)>> {
+    let known = operation.extensions.get::<FoundIds>().and_then(|found| found.get(collection.uuid, id));
+    let Some(record_id) = known else { return Ok(None) };
+    let Some(bytes) = collection.records.get(&mut operation.recovery_unit, &record_id)? else { return Ok(None) };
+    let document = Doc::trusted(bytes);
+    let is_same = document.view().get("_id") == Some(id);
+    Ok(is_same.then_some((record_id, document)))
 }
 
 impl Stage for IdHackStage {

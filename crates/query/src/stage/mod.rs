@@ -20,6 +20,7 @@ mod distinct_scan;
 mod encoded_bounds;
 mod eof;
 mod fetch;
+mod found_ids;
 mod id_hack;
 mod index_scan;
 mod limit;

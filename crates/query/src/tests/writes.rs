@@ -40,6 +40,47 @@ fn u4_updates_change_one_or_all() {
     fixture.check();
 }
 
+/// A document that is asked for by its `_id` is updated without a plan: nobody may see a difference.
+#[test]
+fn u4_updates_by_id_are_as_those_with_a_plan() {
+    let changes = [
+        doc! { "$inc": { "a": 1 } },
+        doc! { "$inc": { "a": 0 } },
+        doc! { "$inc": { "t": 1 } },
+        doc! { "$inc": { "n": 5, "a": 2_i64 }, "$unset": { "t": 1 } },
+        doc! { "$set": { "t": "longer than before" } },
+        doc! { "$set": { "new": { "x": [1] } } },
+        doc! { "$set": { "l.1": 7, "d.e": 1 } },
+        doc! { "$set": { "_id": 9 } },
+        doc! { "$set": { "a": 1 }, "$inc": { "a": 1 } },
+        doc! { "$set": { "": 1 } },
+        doc! { "$set": { "$a": 1 } },
+        doc! { "$set": { "l.$": 1 } },
+        doc! { "$push": { "l": 4 } },
+        doc! { "$pull": { "l": { "$gt": 1 } } },
+        doc! { "$unset": { "a": 1 } },
+        doc! { "$rename": { "a": "z" } },
+        doc! { "$unknown": { "a": 1 } },
+        doc! { "whole": 1 },
+        doc! { "_id": 2 },
+        doc! {},
+    ];
+    for change in changes {
+        let outcomes = [doc! { "_id": 1 }, doc! { "_id": { "$in": [1] } }].map(|filter| {
+            let fixture = Fixture::new(&[index(doc! { "a": 1 })]);
+            fixture.insert(&[doc! { "_id": 1, "a": 1, "t": "text", "l": [1, 2, 3] }]);
+            let updated = update(&fixture, filter, change.clone(), |_| {});
+            fixture.check();
+            let told = updated.map(|result| (result.n, result.modified));
+            (told.map_err(|error| (error.code(), error.reason().to_owned())), all(&fixture))
+        });
+        assert_eq!(outcomes[0], outcomes[1], "{change}");
+    }
+    let fixture = Fixture::new(&[]);
+    let missed = update(&fixture, doc! { "_id": 1 }, doc! { "$inc": { "a": 1 } }, |_| {}).unwrap();
+    assert_eq!((missed.n, missed.modified), (0, 0));
+}
+
 #[test]
 fn u4_a_document_that_moves_ahead_of_the_scan_is_updated_once() {
     let fixture = Fixture::new(&[index(doc! { "a": 1 })]);

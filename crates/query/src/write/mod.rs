@@ -12,6 +12,7 @@ mod find_and_modify;
 mod insert;
 mod object_ids;
 mod update;
+mod update_by_id;
 
 pub use change::{Changed, DocumentChange};
 pub use delete::DeleteResult;

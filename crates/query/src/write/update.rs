@@ -2,7 +2,8 @@
 
 use super::DocumentChange;
 use super::insert::{InsertDocument, is_duplicate_key};
-use crate::executor::{Executor, drive};
+use super::update_by_id::AtOnce;
+use crate::executor::{Executor, drive, give_way};
 use crate::planner::SharedFilter;
 use crate::request::{SortPattern, UpdateRequest, natural_direction};
 use crate::stage::{ReturnedImage, StageNode, UpdateParameters, UpdateStage};
@@ -11,6 +12,7 @@ use pando_base::{Error, ErrorCode, Result};
 use pando_catalog::Collection;
 use pando_collection::InsertOptions;
 use pando_doc::{Doc, DocRef, OwnedValue, Value, fill_empty_timestamps};
+use pando_env::BoxedFuture;
 use pando_expr::Update;
 use pando_operation::Operation;
 use pando_oplog::RetryImage;
@@ -44,7 +46,39 @@ impl QueryEngine {
     /// Runs one update. The operation holds the collection in IX. Where an upsert needs a collection that is not there, that is
     /// an error: the caller makes it first.
     pub async fn update(&self, operation: &mut Operation, request: &UpdateRequest) -> Result<UpdateResult> {
-        self.update_returning(operation, request, ReturnedImage::Nothing, None).await
+        request.validate()?;
+        let collection = self.collections.open_for_write(operation, &request.namespace)?;
+        match collection {
+            Some(collection) => self.update_in(operation, request, &collection).await,
+            None => self.planned_update(operation, request).await,
+        }
+    }
+
+    /// The same in the collection that was opened for it, or that a transaction has found under its lock: its snapshot is older
+    /// than that, so that there is nothing to look for again.
+    pub async fn update_in(
+        &self,
+        operation: &mut Operation,
+        request: &UpdateRequest,
+        collection: &Arc<Collection>,
+    ) -> Result<UpdateResult> {
+        request.validate()?;
+        let epoch = operation.recovery_unit.engine().prepare_epoch();
+        match self.update_at_once(operation, request, collection)? {
+            AtOnce::Done(updated) => return Ok(updated),
+            AtOnce::Planned => {}
+            AtOnce::Conflict(cause) => Box::pin(give_way(operation, cause, 1, epoch)).await?,
+        }
+        self.planned_update(operation, request).await
+    }
+
+    /// In a box: it is large, and most updates need no plan.
+    fn planned_update<'a>(
+        &'a self,
+        operation: &'a mut Operation,
+        request: &'a UpdateRequest,
+    ) -> BoxedFuture<'a, Result<UpdateResult>> {
+        Box::pin(self.update_returning(operation, request, ReturnedImage::Nothing, None))
     }
 
     /// The same, returning a version of the document.
@@ -110,7 +144,7 @@ impl QueryEngine {
     }
 
     /// The document that replaces another, if it has empty timestamps that are to be filled.
-    fn filled_replacement(&self, operation: &Operation, request: &UpdateRequest) -> Option<Doc> {
+    pub(super) fn filled_replacement(&self, operation: &Operation, request: &UpdateRequest) -> Option<Doc> {
         let OwnedValue::Document(replacement) = &request.update else { return None };
         if request.bypass_empty_timestamp_replacement || !request.is_replacement() {
             return None;

@@ -8,9 +8,14 @@ use pando_operation::Operation;
 use pando_oplog::Operation as OplogOperation;
 use pando_oplog::build::{ApplyOpsPart, apply_ops_object};
 
-/// The operations of the group so far, as documents.
+/// The operations of the group so far.
 #[derive(Default)]
-pub(super) struct Batch(pub(super) Vec<Doc>);
+pub(super) struct Batch {
+    /// As documents.
+    pub(super) operations: Vec<Doc>,
+    /// The statements of a retryable write that they carry out, each with the place of its operation.
+    pub(super) statements: Vec<(usize, i32)>,
+}
 
 impl Batch {
     /// Adds an operation to the operation's group; false if there is none.
@@ -22,9 +27,11 @@ impl Batch {
             let reason = "Cannot use a retryable write within a batched write";
             return Err(Error::new(ErrorCode::IllegalOperation, reason));
         }
-        let mut builder = DocBuilder::new();
+        let place = batch.operations.len();
+        batch.statements.extend(what.statement_ids.as_slice().iter().map(|statement| (place, *statement)));
+        let mut builder = DocBuilder::with_capacity(what.size_bytes_estimate());
         what.append_to(&mut builder);
-        batch.0.push(builder.finish());
+        batch.operations.push(builder.finish());
         Ok(true)
     }
 }
@@ -32,7 +39,7 @@ impl Batch {
 impl OplogWriter {
     /// Ends the group with its entry; the operations given here come after those that were gathered.
     pub(super) fn write_batch(&self, operation: &mut Operation, more: &[OplogOperation<'_>]) -> Result<()> {
-        let Batch(gathered) = operation.extensions.remove::<Batch>().unwrap_or_default();
+        let Batch { operations: gathered, .. } = operation.extensions.remove::<Batch>().unwrap_or_default();
         if gathered.is_empty() && more.is_empty() {
             return Ok(());
         }

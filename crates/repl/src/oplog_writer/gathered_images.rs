@@ -18,7 +18,8 @@ impl GatheredImages {
     /// Adds the document before the group's newest operation, if the collection's are kept.
     pub(super) fn add(operation: &mut Operation, collection: &Collection<'_>, before: Option<DocRef<'_>>) {
         let Some(before) = before else { return };
-        let Some(place) = operation.extensions.get::<Batch>().and_then(|batch| batch.0.len().checked_sub(1)) else {
+        let Some(place) = operation.extensions.get::<Batch>().and_then(|batch| batch.operations.len().checked_sub(1))
+        else {
             return;
         };
         let gathered = operation.extensions.get_or_default::<GatheredImages>();

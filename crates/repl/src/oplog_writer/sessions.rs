@@ -82,7 +82,7 @@ impl OplogWriter {
             last_write_ms: wall_ms,
             state: None,
         };
-        self.store_record(operation, &record)?;
+        self.store_record(operation, &record, &session)?;
         let id = session.session;
         // A unit of work may write several entries one after the other: each continues the chain of those before.
         session.participant().set_uncommitted_write(Some(last));
@@ -93,9 +93,14 @@ impl OplogWriter {
     }
 
     /// Writes a session's record, and counts it.
-    pub(super) fn store_record(&self, operation: &mut Operation, record: &SessionRecord) -> Result<()> {
+    pub(super) fn store_record(
+        &self,
+        operation: &mut Operation,
+        record: &SessionRecord,
+        of: &ActiveSession,
+    ) -> Result<()> {
         self.sessions.transactions().records_written.fetch_add(1, Ordering::Relaxed);
-        self.table.store(operation, record)
+        self.table.store_at(operation, record, &of.record_place)
     }
 
     /// Keeps the document that a retry of findAndModify returns.

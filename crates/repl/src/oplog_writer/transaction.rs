@@ -15,7 +15,9 @@ use super::gathered_images::{GatheredImages, GatheredRetryImage};
 use pando_base::{Error, FailPoint, Namespace, Parameter, Result, Timestamp, Uuid};
 use pando_doc::{Doc, DocRef, USER_SIZE_BYTES_MAX};
 use pando_operation::{Operation, UnitOfWork};
-use pando_oplog::build::{ApplyOpsPart, abort_transaction_object, apply_ops_object, commit_transaction_object};
+use pando_oplog::build::{
+    ApplyOpsPart, abort_transaction_object, apply_ops_object_of_documents, commit_transaction_object,
+};
 use pando_oplog::{OpTime, Operation as OplogOperation, OplogEntry, SessionInfo};
 use pando_session::{ActiveSession, DurableState, SessionRecord};
 use pando_storage::Urgency;
@@ -73,16 +75,16 @@ impl OplogWriter {
     /// What the transaction has written so far, or had when it was prepared.
     pub fn transaction_size(operation: &Operation) -> TransactionSize {
         match operation.extensions.get::<Batch>() {
-            Some(Batch(gathered)) => size_of(gathered),
+            Some(batch) => size_of(&batch.operations),
             None => operation.extensions.get::<TransactionSize>().copied().unwrap_or_default(),
         }
     }
 
     /// The collections that the transaction has written to.
     pub fn transaction_collections(operation: &Operation) -> Result<BTreeSet<Uuid>> {
-        let Some(Batch(gathered)) = operation.extensions.get::<Batch>() else { return Ok(BTreeSet::new()) };
+        let Some(batch) = operation.extensions.get::<Batch>() else { return Ok(BTreeSet::new()) };
         let mut found = BTreeSet::new();
-        for document in gathered {
+        for document in &batch.operations {
             found.extend(OplogOperation::parse(document.view())?.uuid);
         }
         Ok(found)
@@ -95,8 +97,8 @@ impl OplogWriter {
         operation: &mut Operation,
         of: TransactionOf<'_>,
     ) -> Result<Option<CommittedChain>> {
-        let Batch(gathered) = operation.extensions.remove::<Batch>().unwrap_or_default();
-        if gathered.is_empty() {
+        let gathered = operation.extensions.remove::<Batch>().unwrap_or_default();
+        if gathered.operations.is_empty() {
             return Ok(None);
         }
         let images = GatheredImages::take(operation);
@@ -114,8 +116,8 @@ impl OplogWriter {
     /// Prepares a transaction: writes what it has gathered beside it, and has it wait for its end. Gives the entry that says so. On
     /// an error the transaction is to be rolled back.
     pub async fn prepare_transaction(&self, operation: &mut Operation, of: TransactionOf<'_>) -> Result<OpTime> {
-        let Batch(gathered) = operation.extensions.remove::<Batch>().unwrap_or_default();
-        operation.extensions.insert(size_of(&gathered));
+        let gathered = operation.extensions.remove::<Batch>().unwrap_or_default();
+        operation.extensions.insert(size_of(&gathered.operations));
         let images = GatheredImages::take(operation);
         let chain = Chain::of(&gathered, of.operations_in_entry_max, true)?.with(images);
         let retry_image = operation.extensions.remove::<GatheredRetryImage>();
@@ -201,14 +203,13 @@ impl OplogWriter {
     ) -> Result<CommittedChain> {
         let (mut previous, mut first, mut statements) = (OpTime::NULL, 0, Vec::new());
         for (place, (part, slot)) in chain.parts.iter().zip(slots).enumerate() {
-            let operations: Vec<OplogOperation<'_>> =
-                part.iter().map(|document| OplogOperation::parse(document.view())).collect::<Result<_>>()?;
-            let object = apply_ops_object(&operations, chain.kind(place));
+            let object = apply_ops_object_of_documents(part, chain.kind(place));
             self.append_entry(operation, of, object.view(), previous, slot, wall_ms)?;
-            self.keep_gathered(operation, &chain.images, first..first + part.len(), slot, wall_ms)?;
-            let ids = operations.iter().flat_map(|what| what.statement_ids.as_slice());
-            statements.extend(ids.map(|statement| (*statement, slot)));
-            first += part.len();
+            let own = first..first + part.len();
+            let carried_out = chain.statements.iter().filter(|(operation, _)| own.contains(operation));
+            statements.extend(carried_out.map(|(_, statement)| (*statement, slot)));
+            first = own.end;
+            self.keep_gathered(operation, &chain.images, own, slot, wall_ms)?;
             previous = slot;
         }
         self.keep_retry_image(operation, of, &statements)?;
@@ -246,7 +247,7 @@ impl OplogWriter {
     ) -> Result<()> {
         let (session, txn_number) = (of.session.session, of.number);
         let record = SessionRecord { session, txn_number, last_write, last_write_ms, state: Some(state) };
-        self.store_record(operation, &record)
+        self.store_record(operation, &record, of.session)
     }
 }
 
@@ -265,6 +266,8 @@ fn size_of(gathered: &[Doc]) -> TransactionSize {
 /// The writes of a transaction in the groups that become entries.
 struct Chain<'a> {
     parts: Vec<&'a [Doc]>,
+    /// What they carry out of a retryable write.
+    statements: &'a [(usize, i32)],
     /// Of all groups.
     count: i64,
     is_prepared: bool,
@@ -273,11 +276,12 @@ struct Chain<'a> {
 }
 
 impl Chain<'_> {
-    fn of(gathered: &[Doc], operations_max: usize, is_prepared: bool) -> Result<Chain<'_>> {
+    fn of(gathered: &Batch, operations_max: usize, is_prepared: bool) -> Result<Chain<'_>> {
+        let Batch { operations, statements } = gathered;
         let count =
-            i64::try_from(gathered.len()).map_err(|_| Error::bad_value("too many writes in one transaction"))?;
+            i64::try_from(operations.len()).map_err(|_| Error::bad_value("too many writes in one transaction"))?;
         let images = GatheredImages::default();
-        Ok(Chain { parts: parts(gathered, operations_max), count, is_prepared, images })
+        Ok(Chain { parts: parts(operations, operations_max), statements, count, is_prepared, images })
     }
 
     fn with(self, images: GatheredImages) -> Self {
@@ -333,7 +337,8 @@ mod tests {
 
     #[test]
     fn r10_the_last_entry_says_what_the_chain_is() {
-        let gathered = [doc! { "a": 1 }, doc! { "a": 2 }, doc! { "a": 3 }];
+        let operations = vec![doc! { "a": 1 }, doc! { "a": 2 }, doc! { "a": 3 }];
+        let gathered = Batch { operations, ..Batch::default() };
         let kinds = |operations_max, is_prepared| {
             let chain = Chain::of(&gathered, operations_max, is_prepared).unwrap();
             (0..chain.parts.len()).map(|place| chain.kind(place)).collect::<Vec<_>>()

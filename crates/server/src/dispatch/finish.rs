@@ -3,7 +3,7 @@
 use super::EMPTY_BYTES;
 use pando_base::{Category, Error, Result};
 use pando_commands::{Invocation, Node, error_labels, reply as replies};
-use pando_doc::{DocBuilder, DocRef};
+use pando_doc::DocBuilder;
 use pando_security::{Action, Target};
 
 /// Says what the operation is, for currentOp.
@@ -20,7 +20,12 @@ pub(super) fn describe(invocation: &Invocation) {
 }
 
 /// Completes the body of a command that ran or was refused. What stages have to say is put beside its error.
-pub(super) fn complete(invocation: &Invocation, outcome: &Result<()>, beside: DocRef<'_>, reply: &mut DocBuilder) {
+pub(super) fn complete(
+    invocation: &Invocation,
+    outcome: &Result<()>,
+    beside: Option<DocBuilder>,
+    reply: &mut DocBuilder,
+) {
     let node = &invocation.node;
     match outcome {
         Ok(()) => replies::append_ok(reply),
@@ -31,7 +36,9 @@ pub(super) fn complete(invocation: &Invocation, outcome: &Result<()>, beside: Do
             reply.truncate(EMPTY_BYTES);
             let labels = error_labels(error, invocation);
             append_failure(node, error, &labels, Some(invocation), reply);
-            reply.append_all(beside);
+            if let Some(beside) = beside {
+                reply.append_all(beside.finish().view());
+            }
         }
     }
     let moves_clock = invocation.may(Target::Cluster, Action::AdvanceClusterTime);

@@ -96,14 +96,15 @@ impl Dispatcher {
             entry.counters.failed.increment();
             error
         };
-        let parsed = GenericArguments::parse_with_database(&request, connection.is_internal());
-        let named = parsed.as_ref().ok().and_then(|(_, named)| *named);
+        let mut generic = GenericArguments::default();
+        let parsed = generic.read(&request, connection.is_internal());
+        let named = parsed.as_ref().ok().copied().flatten();
         let as_before = stages::namespace_as_before(connection, entry.row, &request, named);
         let database = match &as_before {
             Some(namespace) => namespace.database_name(),
             None => stages::database_name(&request, named).map_err(count_failure)?,
         };
-        let (mut generic, _) = parsed.map_err(count_failure)?;
+        parsed.map_err(count_failure)?;
         if self.node.security.is_enabled
             && let Some(identity) = connection.identity()
         {
@@ -132,14 +133,14 @@ impl Dispatcher {
         if row.is_stopped_when_abandoned {
             invocation.connection.set_stopped_when_abandoned(Some(invocation.context.clone()));
         }
-        let mut beside = DocBuilder::new();
+        let mut beside = None;
         let mut has_run = false;
         let outcome = self.staged(invocation, reply, &mut beside, &mut has_run).await;
         if row.is_stopped_when_abandoned {
             invocation.connection.set_stopped_when_abandoned(None);
         }
         let next = invocation.take_next();
-        finish::complete(invocation, &outcome, beside.finish().view(), reply);
+        finish::complete(invocation, &outcome, beside, reply);
         if let Some(document) = watch::end(invocation, outcome.as_ref().err(), has_run, reply.size_bytes()) {
             Box::pin(watch::write_profile(invocation, &invocation.database, document)).await;
         }
@@ -155,7 +156,7 @@ impl Dispatcher {
         &self,
         invocation: &Invocation,
         reply: &mut DocBuilder,
-        beside: &mut DocBuilder,
+        beside: &mut Option<DocBuilder>,
         has_run: &mut bool,
     ) -> Result<()> {
         let mut holds: Vec<Hold> = Vec::new();
@@ -170,7 +171,7 @@ impl Dispatcher {
         invocation: &Invocation,
         holds: &mut Vec<Hold>,
         reply: &mut DocBuilder,
-        beside: &mut DocBuilder,
+        beside: &mut Option<DocBuilder>,
         has_run: &mut bool,
     ) -> Result<()> {
         for stage in &self.stages {
@@ -188,7 +189,7 @@ impl Dispatcher {
         *has_run = true;
         if let Err(error) = measured::run(invocation, deadline::run(invocation, reply)).await {
             for stage in self.stages.iter().rev() {
-                if let Some(failing) = stage.fail(invocation, &error, beside) {
+                if let Some(failing) = stage.fail(invocation, &error, beside.get_or_insert_default()) {
                     failing.await;
                 }
             }

@@ -270,7 +270,7 @@ fn note_session(invocation: &Invocation) -> Result<()> {
         "Unauthorized to set user digest in LogicalSessionId"
     );
     let session = LogicalSessionId::new(session.id, session.user.unwrap_or_else(|| invocation.user_digest()));
-    data.session_cache.vivify(session, invocation.node.now_ms(), count_max)
+    data.session_cache.vivify(session, invocation.begun_ms(), count_max)
 }
 
 fn check_session(invocation: &Invocation) -> Result<()> {

@@ -21,6 +21,14 @@ impl Stage for Transactions {
         if !invocation.generic.is_in_transaction() {
             return Entered::Pass;
         }
+        match TransactionStatement::begin_at_once(invocation) {
+            Ok(Some(statement)) => {
+                invocation.set_transaction(statement);
+                return Entered::Pass;
+            }
+            Ok(None) => {}
+            Err(error) => return Entered::Refuse(error),
+        }
         Entered::Wait(Box::pin(async move {
             let statement = TransactionStatement::begin(invocation).await?;
             invocation.set_transaction(statement);

@@ -33,6 +33,22 @@ struct Runtime {
     active: HashMap<LogicalSessionId, Arc<ActiveSession>, SessionHasher>,
 }
 
+/// What came of taking a session.
+pub(super) enum CheckOut {
+    /// It is taken.
+    Done(Arc<ActiveSession>),
+    /// The entry is out of use; there is another.
+    Reaped,
+    /// Somebody kills the session, and has it first.
+    Killed,
+}
+
+impl Runtime {
+    fn active(&mut self, session: LogicalSessionId) -> Arc<ActiveSession> {
+        Arc::clone(self.active.entry(session).or_insert_with(|| Arc::new(ActiveSession::new(session))))
+    }
+}
+
 /// Counts a waiter for as long as it waits, also when its future is dropped.
 struct Waiting<'a>(&'a AtomicUsize);
 
@@ -64,16 +80,28 @@ impl Entry {
         Permit(Arc::clone(&self.permit).acquire_owned().await.ok())
     }
 
-    pub(super) fn active(&self, session: LogicalSessionId) -> Arc<ActiveSession> {
-        let mut runtime = self.runtime.lock();
-        Arc::clone(runtime.active.entry(session).or_insert_with(|| Arc::new(ActiveSession::new(session))))
+    /// The permit, if nobody has it or waits for it.
+    pub(super) fn try_acquire(&self) -> Option<Permit> {
+        Arc::clone(&self.permit).try_acquire_owned().ok().map(|permit| Permit(Some(permit)))
     }
 
-    pub(super) fn checked_out(&self, context: &OperationContext, now_ms: i64) {
+    pub(super) fn active(&self, session: LogicalSessionId) -> Arc<ActiveSession> {
+        self.runtime.lock().active(session)
+    }
+
+    /// Whoever has the permit takes the session, if it may be taken.
+    pub(super) fn check_out(&self, context: &OperationContext, session: LogicalSessionId, now_ms: i64) -> CheckOut {
         let mut runtime = self.runtime.lock();
+        if runtime.is_reaped {
+            return CheckOut::Reaped;
+        }
+        if runtime.kills_requested > 0 {
+            return CheckOut::Killed;
+        }
         debug_assert!(runtime.operation.is_none(), "the permit is held by one operation");
         runtime.operation = Some(context.clone());
         runtime.last_checkout_ms = now_ms;
+        CheckOut::Done(runtime.active(session))
     }
 
     pub(super) fn checked_in(&self) {
@@ -191,10 +219,6 @@ impl Entry {
         let Ok(_permit) = self.permit.try_acquire() else { return false };
         self.runtime.lock().is_reaped = true;
         true
-    }
-
-    pub(super) fn is_reaped(&self) -> bool {
-        self.runtime.lock().is_reaped
     }
 
     pub(super) fn info(&self) -> SessionInfo {

@@ -19,9 +19,9 @@ use crate::account::TransactionAccount;
 use crate::history::History;
 use crate::id::{LogicalSessionId, SessionHasher};
 use crate::participant::{Participant, Purpose};
-use crate::table::SessionTable;
+use crate::table::{RecordPlace, SessionTable};
 use crate::transaction::{OpenTransaction, TransactionCounters, TransactionState};
-use entry::Entry;
+use entry::{CheckOut, Entry};
 pub use family::Family;
 use pando_base::{Error, ErrorCode, FailPoint, OperationContext, Result};
 use pando_operation::{Operation, Stash};
@@ -68,6 +68,8 @@ pub struct ActiveSession {
     account: Mutex<Option<TransactionAccount>>,
     /// Tells when a transaction has ended.
     ended: Notify,
+    /// Where its record is in `config.transactions`.
+    pub record_place: RecordPlace,
 }
 
 impl ActiveSession {
@@ -75,7 +77,8 @@ impl ActiveSession {
         let participant = Mutex::new(Participant::new(session));
         let document = session.to_doc();
         let (open, account, ended) = (Mutex::new(None), Mutex::new(None), Notify::new());
-        ActiveSession { session, document, participant, open, account, ended }
+        let record_place = RecordPlace::default();
+        ActiveSession { session, document, participant, open, account, ended, record_place }
     }
 
     /// Its state. Nobody else uses it while it is checked out.
@@ -167,19 +170,37 @@ impl SessionCatalog {
         now_ms: i64,
     ) -> Result<CheckedOutSession> {
         loop {
+            if let Some(checked_out) = self.check_out_at_once(context, session, now_ms)? {
+                return Ok(checked_out);
+            }
             let entry = self.entry(session.parent());
             let permit = context.interruptible(entry.acquire()).await?;
-            if entry.is_reaped() {
-                continue;
+            match entry.check_out(context, session, now_ms) {
+                CheckOut::Done(active) => {
+                    return Ok(CheckedOutSession { active, _held: Held { entry, _permit: permit } });
+                }
+                CheckOut::Reaped => {}
+                CheckOut::Killed => {
+                    drop(permit);
+                    context.interruptible(entry.killed()).await?;
+                }
             }
-            if entry.is_being_killed() {
-                drop(permit);
-                context.interruptible(entry.killed()).await?;
-                continue;
-            }
-            let active = entry.active(session);
-            entry.checked_out(context, now_ms);
-            return Ok(CheckedOutSession { active, _held: Held { entry, _permit: permit } });
+        }
+    }
+
+    /// The session, if nobody has it and nothing has to be waited for.
+    pub fn check_out_at_once(
+        &self,
+        context: &OperationContext,
+        session: LogicalSessionId,
+        now_ms: i64,
+    ) -> Result<Option<CheckedOutSession>> {
+        context.check()?;
+        let entry = self.entry(session.parent());
+        let Some(permit) = entry.try_acquire() else { return Ok(None) };
+        match entry.check_out(context, session, now_ms) {
+            CheckOut::Done(active) => Ok(Some(CheckedOutSession { active, _held: Held { entry, _permit: permit } })),
+            CheckOut::Reaped | CheckOut::Killed => Ok(None),
         }
     }
 
@@ -194,11 +215,12 @@ impl SessionCatalog {
     ) -> Result<CheckedOutSession> {
         loop {
             let checked_out = self.check_out(context, session, now_ms).await?;
-            let active = Arc::clone(checked_out.active());
-            let ended = active.ended();
-            if !active.participant().waits_for_prepared(txn_number, purpose) {
+            if !checked_out.active().participant().waits_for_prepared(txn_number, purpose) {
                 return Ok(checked_out);
             }
+            // Made while the session is held, so that no end falls between.
+            let active = Arc::clone(checked_out.active());
+            let ended = active.ended();
             drop(checked_out);
             BLOCKED_BEHIND_PREPARED.rest(context).await?;
             context.interruptible(ended).await?;
