@@ -1,7 +1,7 @@
 //! What callers say about a write, beside the documents.
 
 use pando_base::RecordId;
-use pando_doc::DocRef;
+use pando_doc::{Doc, DocRef};
 use pando_index::Constraints;
 use pando_oplog::{OpTime, RetryImage, StatementIds};
 
@@ -10,6 +10,8 @@ use pando_oplog::{OpTime, RetryImage, StatementIds};
 pub struct InsertStatement<'a> {
     /// The document.
     pub document: DocRef<'a>,
+    /// Its bytes, if they may be kept as they are: they fill most of the memory that they are a part of.
+    pub shared: Option<&'a Doc>,
     /// The statements of a retryable write that insert it.
     pub statement_ids: StatementIds,
     /// The place in the oplog that was reserved for it. Either every document of a batch has one or none, in rising order.
@@ -25,6 +27,7 @@ impl<'a> InsertStatement<'a> {
     pub fn new(document: DocRef<'a>) -> InsertStatement<'a> {
         InsertStatement {
             document,
+            shared: None,
             statement_ids: StatementIds::None,
             slot: None,
             record_id: None,
@@ -42,6 +45,9 @@ pub struct InsertOptions {
     pub bypass_validation: bool,
     /// By a chunk migration?
     pub from_migrate: bool,
+    /// May the documents' bytes be kept, instead of a copy of them? Then they should fill most of the memory that they are a
+    /// part of, such as a message, since all of it stays as long as one of them.
+    pub shares_documents: bool,
 }
 
 /// A document to be updated. The old version is what the operation's snapshot has.

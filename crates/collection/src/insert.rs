@@ -139,7 +139,12 @@ fn insert_record(
     let record_id = match (collection.cluster_field(), &statement.record_id) {
         (Some(field), _) => cluster_key_of(document, field, collator)?,
         (None, Some(record_id)) => record_id.clone(),
-        (None, None) => return Ok(records.insert(unit, document.bytes())?),
+        (None, None) => {
+            return Ok(match statement.shared {
+                Some(document) => records.insert_shared(unit, document.shared_bytes().clone())?,
+                None => records.insert(unit, document.bytes())?,
+            });
+        }
     };
     match (records.insert_at(unit, &record_id, document.bytes()), &record_id) {
         (Ok(()), _) => Ok(record_id),

@@ -57,7 +57,7 @@ impl Filler {
         self.sync_bytes.store((average.saturating_mul(7).saturating_add(bytes)) / 8, Ordering::Relaxed);
     }
 
-    fn has_small_syncs(&self) -> bool {
+    pub(crate) fn has_small_syncs(&self) -> bool {
         self.sync_bytes.load(Ordering::Relaxed) < SMALL_SYNC_BYTES
     }
 

@@ -42,6 +42,8 @@ pub(crate) struct Durability {
 /// The state of the writer: the segment whose seal is still to be written.
 pub(crate) struct Writer {
     pub(crate) segment: Arc<Segment>,
+    /// Up to here the system was told that it need not keep the segment in memory.
+    pub(crate) forgotten: u64,
 }
 
 /// What a flush takes along.
@@ -139,7 +141,7 @@ impl Inner {
         for piece in &capture.pieces {
             if piece.segment.id != writer.segment.id {
                 self.seal(&writer.segment)?;
-                writer.segment = Arc::clone(&piece.segment);
+                writer.enter(&piece.segment);
             }
             piece.segment.file()?.write_at(&piece.bytes, piece.offset)?;
             let bytes = piece.bytes.len() as u64;
@@ -242,6 +244,7 @@ impl Inner {
         self.hole_closed.ring_from_outside();
         if result.is_ok() {
             self.look_ahead();
+            self.forget_behind();
         }
         result
     }

@@ -104,6 +104,16 @@ enum View<'a> {
     Shared(Arc<Vec<Row>>),
 }
 
+/// The row with this timestamp. Whoever asks mostly asks for what is near the new end, so the search begins there.
+fn row_from_end(rows: &[Row], timestamp: Timestamp) -> Option<Row> {
+    let mut width = 1;
+    while width < rows.len() && rows[rows.len() - width].timestamp > timestamp {
+        width *= 2;
+    }
+    let near = &rows[rows.len().saturating_sub(width)..];
+    near.binary_search_by_key(&timestamp, |row| row.timestamp).ok().map(|at| near[at])
+}
+
 impl View<'_> {
     fn rows(&self) -> &[Row] {
         match self {
@@ -167,8 +177,11 @@ impl SegmentRows {
     }
 
     fn live(&self, rows: &[Row]) -> Range<usize> {
-        let start = rows.partition_point(|row| row.timestamp <= self.lower);
-        start..rows.partition_point(|row| row.timestamp <= self.upper).max(start)
+        // Mostly there are no bounds.
+        let up_to = |bound: Timestamp| rows.partition_point(|row| row.timestamp <= bound);
+        let start = if self.lower.is_none() { 0 } else { up_to(self.lower) };
+        let end = if self.upper == Timestamp::MAX { rows.len() } else { up_to(self.upper) };
+        start..end.max(start)
     }
 
     /// True if bounds would take rows away.
@@ -201,6 +214,24 @@ impl SegmentRows {
         drop(view);
         (self.first, self.last, self.count, self.bytes) = (first, last, count, bytes);
         Ok(())
+    }
+
+    /// Puts the rows of one commit in at once, if they ascend and none there is lies between them; false if not.
+    fn insert_run(&mut self, run: impl Iterator<Item = Row>, places: &[EntryPlace]) -> bool {
+        let (Rows::Growing(rows), [first, .., last]) = (&mut self.rows, places) else { return false };
+        let after = rows.last().is_some_and(|row| row.timestamp >= first.timestamp);
+        let at = if after { rows.partition_point(|row| row.timestamp < first.timestamp) } else { rows.len() };
+        if !places.is_sorted_by(|one, next| one.timestamp < next.timestamp)
+            || rows.get(at).is_some_and(|next| next.timestamp <= last.timestamp)
+        {
+            return false;
+        }
+        rows.splice(at..at, run);
+        self.first = if self.count == 0 { first.timestamp } else { self.first.min(first.timestamp) };
+        self.last = self.last.max(last.timestamp);
+        self.count += places.len() as u64;
+        self.bytes += places.iter().map(|place| u64::from(place.length)).sum::<u64>();
+        true
     }
 
     fn insert(&mut self, row: Row) {
@@ -257,17 +288,18 @@ impl OplogIndex {
             debug_assert!(false, "there is always a segment that is written");
             return;
         };
-        for place in places {
-            let row = Row {
-                timestamp: place.timestamp,
-                offset: start + place.offset,
-                length: place.length,
-                hash: place.hash,
-            };
-            segment.insert(row);
-            self.count += 1;
-            self.bytes += u64::from(row.length);
+        let rows = places.iter().map(|place| Row {
+            timestamp: place.timestamp,
+            offset: start + place.offset,
+            length: place.length,
+            hash: place.hash,
+        });
+        let before = segment.bytes;
+        if places.len() < 2 || !segment.insert_run(rows.clone(), places) {
+            rows.for_each(|row| segment.insert(row));
         }
+        self.count += places.len() as u64;
+        self.bytes += segment.bytes - before;
     }
 
     /// Takes away the live rows outside the bounds in all segments. All or nothing.
@@ -320,8 +352,8 @@ impl OplogIndex {
             }
             let view = segment.view(source)?;
             let rows = &view.rows()[segment.live(view.rows())];
-            if let Ok(at) = rows.binary_search_by_key(&timestamp, |row| row.timestamp) {
-                return Ok(Some(Found { segment: Arc::clone(&segment.segment), row: rows[at] }));
+            if let Some(row) = row_from_end(rows, timestamp) {
+                return Ok(Some(Found { segment: Arc::clone(&segment.segment), row }));
             }
         }
         Ok(None)

@@ -158,7 +158,7 @@ impl Inner {
             directory,
             no_holes,
             truncating: Mutex::new(()),
-            io: Mutex::new(Writer { segment: Arc::clone(&start.segment) }),
+            io: Mutex::new(Writer { segment: Arc::clone(&start.segment), forgotten: 0 }),
             growth: Mutex::new(start.segment.id + 1),
             space: Mutex::default(),
             left_bytes: AtomicU64::new(tail.left_bytes()),
@@ -367,6 +367,17 @@ impl Log {
         LogGuard { inner: &self.inner, tail: self.inner.tail.lock() }
     }
 
+    /// Makes room in a record for so many entries of so many bytes together; in memory that was used before if they are many.
+    pub fn make_room_in(&self, record: &mut PreparedRecord, entries: usize, bytes: usize) {
+        let needed = PreparedRecord::bytes_with(entries, bytes);
+        if record.entry_count() == 0
+            && let Some(buffer) = self.inner.tail.lock().take_buffer(needed)
+        {
+            record.bytes = buffer;
+        }
+        record.reserve(entries, bytes);
+    }
+
     /// Where the next record will go, as of now.
     pub fn position(&self) -> LogPosition {
         self.inner.appended.load()
@@ -390,18 +401,37 @@ impl LogGuard<'_> {
     /// Appends a record for which room is reserved. Does not fail and does not touch the disk. Sequences must ascend.
     #[inline]
     pub fn append(&mut self, record: &PreparedRecord, sequence: u64) -> DurablePoint {
+        self.make_place(record, sequence);
+        let at = self.tail.push_commit(record, sequence);
+        self.enter(record, at, record.record_bytes())
+    }
+
+    /// The same, but the bytes of a large record are taken from it, which spares their copy.
+    #[inline]
+    pub fn append_taking(&mut self, record: &mut PreparedRecord, sequence: u64) -> DurablePoint {
+        self.make_place(record, sequence);
+        let bytes = record.record_bytes();
+        let at = self.tail.push_commit_taking(record, sequence);
+        self.enter(record, at, bytes)
+    }
+
+    /// Sees to it that the record fits where it goes.
+    fn make_place(&mut self, record: &PreparedRecord, sequence: u64) {
         let tail = &mut *self.tail;
         debug_assert!(sequence > tail.last_sequence, "{sequence} after {}", tail.last_sequence);
         // More than once where a small segment comes before the one that was reserved for a large record.
         while tail.must_roll(record) {
             self.inner.roll(tail);
         }
-        let at = tail.push_commit(record, sequence);
+    }
+
+    /// Tells of a record that was appended.
+    fn enter(&mut self, record: &PreparedRecord, at: LogPosition, bytes: u64) -> DurablePoint {
         if !record.places.is_empty() {
             self.inner.index.write().insert(at.offset, &record.places);
         }
-        self.inner.publish(tail, record.record_bytes());
-        DurablePoint { position: tail.position(), timestamp: record.highest }
+        self.inner.publish(&self.tail, bytes);
+        DurablePoint { position: self.tail.position(), timestamp: record.highest }
     }
 
     /// Where the next record will go. Everything before has been appended; a checkpoint that covers it names this place.

@@ -64,6 +64,11 @@ impl Oplog {
         }
     }
 
+    /// True if there is an entry with exactly this timestamp, visible or not.
+    pub fn contains(&self, timestamp: Timestamp) -> Result<bool> {
+        Ok(self.exact(timestamp)?.is_some())
+    }
+
     /// A reader in ascending order, before the first entry.
     pub fn forward(&self) -> OplogReader {
         OplogReader::new(self.clone(), Direction::Forward)

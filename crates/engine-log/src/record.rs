@@ -166,8 +166,8 @@ pub(crate) struct EntryPlace {
 #[derive(Debug, Default, Clone)]
 pub struct PreparedRecord {
     pub(crate) kind: u8,
-    /// Header-less, padded.
-    pub(crate) body: Vec<u8>,
+    /// Room for the header, then the body with its padding; empty before anything is there.
+    pub(crate) bytes: Vec<u8>,
     pub(crate) body_bytes: u32,
     pub(crate) body_hash: u64,
     pub(crate) places: SmallVec<[EntryPlace; 1]>,
@@ -184,7 +184,7 @@ impl PreparedRecord {
 
     /// Makes this another record.
     pub fn rebuild<E: AsRef<[u8]>>(&mut self, kind: u8, entries: &[(Timestamp, E)], payload: &[u8]) -> Result<()> {
-        self.body.clear();
+        self.bytes.clear();
         self.places.clear();
         self.highest = Timestamp::NONE;
         for (timestamp, bytes) in entries {
@@ -195,46 +195,104 @@ impl PreparedRecord {
 
     /// Adds an oplog entry; the record is [completed](PreparedRecord::complete) later.
     pub fn push_entry(&mut self, timestamp: Timestamp, bytes: &[u8]) {
+        let append = |mut record: Vec<u8>| {
+            // A single entry, as most commits have, is the body with its row and padding.
+            record.reserve(bytes.len() + ROW_BYTES + ALIGNMENT as usize);
+            record.extend_from_slice(bytes);
+            record
+        };
+        let added = self.build_entry(timestamp, usize::MAX, append);
+        debug_assert_eq!(added, Ok(bytes.len()));
+    }
+
+    /// Adds the oplog entry that `build` puts behind the bytes that it gets; its length. One that is longer than it may be is not
+    /// added, and its length is the error.
+    pub fn build_entry(
+        &mut self,
+        timestamp: Timestamp,
+        length_max: usize,
+        build: impl FnOnce(Vec<u8>) -> Vec<u8>,
+    ) -> std::result::Result<usize, usize> {
         debug_assert!(timestamp.is_some(), "an oplog entry has a timestamp");
-        let offset = (HEADER_BYTES + self.body.len()) as u32;
-        let hash = entry_hash(timestamp, bytes);
-        // A single entry, as most commits have, is the body with its row and padding.
-        self.body.reserve(bytes.len() + ROW_BYTES + ALIGNMENT as usize);
-        self.body.extend_from_slice(bytes);
-        self.places.push(EntryPlace { timestamp, offset, length: bytes.len() as u32, hash });
+        self.make_header_room();
+        let start = self.bytes.len();
+        self.bytes = build(std::mem::take(&mut self.bytes));
+        debug_assert!(self.bytes.len() >= start, "an entry is put behind what is there");
+        let entry = self.bytes.get(start..).unwrap_or_default();
+        let length = entry.len();
+        if length > length_max {
+            self.bytes.truncate(start);
+            return Err(length);
+        }
+        let hash = entry_hash(timestamp, entry);
+        self.places.push(EntryPlace { timestamp, offset: start as u32, length: length as u32, hash });
         self.highest = self.highest.max(timestamp);
+        Ok(length)
+    }
+
+    /// Makes room for so many more entries of so many bytes together.
+    pub(crate) fn reserve(&mut self, entries: usize, bytes: usize) {
+        self.make_header_room();
+        self.places.reserve(entries);
+        self.bytes.reserve_exact(PreparedRecord::bytes_with(self.places.len() + entries, bytes) - HEADER_BYTES);
+    }
+
+    /// The bytes of a record with so many entries of so many bytes together, at most.
+    pub(crate) fn bytes_with(entries: usize, bytes: usize) -> usize {
+        HEADER_BYTES + bytes + entries * ROW_BYTES + ALIGNMENT as usize
+    }
+
+    fn make_header_room(&mut self) {
+        if self.bytes.is_empty() {
+            self.bytes.resize(HEADER_BYTES, 0);
+        }
+    }
+
+    /// The body with its padding.
+    pub(crate) fn body(&self) -> &[u8] {
+        self.bytes.get(HEADER_BYTES..).unwrap_or_default()
     }
 
     /// True if it has an entry with this timestamp.
     pub fn has_entry(&self, timestamp: Timestamp) -> bool {
-        self.places.iter().any(|place| place.timestamp == timestamp)
+        // Entries mostly come in order.
+        timestamp <= self.highest && self.places.iter().any(|place| place.timestamp == timestamp)
     }
 
     /// Completes a record whose entries are there, with a payload in parts.
     pub fn complete(&mut self, kind: u8, payload: &[&[u8]]) -> Result<()> {
         let payload_bytes: usize = payload.iter().map(|part| part.len()).sum();
-        let bytes = (self.body.len() + payload_bytes + self.places.len() * ROW_BYTES) as u64;
+        self.make_header_room();
+        let bytes = (self.body().len() + payload_bytes + self.places.len() * ROW_BYTES) as u64;
         if bytes > BODY_BYTES_MAX {
             return Err(LogError::RecordTooLarge { bytes, limit_bytes: BODY_BYTES_MAX });
         }
         self.kind = kind;
         self.body_bytes = bytes as u32;
-        self.body.reserve_exact(padded(bytes) as usize - self.body.len());
-        payload.iter().for_each(|part| self.body.extend_from_slice(part));
+        self.bytes.reserve_exact(padded(bytes) as usize - self.body().len());
+        payload.iter().for_each(|part| self.bytes.extend_from_slice(part));
         for place in &self.places {
-            self.body.extend_from_slice(&place.timestamp.0.to_le_bytes());
-            self.body.extend_from_slice(&place.length.to_le_bytes());
-            self.body.extend_from_slice(&place.hash.to_le_bytes());
+            self.bytes.extend_from_slice(&place.timestamp.0.to_le_bytes());
+            self.bytes.extend_from_slice(&place.length.to_le_bytes());
+            self.bytes.extend_from_slice(&place.hash.to_le_bytes());
         }
-        debug_assert_eq!(self.body.len(), self.body_bytes as usize);
-        self.body.resize(padded(bytes) as usize, 0);
-        self.body_hash = xxh3_64(&self.body);
+        debug_assert_eq!(self.body().len(), self.body_bytes as usize);
+        self.bytes.resize(HEADER_BYTES + padded(bytes) as usize, 0);
+        self.body_hash = xxh3_64(self.body());
         Ok(())
     }
 
     /// The size of the record in the log.
     pub fn record_bytes(&self) -> u64 {
-        (HEADER_BYTES + self.body.len()) as u64
+        (HEADER_BYTES + self.body().len()) as u64
+    }
+
+    /// The whole record with this header, which it gives away.
+    pub(crate) fn take_bytes(&mut self, header: &[u8; HEADER_BYTES]) -> Vec<u8> {
+        if let Some(room) = self.bytes.first_chunk_mut() {
+            *room = *header;
+        }
+        std::mem::take(&mut self.bytes)
     }
 
     /// The highest timestamp of its oplog entries, or none.
@@ -307,10 +365,10 @@ mod tests {
         assert_eq!(Header::decode(&bytes, at), Some(header));
         assert_eq!(Header::decode(&bytes, LogPosition::new(2, 72)), None);
         assert_eq!(Header::decode(&bytes, LogPosition::new(3, 64)), None);
-        assert!(body_matches(&header, &record.body));
-        let body = CommitBody::decode(&header, &record.body).unwrap();
+        assert!(body_matches(&header, record.body()));
+        let body = CommitBody::decode(&header, record.body()).unwrap();
         assert_eq!(body.places.as_slice(), record.places.as_slice());
-        assert_eq!(&record.body[body.payload], b"redo");
+        assert_eq!(&record.body()[body.payload], b"redo");
         for byte in 0..HEADER_BYTES {
             for bit in 0..8 {
                 let mut damaged = bytes;
@@ -325,7 +383,7 @@ mod tests {
         let mut record = PreparedRecord::new(1, &[(Timestamp(9), vec![7; 100])], &[1; 33]).unwrap();
         record.rebuild::<&[u8]>(2, &[], b"x").unwrap();
         let fresh = PreparedRecord::new::<&[u8]>(2, &[], b"x").unwrap();
-        assert_eq!((record.body_hash, record.body), (fresh.body_hash, fresh.body));
+        assert_eq!((record.body_hash, record.bytes), (fresh.body_hash, fresh.bytes));
         assert_eq!(record.highest, Timestamp::NONE);
     }
 }

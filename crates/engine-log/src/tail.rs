@@ -1,7 +1,7 @@
 //! The end of the log in memory: where the next record goes, and the bytes that are not on disk yet.
 //!
-//! Appending completes a header and copies the record behind the others in a chunk of memory. Chunks are handed to the
-//! writer as they are (shared, not copied) and, under an oplog, stay for tailing readers until a budget is used up.
+//! Appending completes a header and copies the record behind the others in a chunk of memory; a large record is not copied but
+//! becomes a piece itself. Chunks are handed to the writer as they are (shared, not copied) and, under an oplog, stay for tailing readers until a budget is used up.
 //!
 //! When a record does not fit, the next reserved segment takes over at once; sealing the old one is the writer's work.
 //! The space behind a segment's commits belongs to its index, its seal and a margin for records that the log writes on its
@@ -21,6 +21,12 @@ use std::sync::Arc;
 
 /// How much memory is taken at once.
 const CHUNK_BYTES: usize = 1 << 20;
+/// From this size on a commit's bytes are not copied into a chunk.
+const OWN_PIECE_BYTES_MIN: u64 = 32 << 10;
+/// Such buffers are made in steps of this, so that they fit other records as well.
+const BUFFER_STEP_BYTES: usize = 16 << 10;
+/// Buffers of large records kept for reuse. What the allocator gets back it gives away in small pieces, to what stays.
+const BUFFERS_MAX: usize = 16;
 /// Chunks kept for reuse: fresh memory would have to be cleared by the system first.
 const SPARE_CHUNKS_MAX: usize = 8;
 /// What a segment keeps for the log's own records, at most.
@@ -32,6 +38,8 @@ pub(crate) struct Piece {
     pub(crate) segment: Arc<Segment>,
     pub(crate) offset: u64,
     pub(crate) bytes: Bytes,
+    /// It is one record, in memory of its own.
+    is_record: bool,
 }
 
 impl Piece {
@@ -58,6 +66,8 @@ pub(crate) struct Tail {
     chunk: BytesMut,
     chunk_offset: u64,
     spare: Vec<BytesMut>,
+    /// Of large records that have left memory, to be used again.
+    buffers: Vec<Vec<u8>>,
     pub(crate) pieces: VecDeque<Piece>,
     pieces_bytes: u64,
     pub(crate) written: LogPosition,
@@ -103,6 +113,7 @@ impl Tail {
             chunk: BytesMut::new(),
             chunk_offset: FIRST_RECORD,
             spare: Vec::new(),
+            buffers: Vec::new(),
             pieces: VecDeque::new(),
             pieces_bytes: 0,
             written,
@@ -166,11 +177,40 @@ impl Tail {
     pub(crate) fn push_commit(&mut self, record: &PreparedRecord, sequence: u64) -> LogPosition {
         let at = self.position();
         let header = record.header(Class::Commit, self.segment.epoch, sequence).encode(at);
-        self.make_room(header.len() + record.body.len());
+        self.make_room(header.len() + record.body().len());
         self.chunk.extend_from_slice(&header);
-        self.chunk.extend_from_slice(&record.body);
+        self.chunk.extend_from_slice(record.body());
+        self.offset += record.record_bytes();
+        self.count_commit(record, sequence, record.record_bytes());
+        at
+    }
+
+    /// The same, but the bytes of a large record are taken from it instead of copied: they are a piece of their own.
+    pub(crate) fn push_commit_taking(&mut self, record: &mut PreparedRecord, sequence: u64) -> LogPosition {
         let bytes = record.record_bytes();
+        if bytes < OWN_PIECE_BYTES_MIN {
+            return self.push_commit(record, sequence);
+        }
+        let at = self.position();
+        let header = record.header(Class::Commit, self.segment.epoch, sequence).encode(at);
+        self.split();
+        debug_assert_eq!(self.chunk_offset, self.offset, "what was appended is in pieces");
+        let piece = Bytes::from(record.take_bytes(&header));
+        self.pieces_bytes += bytes;
+        self.pieces.push_back(Piece {
+            segment: Arc::clone(&self.segment),
+            offset: self.offset,
+            bytes: piece,
+            is_record: true,
+        });
         self.offset += bytes;
+        self.chunk_offset = self.offset;
+        self.count_commit(record, sequence, bytes);
+        at
+    }
+
+    #[inline]
+    fn count_commit(&mut self, record: &PreparedRecord, sequence: u64, bytes: u64) {
         self.index_rows += record.places.len() as u64;
         self.unmarked_commits += 1;
         self.last_sequence = sequence;
@@ -178,7 +218,6 @@ impl Tail {
         self.segment_records += 1;
         self.appended_records += 1;
         self.appended_bytes += bytes;
-        at
     }
 
     /// Appends a record of the log's own. Whoever calls has decided where, with [`Tail::must_roll_for`].
@@ -211,7 +250,12 @@ impl Tail {
         }
         let bytes = self.chunk.split().freeze();
         self.pieces_bytes += bytes.len() as u64;
-        self.pieces.push_back(Piece { segment: Arc::clone(&self.segment), offset: self.chunk_offset, bytes });
+        self.pieces.push_back(Piece {
+            segment: Arc::clone(&self.segment),
+            offset: self.chunk_offset,
+            bytes,
+            is_record: false,
+        });
         self.chunk_offset = self.offset;
     }
 
@@ -230,12 +274,38 @@ impl Tail {
             let is_written = |piece: &mut Piece| piece.start() < position;
             let Some(first) = self.pieces.pop_front_if(is_written) else { break };
             self.pieces_bytes -= first.bytes.len() as u64;
-            self.recycle(first.bytes);
+            self.recycle(first);
         }
     }
 
     /// Keeps a chunk whose last piece this was, unless a reader has some of it.
-    fn recycle(&mut self, bytes: Bytes) {
+    fn recycle(&mut self, piece: Piece) {
+        if !piece.is_record {
+            return self.recycle_chunk(piece.bytes);
+        }
+        if self.buffers.len() < BUFFERS_MAX
+            && piece.bytes.len() <= CHUNK_BYTES
+            && let Ok(buffer) = piece.bytes.try_into_mut()
+        {
+            self.buffers.push(Vec::from(buffer));
+        }
+    }
+
+    /// A buffer for a record of this size that will be taken instead of copied, used before if there is one; none for a small one.
+    pub(crate) fn take_buffer(&mut self, bytes: usize) -> Option<Vec<u8>> {
+        if (bytes as u64) < OWN_PIECE_BYTES_MIN {
+            return None;
+        }
+        let fits = |buffer: &Vec<u8>| (bytes..=bytes.saturating_mul(2)).contains(&buffer.capacity());
+        let mut buffer = match self.buffers.iter().rposition(fits) {
+            Some(place) => self.buffers.swap_remove(place),
+            None => Vec::with_capacity(bytes.next_multiple_of(BUFFER_STEP_BYTES)),
+        };
+        buffer.clear();
+        Some(buffer)
+    }
+
+    fn recycle_chunk(&mut self, bytes: Bytes) {
         if self.spare.len() < SPARE_CHUNKS_MAX
             && let Ok(mut chunk) = bytes.try_into_mut()
         {

@@ -118,7 +118,8 @@ pub struct CoreParts {
 /// A record with room in the log.
 pub struct PendingRecord {
     record: PreparedRecord,
-    reservation: pando_engine_log::Reservation,
+    /// Given back when the record is in the log.
+    _reservation: pando_engine_log::Reservation,
 }
 
 impl Core {
@@ -216,21 +217,21 @@ impl Core {
         record.complete(kind, payload).map_err(of_log)?;
         let reserved = self.log.reserve(record.reserved_bytes()).map_err(of_log);
         let reservation = reserved.map_err(|error| self.noted(error))?;
-        Ok(PendingRecord { record, reservation })
+        Ok(PendingRecord { record, _reservation: reservation })
     }
 
     /// Gives the next sequence to `store`, with the record in the log before it, and publishes it.
     pub fn in_sequence(&self, record: Option<PendingRecord>, store: impl FnOnce(u64)) -> Result<LogPosition> {
         let mut guard = self.log.lock();
         let sequence = self.watermark.published() + 1;
-        let (position, reservation) = match record {
+        let (position, appended) = match record {
             None => (None, None),
-            Some(pending) => (Some(guard.append(&pending.record, sequence)), Some(pending.reservation)),
+            Some(mut pending) => (Some(guard.append_taking(&mut pending.record, sequence)), Some(pending)),
         };
         store(sequence);
         self.watermark.publish(sequence);
         drop(guard);
-        drop(reservation);
+        drop(appended);
         Ok(position.map_or_else(|| self.log_end(), position_of))
     }
 
@@ -260,7 +261,7 @@ impl Core {
 
     /// True if a committed oplog entry has this timestamp.
     pub fn oplog_contains(&self, timestamp: Timestamp) -> Result<bool> {
-        Ok(self.log.oplog().get(timestamp).map_err(of_log)?.is_some())
+        self.log.oplog().contains(timestamp).map_err(of_log)
     }
 
     /// What readers, rollback and the checkpoint under way may still need, as of now.

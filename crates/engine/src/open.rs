@@ -12,7 +12,7 @@ use crate::failure::{of_log, of_runs};
 use crate::ledger::Book;
 use crate::memory::{Advice, Memory};
 use crate::options::{EngineOptions, Mode};
-use crate::overlay::{ENTRY_OVERHEAD_BYTES, RangeVersion, Version};
+use crate::overlay::{ENTRY_OVERHEAD_BYTES, NewValue, RangeVersion, Version};
 use crate::read_only;
 use crate::redo::{Redo, RedoReader, TableDescription, decode_table_id, kind};
 use crate::registry::Registry;
@@ -272,7 +272,7 @@ fn apply_write(core: &Core, table: u64, key: &[u8], value: Option<&[u8]>, stamp:
             // The same transaction may have written the key more than once: the last write counts.
             let again = entry.chain.newest_mut().filter(|newest| newest.stamp() == Some(stamp));
             match again {
-                Some(newest) => newest.replace_value(version.value().cloned()),
+                Some(newest) => newest.replace_value(value.map(NewValue::copied)),
                 None => entry.chain.push(version),
             }
             core.memory.free(entry.chain.prune(&core.recent_retention()));

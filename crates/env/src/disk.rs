@@ -75,6 +75,8 @@ pub trait File: Send + Sync {
     /// Asks for what was written there to be brought to the disk, so that a later `sync` finds less to do. Only a hint: it
     /// promises nothing, and a failure is told by that `sync`.
     fn write_back(&self, _offset: u64, _length: u64) {}
+    /// Says that nobody is expected to read the range soon: what is kept of it in memory, and is on the disk, may go. Only a hint.
+    fn forget(&self, _offset: u64, _length: u64) {}
 
     /// Fills the buffer or fails with `UnexpectedEof`.
     fn read_exact_at(&self, mut buffer: &mut [u8], mut offset: u64) -> io::Result<()> {

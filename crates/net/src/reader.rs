@@ -19,7 +19,7 @@ use tokio::io::{AsyncReadExt, ReadBuf};
 /// What one call to the system can bring.
 const READ_BYTES: usize = 32 * 1024;
 /// So much room is made at once for the rest of a message; for more once as much has come.
-const ROOM_BYTES: usize = 1 << 20;
+const ROOM_BYTES: usize = 2 << 20;
 /// How much is taken in while the request before is still being served: enough to notice that the client went away.
 const AHEAD_BYTES_MAX: usize = 64 * 1024;
 

@@ -87,8 +87,14 @@ impl<'a> OplogEntry<'a> {
 
     /// The encoded document.
     pub fn to_bytes(&self) -> Vec<u8> {
+        self.append_to_buffer(Vec::new())
+    }
+
+    /// The encoded document behind what the buffer holds.
+    pub fn append_to_buffer(&self, mut buffer: Vec<u8>) -> Vec<u8> {
         let o2_bytes = self.operation.object2.map_or(0, DocRef::size_bytes);
-        let mut builder = DocBuilder::with_capacity(256 + self.operation.object.size_bytes() + o2_bytes);
+        buffer.reserve(256 + self.operation.object.size_bytes() + o2_bytes);
+        let mut builder = DocBuilder::behind(buffer);
         self.append_to(&mut builder);
         builder.finish_buffer()
     }

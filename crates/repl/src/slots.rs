@@ -29,6 +29,12 @@ impl ReservedSlots {
         (0..self.count).map(move |place| OpTime::new(Timestamp(self.first.0 + u64::from(place)), self.term))
     }
 
+    /// One of them.
+    pub fn get(self, place: usize) -> Option<OpTime> {
+        let place = u32::try_from(place).ok().filter(|place| *place < self.count)?;
+        Some(OpTime::new(Timestamp(self.first.0 + u64::from(place)), self.term))
+    }
+
     /// The first.
     pub fn first(self) -> OpTime {
         OpTime::new(self.first, self.term)

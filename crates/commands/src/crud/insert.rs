@@ -21,7 +21,7 @@ use pando_query::write::InsertDocument;
 use pando_wire::Documents;
 
 /// As many documents are inserted under one lock.
-const GROUP_COUNT_MAX: usize = 64;
+const GROUP_COUNT_MAX: usize = 128;
 /// As many bytes.
 const GROUP_BYTES_MAX: usize = 256 * 1024;
 /// As many measurements.
@@ -73,6 +73,7 @@ async fn run(invocation: &Invocation, reply: &mut DocBuilder) -> Result<()> {
         ErrorCode::OperationNotSupportedInTransaction,
         "Cannot insert into a time-series collection in a multi-document transaction: {namespace}"
     );
+    let shares_message = fills_most_of(arguments.documents.size_bytes(), invocation.request.size_bytes());
     let mut operation = invocation.operation()?;
     let retryable = RetryableWrite::begin(invocation, data, &mut operation, arguments.documents.len()).await?;
     let mut inserts = Inserts {
@@ -83,7 +84,12 @@ async fn run(invocation: &Invocation, reply: &mut DocBuilder) -> Result<()> {
         // A transaction ends with the first error.
         is_ordered: arguments.ordered.0 || invocation.transaction().is_some(),
         bypass_empty_timestamps: arguments.bypass_empty_timestamps.0,
-        options: InsertOptions { bypass_validation: arguments.bypass_validation.0, ..InsertOptions::default() },
+        shares_message,
+        options: InsertOptions {
+            bypass_validation: arguments.bypass_validation.0,
+            shares_documents: true,
+            ..InsertOptions::default()
+        },
         result: BatchResult::new(invocation),
         group: Vec::with_capacity(arguments.documents.len().min(GROUP_COUNT_MAX)),
         group_start: 0,
@@ -92,6 +98,11 @@ async fn run(invocation: &Invocation, reply: &mut DocBuilder) -> Result<()> {
     inserts.run(&mut operation, retryable.as_ref(), arguments.documents).await?;
     inserts.result.append_to(invocation, data, false, reply);
     Ok(())
+}
+
+/// True if so many bytes of documents are three quarters of their message or more.
+fn fills_most_of(documents_bytes: usize, message_bytes: usize) -> bool {
+    documents_bytes.saturating_mul(4) >= message_bytes.saturating_mul(3)
 }
 
 /// A batch in progress.
@@ -103,6 +114,8 @@ struct Inserts<'a> {
     is_timeseries: bool,
     is_ordered: bool,
     bypass_empty_timestamps: bool,
+    /// Documents may stay in the message that they came in.
+    shares_message: bool,
     options: InsertOptions,
     result: BatchResult<'a>,
     /// Documents next to each other in the batch that go together.
@@ -153,13 +166,17 @@ impl Inserts<'_> {
         self.flush(operation).await.map(|_| ())
     }
 
-    /// The document as it is stored. One that needs nothing is not copied.
+    /// The document as it is stored. One that needs nothing is not copied, unless it would keep a message that is mostly
+    /// something else.
     fn prepare(&self, operation: &Operation, document: DocRef<'_>) -> Result<Doc> {
         let mended = match self.bypass_empty_timestamps {
             true => self.data.query.prepare_insert_unfilled(operation, document)?,
             false => self.data.query.prepare_insert(operation, document)?,
         };
-        Ok(mended.unwrap_or_else(|| Doc::trusted(self.invocation.request.share(document.bytes()))))
+        Ok(mended.unwrap_or_else(|| match self.shares_message {
+            true => Doc::trusted(self.invocation.request.share(document.bytes())),
+            false => document.to_doc(),
+        }))
     }
 
     fn add(&mut self, index: usize, document: Doc, statement_ids: StatementIds) {

@@ -2,7 +2,7 @@
 
 use super::cut::Cut;
 use crate::core::Core;
-use crate::overlay::Freed;
+use crate::overlay::{Freed, LeafEntry};
 use crate::table::EngineTable;
 use pando_engine_runs::Stamp;
 
@@ -34,14 +34,32 @@ impl Core {
                 let (freed, marked) = entry.chain.mark_in_base(|version| cut.takes(table, version).is_some());
                 self.memory.clean(marked);
                 self.memory.free(freed);
-                dirty |= !entry.chain.is_clean();
-                true
+                match entry.chain.is_clean() {
+                    true => self.keep_row(entry),
+                    false => {
+                        dirty = true;
+                        true
+                    }
+                }
             });
             leaf.dirty = dirty;
         });
         if !ranges.is_empty() {
             table.ranges.retain(|range| cut.takes(table, &range.version).is_none());
         }
+    }
+
+    /// Whether a row that the base has stays in memory. A value that is a part of a message would keep all of it, so it gets memory
+    /// of its own; unless rows take more than their share already, for then it would be dropped right after.
+    fn keep_row(&self, entry: &mut LeafEntry) -> bool {
+        let Some(version) = entry.chain.newest_mut().filter(|version| version.is_part()) else { return true };
+        if self.memory.row_cache_excess_bytes() == 0 {
+            version.detach();
+            return true;
+        }
+        self.memory.free(entry.freed());
+        self.counters.evicted_rows.increment();
+        false
     }
 
     /// Drops rows that the base has while they take more than their share, and gives the block cache the rest.

@@ -169,7 +169,7 @@ impl Chain {
         let visible = (0..at_time)
             .rev()
             .filter_map(|place| self.get(place))
-            .find(|version| version.settled_stamp().is_some_and(|stamp| point.sees(stamp)));
+            .find(|version| version.settled_stamp().is_some_and(|stamp| point.sees(&stamp)));
         visible.map_or(ChainRead::Nothing, ChainRead::Version)
     }
 
@@ -180,7 +180,7 @@ impl Chain {
             let middle = low + (high - low) / 2;
             let settled = (low..=middle).rev().find_map(|place| Some((place, self.get(place)?.settled_stamp()?)));
             match settled {
-                Some((place, stamp)) if beyond(stamp) => high = place,
+                Some((place, stamp)) if beyond(&stamp) => high = place,
                 _ => low = middle + 1,
             }
         }
@@ -193,7 +193,7 @@ impl Chain {
         while self.len() > 1 {
             let (Some(oldest), Some(next)) = (self.get(0), self.get(1)) else { break };
             let (Some(older), Some(newer)) = (oldest.settled_stamp(), next.settled_stamp()) else { break };
-            if !oldest.in_base() && retention.needs(older, newer) {
+            if !oldest.in_base() && retention.needs(&older, &newer) {
                 break;
             }
             self.pop_oldest(&mut freed);
@@ -265,17 +265,17 @@ impl Chain {
     /// Marks versions that the base now has: those that were taken, and everything below them. Then drops all but the
     /// newest of these. Returns what was freed and the bytes marked.
     pub fn mark_in_base(&mut self, taken: impl Fn(&Version) -> bool) -> (Freed, usize) {
+        self.settle();
         let mut marked = 0;
         let mut below = false;
         for place in (0..self.len()).rev() {
             let Some(version) = self.get_mut(place) else { break };
             below |= version.in_base() || taken(version);
-            if below && !version.in_base() && version.stamp().is_some() {
+            if below && !version.in_base() && version.settled_stamp().is_some() {
                 version.set_in_base();
                 marked += version.size_bytes();
             }
         }
-        self.settle();
         let mut freed = Freed::default();
         while self.len() > 1 && self.get(0).is_some_and(Version::in_base) {
             self.pop_oldest(&mut freed);

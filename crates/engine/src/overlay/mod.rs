@@ -26,7 +26,7 @@ pub use chain::{Chain, ChainRead};
 pub use leaf::{ENTRY_OVERHEAD_BYTES, Leaf, LeafEntry};
 pub use map::{Overlay, Rows, for_each_dirty};
 pub use ranges::{RangeRead, RangeVersion, Ranges, WriteObstacle, write_obstacle};
-pub use version::{Freed, Version};
+pub use version::{Freed, NewValue, Version};
 
 #[cfg(test)]
 mod tests;

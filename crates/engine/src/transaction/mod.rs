@@ -17,6 +17,7 @@ pub(crate) use read::{get, read_range};
 pub(crate) use write::check_lengths;
 
 use crate::core::Core;
+use crate::overlay::NewValue;
 use crate::table::EngineTable;
 use crate::visibility::ReadView;
 use bytes::Bytes;
@@ -207,11 +208,16 @@ impl Transaction for EngineTransaction {
     }
 
     fn put(&mut self, table: &Table, key: &[u8], value: &[u8]) -> Result<()> {
-        self.write_key(table, key, Some(value))
+        self.write_key(table, key, Some(value), None)
+    }
+
+    fn put_shared(&mut self, table: &Table, key: &[u8], value: Bytes) -> Result<()> {
+        let kept = NewValue { bytes: value.clone(), is_part: true };
+        self.write_key(table, key, Some(&value), Some(kept))
     }
 
     fn delete(&mut self, table: &Table, key: &[u8]) -> Result<()> {
-        self.write_key(table, key, None)
+        self.write_key(table, key, None, None)
     }
 
     fn truncate(&mut self, table: &Table, start: &[u8], end: Option<&[u8]>) -> Result<()> {
@@ -223,7 +229,19 @@ impl Transaction for EngineTransaction {
     }
 
     fn append_oplog(&mut self, timestamp: Timestamp, entry: &[u8]) -> Result<()> {
-        self.add_oplog_entry(timestamp, entry)
+        let append = |mut record: Vec<u8>| {
+            record.extend_from_slice(entry);
+            record
+        };
+        self.add_oplog_entry(timestamp, append).map(|_| ())
+    }
+
+    fn build_oplog(&mut self, timestamp: Timestamp, build: &mut dyn FnMut(Vec<u8>) -> Vec<u8>) -> Result<usize> {
+        self.add_oplog_entry(timestamp, build)
+    }
+
+    fn expect_oplog(&mut self, entries: usize, bytes: usize) {
+        self.core.log.make_room_in(&mut self.record, entries, bytes);
     }
 
     fn cursor(&self, table: &Table) -> Result<Box<dyn Cursor>> {

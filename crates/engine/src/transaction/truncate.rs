@@ -109,6 +109,6 @@ impl EngineTransaction {
                 own.push(key.to_vec());
             }
         });
-        own.iter().try_for_each(|key| self.write_key(table, key, None))
+        own.iter().try_for_each(|key| self.write_key(table, key, None, None))
     }
 }

@@ -3,7 +3,7 @@
 use super::{EngineTransaction, Written, illegal};
 use crate::failure::of_runs;
 use crate::memory::{Advice, RUNNING_STEP_BYTES};
-use crate::overlay::{ENTRY_OVERHEAD_BYTES, Freed, Leaf, Version, WriteObstacle, write_obstacle};
+use crate::overlay::{ENTRY_OVERHEAD_BYTES, Freed, Leaf, NewValue, Version, WriteObstacle, write_obstacle};
 use crate::redo::{self, Redo};
 use crate::table::EngineTable;
 use crate::visibility::{Outcome, ReadView};
@@ -109,17 +109,23 @@ impl RangeOver {
 }
 
 impl EngineTransaction {
-    pub(super) fn write_key(&mut self, table: &Table, key: &[u8], value: Option<&[u8]>) -> Result<()> {
+    /// Writes a value or a deletion. What is to be kept of the value may be given, or is copied.
+    pub(super) fn write_key(
+        &mut self,
+        table: &Table,
+        key: &[u8],
+        value: Option<&[u8]>,
+        kept: Option<NewValue>,
+    ) -> Result<()> {
         self.check_writable()?;
         check_lengths(key, value.unwrap_or_default())?;
         let body = self.body(table)?;
         self.admit()?;
         let mut answer: Option<BaseAnswer> = None;
-        let mut value_bytes = value.map(Bytes::copy_from_slice);
+        let mut kept = kept.or_else(|| value.map(NewValue::copied));
         loop {
-            let attempt = body
-                .overlay
-                .write(key, |leaf, place| self.attempt(body, leaf, place, key, &mut value_bytes, answer.as_ref()));
+            let attempt =
+                body.overlay.write(key, |leaf, place| self.attempt(body, leaf, place, key, &mut kept, answer.as_ref()));
             match attempt {
                 Attempt::Done { added, overhead, freed, predecessor, new } => {
                     self.account(added, overhead, freed);
@@ -157,7 +163,7 @@ impl EngineTransaction {
         leaf: &mut Leaf,
         place: std::result::Result<usize, usize>,
         key: &[u8],
-        value: &mut Option<Bytes>,
+        value: &mut Option<NewValue>,
         answer: Option<&BaseAnswer>,
     ) -> Attempt {
         let range = RangeOver::of(body, key, &self.view);
@@ -246,12 +252,12 @@ impl EngineTransaction {
         leaf: &mut Leaf,
         place: std::result::Result<usize, usize>,
         key: &[u8],
-        value: &mut Option<Bytes>,
+        value: &mut Option<NewValue>,
         replaces: bool,
         predecessor: Timestamp,
     ) -> Attempt {
         leaf.dirty = true;
-        let length = value.as_ref().map_or(0, Bytes::len);
+        let length = value.as_ref().map_or(0, |value| value.bytes.len());
         let (entry, overhead) = match place {
             Ok(place) => (leaf.entry_mut(place), 0),
             Err(place) => (Some(leaf.insert(place, key)), ENTRY_OVERHEAD_BYTES + key.len()),
@@ -320,7 +326,12 @@ impl EngineTransaction {
         Ok(())
     }
 
-    pub(super) fn add_oplog_entry(&mut self, timestamp: Timestamp, entry: &[u8]) -> Result<()> {
+    /// Adds the oplog entry that `build` appends to the record's bytes; how long it is.
+    pub(super) fn add_oplog_entry(
+        &mut self,
+        timestamp: Timestamp,
+        build: impl FnOnce(Vec<u8>) -> Vec<u8>,
+    ) -> Result<usize> {
         self.check_readable()?;
         if !self.core.has_oplog() {
             return Err(illegal("there is no oplog in stand-alone mode"));
@@ -329,18 +340,26 @@ impl EngineTransaction {
         if timestamp.is_none() {
             return Err(StorageError::TimestampRule("an oplog entry needs a timestamp".into()));
         }
-        if entry.len() > VALUE_LENGTH_MAX {
-            return Err(StorageError::TooLarge("oplog entry", entry.len(), VALUE_LENGTH_MAX));
-        }
         if self.record.has_entry(timestamp) || self.core.oplog_contains(timestamp)? {
             return Err(StorageError::DuplicateKey);
         }
         // Readers must not pass the entry before it is there.
-        self.core.keeper.reserve(timestamp)?;
-        self.oplog_holds.push(timestamp);
+        if !self.holds_back(timestamp) {
+            self.core.keeper.reserve(timestamp)?;
+            self.oplog_holds.push(timestamp);
+        }
+        let added = self.record.build_entry(timestamp, VALUE_LENGTH_MAX, build);
+        let length = added.map_err(|length| StorageError::TooLarge("oplog entry", length, VALUE_LENGTH_MAX))?;
         self.oplog_newest = self.oplog_newest.max(timestamp);
-        self.record.push_entry(timestamp, entry);
-        Ok(())
+        Ok(length)
+    }
+
+    /// True if an earlier timestamp that this transaction holds until it ends keeps readers before this one as well. A commit
+    /// timestamp may lie behind all_durable, an oplog entry not.
+    fn holds_back(&self, timestamp: Timestamp) -> bool {
+        let commit = Some(&self.first_commit).filter(|commit| commit.is_some() && !self.was_prepared);
+        let is_held = self.oplog_holds.iter().chain(commit).any(|hold| *hold <= timestamp);
+        is_held && timestamp > self.core.keeper.all_durable()
     }
 
     /// Waits, or is refused, while memory is short.

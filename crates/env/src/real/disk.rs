@@ -170,6 +170,15 @@ impl File for RealFile {
         #[cfg(not(all(target_os = "linux", target_env = "gnu")))]
         let _ = (offset, length);
     }
+
+    fn forget(&self, offset: u64, length: u64) {
+        #[cfg(target_os = "linux")]
+        if let Some(length) = std::num::NonZeroU64::new(length) {
+            _ = rustix::fs::fadvise(&self.file, offset, Some(length), rustix::fs::Advice::DontNeed);
+        }
+        #[cfg(not(target_os = "linux"))]
+        let _ = (offset, length);
+    }
 }
 
 impl RealFile {

@@ -10,7 +10,7 @@ use pando_oplog::StatementIds;
 use std::sync::Arc;
 
 /// As many documents are inserted in one unit of work.
-const BATCH_COUNT_MAX: usize = 64;
+const BATCH_COUNT_MAX: usize = 128;
 /// As many bytes.
 const BATCH_BYTES_MAX: usize = 256 * 1024;
 
@@ -91,6 +91,7 @@ impl QueryEngine {
         let statements: Vec<InsertStatement<'_>> = group
             .iter()
             .map(|insert| InsertStatement {
+                shared: options.shares_documents.then_some(&insert.document),
                 statement_ids: insert.statement_ids.clone(),
                 ..InsertStatement::new(insert.document.view())
             })

@@ -11,6 +11,9 @@ use pando_oplog::observer as events;
 use pando_oplog::{OpTime, Operation as OplogOperation, OplogEntry, RetryImage};
 use pando_session::PreImage;
 
+/// What an entry mostly has beside its document.
+const ENTRY_BYTES: usize = 256;
+
 impl OplogWriter {
     /// Documents of a batch have an entry each, in their order.
     pub(super) fn write_inserts(&self, operation: &mut Operation, inserts: &events::Inserts<'_>) -> Result<()> {
@@ -36,11 +39,14 @@ impl OplogWriter {
             }
         };
         let wall_ms = self.wall_ms();
+        let document_bytes: usize = inserts.inserts.iter().map(|insert| insert.document.size_bytes()).sum();
+        let entries_bytes = document_bytes + inserts.inserts.len() * ENTRY_BYTES;
+        operation.recovery_unit.writer()?.expect_oplog(inserts.inserts.len(), entries_bytes);
         let mut statements = Statements::of(operation);
         let places = inserts.inserts.iter().enumerate();
         let mut last = OpTime::NULL;
         for (place, insert) in places {
-            let slot = insert.slot.or_else(|| reserved.and_then(|reserved| reserved.iter().nth(place)));
+            let slot = insert.slot.or_else(|| reserved.and_then(|reserved| reserved.get(place)));
             let Some(slot) = slot else { continue };
             let what = insert_operation(collection, insert, inserts.from_migrate);
             let mut entry = OplogEntry::new(what, slot, wall_ms);

@@ -142,11 +142,13 @@ impl OplogWriter {
     }
 
     fn append(&self, operation: &mut Operation, entry: &OplogEntry<'_>) -> Result<()> {
-        let document = entry.to_bytes();
-        if document.len() > INTERNAL_SIZE_BYTES_MAX {
-            return Err(pando_doc::too_large(document.len(), INTERNAL_SIZE_BYTES_MAX));
+        let transaction = operation.recovery_unit.writer()?;
+        let size_bytes =
+            transaction.build_oplog(entry.op_time.timestamp, &mut |buffer| entry.append_to_buffer(buffer))?;
+        // The unit does not commit after this.
+        if size_bytes > INTERNAL_SIZE_BYTES_MAX {
+            return Err(pando_doc::too_large(size_bytes, INTERNAL_SIZE_BYTES_MAX));
         }
-        operation.recovery_unit.writer()?.append_oplog(entry.op_time.timestamp, &document)?;
         Ok(())
     }
 

@@ -37,6 +37,30 @@ pub(super) fn x4_pairs_are_put_read_replaced_and_deleted(maker: &dyn EngineFacto
     }
 }
 
+pub(super) fn x4_shared_values_are_values_like_others(maker: &dyn EngineFactoryMaker) {
+    for store in Store::both(maker) {
+        let table = store.local("t");
+        let message = bytes::Bytes::from_static(b"one two three");
+        let mut transaction = store.start();
+        transaction.put_shared(&table, b"a", message.slice(0..3)).unwrap();
+        transaction.put_shared(&table, b"b", message.slice(4..7)).unwrap();
+        transaction.put_shared(&table, b"b", message.slice(8..13)).unwrap();
+        put(&mut transaction, &table, "c", "four").unwrap();
+        transaction.put_shared(&table, b"c", message.slice(0..0)).unwrap();
+        assert_eq!(got(&*transaction, &table, "a"), "one");
+        transaction.commit().unwrap();
+        assert_eq!(store.dump(&table), "a=one b=three c=");
+        store.checkpoint_now();
+        assert_eq!(store.dump(&table), "a=one b=three c=");
+        let mut transaction = store.start();
+        transaction.put_shared(&table, b"a", message.slice(4..7)).unwrap();
+        transaction.roll_back();
+        store.put(&table, "b", "copied", 0);
+        store.checkpoint_now();
+        assert_eq!(store.dump(&table), "a=one b=copied c=");
+    }
+}
+
 pub(super) fn x4_several_keys_are_read_by_one_call(maker: &dyn EngineFactoryMaker) {
     for store in Store::both(maker) {
         let table = store.local("t");

@@ -11,6 +11,7 @@ macro_rules! conformance_case_list {
             $arguments
             basics {
                 x4_several_keys_are_read_by_one_call,
+                x4_shared_values_are_values_like_others,
                 x17_tables_are_created_found_and_listed,
                 x4_pairs_are_put_read_replaced_and_deleted,
                 x4_tables_do_not_see_each_other,
@@ -135,6 +136,7 @@ macro_rules! conformance_case_list {
                 x26_stand_alone_stores_have_no_oplog,
                 x26_entries_appear_at_commit,
                 x26_a_transaction_may_have_many_entries,
+                x26_entries_may_be_built_in_place,
                 x26_entries_count_for_all_durable_without_commit_timestamps,
                 x26_forward_readers_stop_before_holes,
                 x26_an_abandoned_slot_leaves_no_hole,

@@ -46,6 +46,46 @@ pub(super) fn x26_a_transaction_may_have_many_entries(maker: &dyn EngineFactoryM
     assert_eq!(store.all_durable(), 30);
 }
 
+pub(super) fn x26_entries_may_be_built_in_place(maker: &dyn EngineFactoryMaker) {
+    const ENTRIES: u64 = 200;
+    let store = Store::replica_set(maker);
+    let build = |transaction: &mut Box<dyn Transaction>, timestamp: u64, length: usize| {
+        transaction.build_oplog(ts(timestamp), &mut |mut buffer| {
+            buffer.resize(buffer.len() + length, b'0' + (timestamp % 10) as u8);
+            buffer
+        })
+    };
+    let fill = |first: u64, length: usize| {
+        let mut transaction = store.start();
+        transaction.expect_oplog(ENTRIES as usize, ENTRIES as usize * length);
+        for timestamp in first..first + ENTRIES {
+            assert_eq!(build(&mut transaction, timestamp, length).unwrap(), length);
+        }
+        fails!(build(&mut transaction, first, 1), DuplicateKey);
+        transaction.append_oplog(ts(first + ENTRIES), b"last").unwrap();
+        assert!(store.all_durable() < first);
+        transaction
+    };
+    // Large records, the second of which lies before the first, and a small one.
+    let early = fill(10, 1_000);
+    fill(1_000, 1_000).commit().unwrap();
+    assert!(store.all_durable() < 10);
+    early.commit().unwrap();
+    fill(2_000, 3).commit().unwrap();
+    let mut entries = store.log().forward().unwrap();
+    for (first, length) in [(10, 1_000), (1_000, 1_000), (2_000, 3)] {
+        for timestamp in first..first + ENTRIES {
+            let entry = entries.next().unwrap().unwrap();
+            assert_eq!((entry.timestamp, entry.entry.len()), (ts(timestamp), length));
+            assert!(entry.entry.iter().all(|byte| *byte == b'0' + (timestamp % 10) as u8));
+        }
+        assert_eq!(entries.next().unwrap().unwrap().entry.as_ref(), b"last");
+    }
+    assert!(entries.next().unwrap().is_none());
+    let mut transaction = store.start();
+    fails!(build(&mut transaction, 1_100, 1), DuplicateKey);
+}
+
 pub(super) fn x26_entries_count_for_all_durable_without_commit_timestamps(maker: &dyn EngineFactoryMaker) {
     let store = Store::replica_set(maker);
     let mut transaction = store.start();

@@ -79,6 +79,11 @@ pub trait Transaction: Send {
     /// Writes a value, new or over another. A `WriteConflict` here or in `delete` and `truncate` leaves the
     /// transaction usable only for rollback.
     fn put(&mut self, table: &Table, key: &[u8], value: &[u8]) -> Result<()>;
+    /// As `put`, of a value that need not be copied: the engine may keep these very bytes until the value is written elsewhere. They
+    /// count as if they had memory of their own, so they should be most of the memory that they are a part of.
+    fn put_shared(&mut self, table: &Table, key: &[u8], value: Bytes) -> Result<()> {
+        self.put(table, key, &value)
+    }
     /// Removes a key; fine if it is not there.
     fn delete(&mut self, table: &Table, key: &[u8]) -> Result<()>;
     /// Removes all of `start <= key < end`; no end means to the last key. Costs the same for any number of keys.
@@ -88,6 +93,14 @@ pub trait Transaction: Send {
     /// Writes an oplog entry, keyed by its timestamp, which need not be the commit timestamp. It must be after
     /// all_durable, which stays below it until this transaction ends.
     fn append_oplog(&mut self, timestamp: Timestamp, entry: &[u8]) -> Result<()>;
+    /// As `append_oplog`, of the entry that `build` puts behind the bytes that it gets; how long it is. Spares a copy.
+    fn build_oplog(&mut self, timestamp: Timestamp, build: &mut dyn FnMut(Vec<u8>) -> Vec<u8>) -> Result<usize> {
+        let entry = build(Vec::new());
+        self.append_oplog(timestamp, &entry)?;
+        Ok(entry.len())
+    }
+    /// Says that so many oplog entries will come, of about so many bytes together. Only a hint.
+    fn expect_oplog(&mut self, _entries: usize, _bytes: usize) {}
     /// A cursor that sees this transaction's snapshot and its writes, also later ones.
     fn cursor(&self, table: &Table) -> Result<Box<dyn Cursor>>;
 

@@ -193,6 +193,17 @@ impl RecordStore {
         Ok(id)
     }
 
+    /// The same of a value that need not be copied: see [`Transaction::put_shared`](crate::Transaction::put_shared).
+    pub fn insert_shared(&self, unit: &mut RecoveryUnit, value: Bytes) -> Result<RecordId> {
+        let id = RecordId::Long(self.reserve_record_ids(1)?.start);
+        meet_no_other()?;
+        self.require_writable(&id)?;
+        let length = value.len();
+        unit.writer()?.put_shared(&self.table, EncodedKey::new(&id).as_slice(), value)?;
+        self.note_new(unit, &id, length)?;
+        Ok(id)
+    }
+
     /// Adds a record under a given id; `DuplicateKey` if there is one.
     pub fn insert_at(&self, unit: &mut RecoveryUnit, id: &RecordId, value: &[u8]) -> Result<()> {
         self.require_kind(id)?;
@@ -234,10 +245,14 @@ impl RecordStore {
         meet_no_other()?;
         self.require_writable(id)?;
         unit.writer()?.put(&self.table, EncodedKey::new(id).as_slice(), value)?;
+        self.note_new(unit, id, value.len())
+    }
+
+    fn note_new(&self, unit: &mut RecoveryUnit, id: &RecordId, length: usize) -> Result<()> {
         if let Some(meter) = unit.meter() {
-            meter.document_written(measured_bytes(id, value.len()));
+            meter.document_written(measured_bytes(id, length));
         }
-        unit.adjust_size(&self.table, TableSize::new(1, signed(value.len())))
+        unit.adjust_size(&self.table, TableSize::new(1, signed(length)))
     }
 
     /// Replaces a record; false if there is none.
