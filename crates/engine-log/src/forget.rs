@@ -2,7 +2,7 @@
 //!
 //! The system keeps what is written to a file in its page cache. Nearly nobody reads the log from there: who follows the
 //! oplog finds its end in the tail's own memory, and recovery begins after a restart. Meanwhile each page that the log goes on
-//! in is one that was never used, and on a virtual machine the first touch of such a page costs thirty times what
+//! in is one that was never used, and on a virtual machine the first touch of such a page costs many times what
 //! copying a record there does. So the log gives its pages back once they are on disk, and goes on in the same ones: at
 //! once where syncs are large, as in a bulk load; a little later and in larger steps where they are small.
 //!
