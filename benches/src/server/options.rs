@@ -71,20 +71,30 @@ impl HostOptions {
         folder: &str,
         work: impl FnOnce(&mut Host) -> Result<(), Error>,
     ) -> Result<(), Error> {
+        let mut host = self.start(system, folder)?;
+        work(&mut host)?;
+        self.end(host, folder)
+    }
+
+    /// Starts a server with its data in the folder of this name.
+    pub fn start(&self, system: System, folder: &str) -> Result<Host, Error> {
         // What an earlier server left to be written back would be charged to this one's time.
         quiet_disk();
         let directory = self.directory.join(folder);
-        let mut host = match system {
-            System::Postgres => hosts::postgres::start(&directory)?,
+        match system {
+            System::Postgres => hosts::postgres::start(&directory),
             System::Pando => {
                 let binary = self.binary.clone().map_or_else(hosts::pando::default_binary, Ok)?;
-                hosts::pando::start(&binary, &directory)?
+                hosts::pando::start(&binary, &directory)
             }
-        };
-        work(&mut host)?;
+        }
+    }
+
+    /// Ends a server, which has to be alive, and removes its folder.
+    pub fn end(&self, mut host: Host, folder: &str) -> Result<(), Error> {
         host.check_alive()?;
         host.stop()?;
-        remove_folder(&directory);
+        remove_folder(&self.directory.join(folder));
         Ok(())
     }
 }

@@ -1,7 +1,8 @@
 //! `./bench txn`: transactions beside plain writes and beside PostgreSQL's, and change streams beside writers.
 //!
 //! PostgreSQL does the transactions of four statements alone, at repeatable read. Everything that is compared runs several times, in
-//! turns where both are ours, and the medians are told, since machines have better and worse moments.
+//! turns, and the medians are told, since machines have better and worse moments. Both servers run all the time; one waits while the
+//! other is measured.
 
 mod accounts;
 mod mongo;
@@ -11,6 +12,7 @@ mod stream;
 
 pub use accounts::fill;
 
+use super::dialects::Dialect;
 use super::drive::{Connection, Pace};
 use super::hosts::Host;
 use super::link::Link;
@@ -33,6 +35,8 @@ use stream::{Inserted, Inserts, Reader, operation_time};
 const JSON_PATH: &str = "target/bench/txn.json";
 /// How often what is no pair is measured.
 const ROUNDS: usize = 3;
+/// How often each server has its turn with the transactions that both do.
+const TRANSFER_ROUNDS: usize = 5;
 /// Writers beside a change stream: many, since each waits for the disk and all of them have to keep a rate.
 const DELIVERY_CONNECTIONS: usize = 64;
 const DELIVERED: &str = "delivered";
@@ -81,10 +85,24 @@ impl TxnOptions {
 pub fn run(options: &TxnOptions) -> Result<(), Error> {
     let mut figures = Figures::default();
     println!("{} accounts, {} connections", options.accounts(), options.connections);
-    for &system in options.hosts.systems.iter().filter(|system| options.hosts.has(**system)) {
-        eprintln!("{}", system.name());
-        let folder = format!("txn-{}", system.name());
-        options.hosts.with_host(system, &folder, |host| run_system(options, system, host, &mut figures))?;
+    let systems = options.hosts.systems.iter().copied().filter(|system| options.hosts.has(*system));
+    let mut servers = systems.map(|system| Server::start(options, system)).collect::<Result<Vec<_>, Error>>()?;
+    for server in servers.iter_mut().filter(|server| server.system == System::Pando) {
+        server.bench(options, &mut figures).plain_and_single()?;
+    }
+    transfers_in_turns(options, &mut servers, &mut figures)?;
+    for server in &mut servers {
+        let system = server.system;
+        let mut link = server.host.first_link(|| system.dialect(0))?;
+        accounts::check(&mut link, system, options.accounts())?;
+        if system == System::Pando {
+            let mut bench = server.bench(options, &mut figures);
+            bench.delivery()?;
+            bench.lag(&mut link)?;
+        }
+    }
+    for server in servers {
+        options.hosts.end(server.host, &folder(server.system))?;
     }
     report::print(&figures, options.rate);
     figures.write_json(Path::new(JSON_PATH))?;
@@ -92,22 +110,53 @@ pub fn run(options: &TxnOptions) -> Result<(), Error> {
     Ok(())
 }
 
-fn run_system(options: &TxnOptions, system: System, host: &mut Host, figures: &mut Figures) -> Result<(), Error> {
-    let dialect = || system.dialect(0);
-    let mut link = host.first_link(dialect)?;
-    accounts::fill(&mut link, system, options.accounts())?;
-    let service = Service { address: host.address, processes: Some(Processes::of(host.process())), dialect: &dialect };
-    let mut bench = Bench { options, system, service, figures, sessions: 0 };
-    if system == System::Pando {
-        bench.plain_and_single()?;
+/// Every server in each round, so that better and worse moments of the machine strike all of them alike.
+fn transfers_in_turns(options: &TxnOptions, servers: &mut [Server], figures: &mut Figures) -> Result<(), Error> {
+    let mut rounds: Vec<Vec<Measured>> = servers.iter().map(|_| Vec::new()).collect();
+    for _ in 0..TRANSFER_ROUNDS {
+        for (server, rounds) in servers.iter_mut().zip(&mut rounds) {
+            let retries = Arc::clone(&server.retries);
+            rounds.push(server.bench(options, figures).transactions(Kind::Transfer, &retries)?);
+        }
     }
-    bench.transfers()?;
-    accounts::check(&mut link, system, options.accounts())?;
-    if system == System::Pando {
-        bench.delivery()?;
-        bench.lag(&mut link)?;
+    for (server, rounds) in servers.iter_mut().zip(&rounds) {
+        let retries = server.retries.load(Ordering::Relaxed);
+        server.bench(options, figures).record_transfers(rounds, retries);
     }
     Ok(())
+}
+
+fn folder(system: System) -> String {
+    format!("txn-{}", system.name())
+}
+
+/// A running server with its accounts.
+struct Server {
+    system: System,
+    host: Host,
+    /// How many sessions there were.
+    sessions: u64,
+    /// How often transfers were tried again.
+    retries: Arc<AtomicU64>,
+}
+
+impl Server {
+    fn start(options: &TxnOptions, system: System) -> Result<Server, Error> {
+        let mut host = options.hosts.start(system, &folder(system))?;
+        let mut link = host.first_link(|| system.dialect(0))?;
+        accounts::fill(&mut link, system, options.accounts())?;
+        Ok(Server { system, host, sessions: 0, retries: Arc::default() })
+    }
+
+    fn bench<'a>(&'a mut self, options: &'a TxnOptions, figures: &'a mut Figures) -> Bench<'a> {
+        let dialect: &dyn Fn() -> Box<dyn Dialect> = match self.system {
+            System::Pando => &|| System::Pando.dialect(0),
+            System::Postgres => &|| System::Postgres.dialect(0),
+        };
+        let processes = Some(Processes::of(self.host.process()));
+        let service = Service { address: self.host.address, processes, dialect };
+        Bench { options, system: self.system, service, figures, sessions: &mut self.sessions }
+    }
 }
 
 /// One system under measurement.
@@ -117,7 +166,7 @@ struct Bench<'a> {
     service: Service<'a>,
     figures: &'a mut Figures,
     /// How many sessions there were.
-    sessions: u64,
+    sessions: &'a mut u64,
 }
 
 impl Bench<'_> {
@@ -143,31 +192,24 @@ impl Bench<'_> {
         Ok(())
     }
 
-    fn transfers(&mut self) -> Result<(), Error> {
-        let retries = Arc::new(AtomicU64::new(0));
-        let (mut all, mut processor, mut turns) = (Vec::new(), Vec::new(), 0);
+    fn record_transfers(&mut self, rounds: &[Measured], retries: u64) {
         let mut latencies = Latencies::new();
-        for _ in 0..ROUNDS {
-            let measured = self.transactions(Kind::Transfer, &retries)?;
-            turns += measured.tally.turns;
-            processor.push(measured.usage.cpu_seconds * 1e6 / measured.tally.turns.max(1) as f64);
-            latencies.merge(&measured.tally.latencies);
-            all.push(throughput(&measured));
-        }
-        let transfers = median(all);
-        eprintln!("  {transfers:.0} transactions/s of 4 statements");
+        rounds.iter().for_each(|measured| latencies.merge(&measured.tally.latencies));
+        let turns: u64 = rounds.iter().map(|measured| measured.tally.turns).sum();
+        let processor_us = |measured: &Measured| measured.usage.cpu_seconds * 1e6 / measured.tally.turns.max(1) as f64;
+        let transfers = median(rounds.iter().map(throughput).collect());
+        eprintln!("{}: {transfers:.0} transactions/s of 4 statements", self.system.name());
         self.record("transfer", transfers, "transactions/s");
         self.record("transfer_p50", latencies.percentile_us(0.5), "us");
         self.record("transfer_p99", latencies.percentile_us(0.99), "us");
-        self.record("transfer_cpu", median(processor), "us");
-        self.record("transfer_retried", retries.load(Ordering::Relaxed) as f64 / turns.max(1) as f64, "ratio");
-        Ok(())
+        self.record("transfer_cpu", median(rounds.iter().map(processor_us).collect()), "us");
+        self.record("transfer_retried", retries as f64 / turns.max(1) as f64, "ratio");
     }
 
     /// One phase of transactions, or of what they are compared with.
     fn transactions(&mut self, kind: Kind, retries: &Arc<AtomicU64>) -> Result<Measured, Error> {
-        let (count, accounts, before) = (self.options.connections.max(1), self.options.accounts(), self.sessions);
-        self.sessions += count as u64;
+        let (count, accounts, before) = (self.options.connections.max(1), self.options.accounts(), *self.sessions);
+        *self.sessions += count as u64;
         self.measure(opened(&self.service, self.system, kind, before, count, accounts, retries)?)
     }
 
