@@ -27,6 +27,12 @@ pub fn median(mut durations: Vec<Duration>) -> Duration {
     durations.get(durations.len() / 2).copied().unwrap_or_default()
 }
 
+/// The middle one of several figures.
+pub fn middle(mut values: Vec<f64>) -> f64 {
+    values.sort_by(f64::total_cmp);
+    values.get(values.len() / 2).copied().unwrap_or(f64::NAN)
+}
+
 /// Operations a second.
 pub fn per_second(operations: u64, duration: Duration) -> f64 {
     operations as f64 / duration.as_secs_f64().max(1e-9)

@@ -11,7 +11,7 @@ use super::options::System;
 use super::processes::Processes;
 use crate::Error;
 use crate::children::remove_folder;
-use crate::measure::timed;
+use crate::measure::{middle, timed};
 use crate::report::{Figures, SCALE_METRICS, SCALE_TARGETS, print_table, print_targets};
 use clap::Args;
 use std::ops::Range;
@@ -111,13 +111,13 @@ impl Scale {
         self.record("read_growth", read_last / read_first, "ratio");
         for (metric, names_only) in [("list_collections", false), ("list_names", true)] {
             let listings = (0..LISTINGS).map(|_| self.list(count, names_only)).collect::<Result<_, Error>>()?;
-            self.record(metric, median(listings) / 1e3, "ms");
+            self.record(metric, middle(listings) / 1e3, "ms");
         }
         Ok(())
     }
 
     fn creations(&mut self, numbers: Range<u64>) -> Result<f64, Error> {
-        Ok(median(numbers.map(|number| self.create(number)).collect::<Result<_, Error>>()?))
+        Ok(middle(numbers.map(|number| self.create(number)).collect::<Result<_, Error>>()?))
     }
 
     /// Makes a collection with three indexes, puts a document into it; how long the making took.
@@ -160,7 +160,7 @@ impl Scale {
                 times.push(self.ask(&find, Some(1))?);
             }
         }
-        Ok(median(times))
+        Ok(middle(times))
     }
 
     fn list(&mut self, count: u64, names_only: bool) -> Result<f64, Error> {
@@ -185,11 +185,6 @@ impl Scale {
 
 fn name(number: u64) -> String {
     format!("collection{number:06}")
-}
-
-fn median(mut values: Vec<f64>) -> f64 {
-    values.sort_by(f64::total_cmp);
-    values.get(values.len() / 2).copied().unwrap_or(f64::NAN)
 }
 
 /// As many files as the machine lets us have; the server inherits that.

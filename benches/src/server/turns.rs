@@ -18,6 +18,7 @@ use super::transactions;
 use super::workloads::{Shared, Workload};
 use crate::Error;
 use crate::children::remove_folder;
+use crate::measure::middle;
 use crate::report::Figures;
 use clap::Args;
 use std::path::PathBuf;
@@ -120,6 +121,9 @@ struct Turn {
     p99_us: f64,
     processor_us: f64,
 }
+
+/// One of a turn's figures.
+type Pick = fn(&Turn) -> f64;
 
 /// One of the servers.
 struct Contestant {
@@ -242,12 +246,11 @@ pub fn run(options: &TurnsOptions) -> Result<(), Error> {
 fn print(load: Load, contestants: &[Contestant], turns: &[Vec<Turn>]) {
     let Some(first) = turns.first() else { return };
     for (contestant, own) in contestants.iter().zip(turns) {
-        let value = |pick: fn(&Turn) -> f64| median(own.iter().map(pick).collect());
-        let ratio = |pick: fn(&Turn) -> f64| {
-            median(own.iter().zip(first).map(|(own, first)| pick(own) / pick(first)).collect())
-        };
-        let (per_second, processor, p99): (fn(&Turn) -> f64, fn(&Turn) -> f64, fn(&Turn) -> f64) =
-            (|turn| turn.per_second, |turn| turn.processor_us, |turn| turn.p99_us);
+        let value = |pick: Pick| middle(own.iter().map(pick).collect());
+        let ratio = |pick: Pick| middle(own.iter().zip(first).map(|(own, first)| pick(own) / pick(first)).collect());
+        let per_second: Pick = |turn| turn.per_second;
+        let processor: Pick = |turn| turn.processor_us;
+        let p99: Pick = |turn| turn.p99_us;
         println!(
             "{:14} {:>12.0} {:>9.3} {:>10.2} {:>9.3} {:>9.0} {:>9.3}   {}",
             load.name(),
@@ -260,9 +263,4 @@ fn print(load: Load, contestants: &[Contestant], turns: &[Vec<Turn>]) {
             contestant.name
         );
     }
-}
-
-fn median(mut values: Vec<f64>) -> f64 {
-    values.sort_by(f64::total_cmp);
-    values.get(values.len() / 2).copied().unwrap_or(f64::NAN)
 }

@@ -16,6 +16,7 @@ use super::skew::Zipfian;
 use super::workloads::{Shared, Workload};
 use crate::Error;
 use crate::children::remove_folder;
+use crate::measure::middle;
 use crate::report::{Figures, WATCH_METRICS, WATCH_TARGETS, print_table, print_targets};
 use clap::Args;
 use std::net::SocketAddr;
@@ -97,7 +98,7 @@ pub fn run(options: &WatchOptions) -> Result<(), Error> {
         found.push((workload, pairs));
     }
     for (workload, pairs) in found {
-        let of = |pick: fn(&(f64, f64)) -> f64| median(pairs.iter().map(pick).collect());
+        let of = |pick: fn(&(f64, f64)) -> f64| middle(pairs.iter().map(pick).collect());
         run.record(&format!("{}_unwatched", workload.name()), of(|(unwatched, _)| *unwatched), "operations/s");
         run.record(&format!("{}_watched", workload.name()), of(|(_, watched)| *watched), "operations/s");
         let cost = of(|(unwatched, watched)| 1.0 - watched / unwatched);
@@ -187,9 +188,4 @@ impl Watcher {
         }
         Ok(())
     }
-}
-
-fn median(mut values: Vec<f64>) -> f64 {
-    values.sort_by(f64::total_cmp);
-    values.get(values.len() / 2).copied().unwrap_or(f64::NAN)
 }

@@ -21,7 +21,7 @@ use super::phase::{self, Measured, Service, Times};
 use super::processes::Processes;
 use super::talk::Talk;
 use crate::Error;
-use crate::measure::Latencies;
+use crate::measure::{Latencies, middle};
 use crate::report::Figures;
 use clap::Args;
 use mongo::{Kind, Transactions};
@@ -183,7 +183,7 @@ impl Bench<'_> {
             single.push(throughput(&measured));
             latencies.merge(&measured.tally.latencies);
         }
-        let (plain, single) = (median(plain), median(single));
+        let (plain, single) = (middle(plain), middle(single));
         eprintln!("  {plain:.0} updates/s, {single:.0} as transactions");
         self.record("plain", plain, "operations/s");
         self.record("single", single, "transactions/s");
@@ -197,12 +197,12 @@ impl Bench<'_> {
         rounds.iter().for_each(|measured| latencies.merge(&measured.tally.latencies));
         let turns: u64 = rounds.iter().map(|measured| measured.tally.turns).sum();
         let processor_us = |measured: &Measured| measured.usage.cpu_seconds * 1e6 / measured.tally.turns.max(1) as f64;
-        let transfers = median(rounds.iter().map(throughput).collect());
+        let transfers = middle(rounds.iter().map(throughput).collect());
         eprintln!("{}: {transfers:.0} transactions/s of 4 statements", self.system.name());
         self.record("transfer", transfers, "transactions/s");
         self.record("transfer_p50", latencies.percentile_us(0.5), "us");
         self.record("transfer_p99", latencies.percentile_us(0.99), "us");
-        self.record("transfer_cpu", median(rounds.iter().map(processor_us).collect()), "us");
+        self.record("transfer_cpu", middle(rounds.iter().map(processor_us).collect()), "us");
         self.record("transfer_retried", retries as f64 / turns.max(1) as f64, "ratio");
     }
 
@@ -276,10 +276,10 @@ impl Bench<'_> {
             without.push(alone);
             with.push(beside);
         }
-        self.record("lag_without", median(without), "operations/s");
-        self.record("lag_with", median(with), "operations/s");
-        self.record("lag_cost", median(costs), "ratio");
-        self.record("lag_events", median(behind), "events");
+        self.record("lag_without", middle(without), "operations/s");
+        self.record("lag_with", middle(with), "operations/s");
+        self.record("lag_cost", middle(costs), "ratio");
+        self.record("lag_events", middle(behind), "events");
         Ok(())
     }
 }
@@ -339,9 +339,4 @@ fn beside<T: Send>(
 
 fn throughput(measured: &Measured) -> f64 {
     measured.tally.turns as f64 / measured.duration.as_secs_f64()
-}
-
-fn median(mut values: Vec<f64>) -> f64 {
-    values.sort_by(f64::total_cmp);
-    values.get(values.len() / 2).copied().unwrap_or(f64::NAN)
 }
