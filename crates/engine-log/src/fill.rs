@@ -14,7 +14,7 @@ use crate::flush::Writer;
 use crate::log::Inner;
 use crate::segment::Segment;
 use crate::{Log, Result};
-use pando_env::Alarm;
+use pando_env::{Alarm, Block};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
@@ -26,7 +26,9 @@ const AHEAD_BYTES_MIN: u64 = 8 << 20;
 /// What is filled at once; a sync that comes in between has to wait for so much.
 const STEP_BYTES: u64 = 128 << 10;
 /// File systems have blocks of this size or a divisor of it.
-const BLOCK_BYTES: u64 = 4096;
+const BLOCK_BYTES: u64 = pando_env::BLOCK_BYTES as u64;
+/// What is filled with.
+static ZEROS: [Block; (STEP_BYTES / BLOCK_BYTES) as usize] = [Block::ZEROS; (STEP_BYTES / BLOCK_BYTES) as usize];
 /// A sync of less than this is small.
 const SMALL_SYNC_BYTES: u64 = 128 << 10;
 /// So long others have the disk between two steps.
@@ -96,7 +98,7 @@ impl Inner {
     /// The segment is filled to its end; the next one follows when there is one.
     fn is_filled_whole(&self) -> bool {
         let tail = self.tail.lock();
-        self.filled.load() >= tail.segment.at(tail.segment.allocated_bytes) && tail.ready.is_empty()
+        self.filled.load() >= tail.segment.at(tail.segment.whole_blocks_bytes()) && tail.ready.is_empty()
     }
 
     /// Fills some more; false if enough is filled.
@@ -106,7 +108,8 @@ impl Inner {
             self.check_running()?;
             let Some((segment, from, to)) = self.next_to_fill(&writer) else { return Ok(false) };
             let written = segment.file().and_then(|file| {
-                file.write_at(&vec![0; (to - from) as usize], from)?;
+                let blocks = ((to - from) / BLOCK_BYTES) as usize;
+                file.write_blocks(ZEROS.get(..blocks).unwrap_or_default(), from, false)?;
                 Ok(file)
             });
             self.filled.store(segment.at(to));
@@ -125,7 +128,7 @@ impl Inner {
         let mut ahead = AHEAD_BYTES;
         let start = tail.offset.next_multiple_of(BLOCK_BYTES);
         for (segment, start) in std::iter::once((&tail.segment, start)).chain(tail.ready.iter().map(|next| (next, 0))) {
-            let end = segment.allocated_bytes.min(start.saturating_add(ahead));
+            let end = segment.whole_blocks_bytes().min(start.saturating_add(ahead));
             let from = match filled.segment.cmp(&segment.id) {
                 std::cmp::Ordering::Less => start.max(BLOCK_BYTES),
                 std::cmp::Ordering::Equal => start.max(u64::from(filled.offset)),

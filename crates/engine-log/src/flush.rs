@@ -14,6 +14,7 @@ use crate::control::{ControlRecord, Mark};
 use crate::index::Rows;
 use crate::log::Inner;
 use crate::segment::Segment;
+use crate::staging::Staging;
 use crate::tail::Piece;
 use crate::{DurablePoint, Log, LogError, LogPosition, Result};
 use pando_base::Timestamp;
@@ -39,11 +40,10 @@ pub(crate) struct Durability {
     truncations: Vec<(LogPosition, Timestamp)>,
 }
 
-/// The state of the writer: the segment whose seal is still to be written.
+/// The state of the writer: the segment whose seal is still to be written, and what goes there.
 pub(crate) struct Writer {
     pub(crate) segment: Arc<Segment>,
-    /// Up to here the system was told that it need not keep the segment in memory.
-    pub(crate) forgotten: u64,
+    pub(crate) staging: Staging,
 }
 
 /// What a flush takes along.
@@ -140,18 +140,22 @@ impl Inner {
     fn write_capture(&self, writer: &mut Writer, capture: &Capture, sync: bool) -> io::Result<()> {
         for piece in &capture.pieces {
             if piece.segment.id != writer.segment.id {
+                self.count_written(writer.staging.write(&writer.segment, false)?);
                 self.seal(&writer.segment)?;
-                writer.enter(&piece.segment);
+                writer.segment = Arc::clone(&piece.segment);
             }
-            piece.segment.file()?.write_at(&piece.bytes, piece.offset)?;
-            let bytes = piece.bytes.len() as u64;
-            self.counters.written_bytes.fetch_add(bytes, Ordering::Relaxed);
-            self.buffered_bytes.fetch_sub(bytes, Ordering::Relaxed);
+            self.count_written(writer.staging.take(&piece.segment, piece.offset, &piece.bytes)?);
+            self.buffered_bytes.fetch_sub(piece.bytes.len() as u64, Ordering::Relaxed);
         }
         if sync {
-            self.sync(&writer.segment)?;
+            self.counters.syncs.fetch_add(1, Ordering::Relaxed);
         }
+        self.count_written(writer.staging.write(&writer.segment, sync)?);
         Ok(())
+    }
+
+    fn count_written(&self, bytes: u64) {
+        self.counters.written_bytes.fetch_add(bytes, Ordering::Relaxed);
     }
 
     fn sync(&self, segment: &Segment) -> io::Result<()> {
@@ -178,7 +182,7 @@ impl Inner {
         let file = segment.file()?;
         file.write_at(&bytes, offset)?;
         file.set_length(offset + bytes.len() as u64)?;
-        self.counters.written_bytes.fetch_add(bytes.len() as u64, Ordering::Relaxed);
+        self.count_written(bytes.len() as u64);
         self.sync(segment)?;
         segment.release();
         let mut index = self.index.write();
@@ -244,7 +248,6 @@ impl Inner {
         self.hole_closed.ring_from_outside();
         if result.is_ok() {
             self.look_ahead();
-            self.forget_behind();
         }
         result
     }

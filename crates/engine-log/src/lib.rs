@@ -20,7 +20,6 @@ mod error;
 mod fill;
 mod flush;
 mod flusher;
-mod forget;
 mod index;
 mod log;
 mod oplog;
@@ -34,6 +33,7 @@ mod salvage;
 mod scan;
 mod segment;
 mod space;
+mod staging;
 mod statistics;
 mod tail;
 #[cfg(test)]

@@ -19,6 +19,7 @@ use crate::retention::Retention;
 use crate::rows::RowCache;
 use crate::segment::Segment;
 use crate::space::{Reservation, Space};
+use crate::staging::Staging;
 use crate::statistics::Counters;
 use crate::tail::{Tail, commit_capacity};
 use crate::{DurablePoint, LogError, LogPosition, Result};
@@ -158,7 +159,7 @@ impl Inner {
             directory,
             no_holes,
             truncating: Mutex::new(()),
-            io: Mutex::new(Writer { segment: Arc::clone(&start.segment), forgotten: 0 }),
+            io: Mutex::new(Writer { segment: Arc::clone(&start.segment), staging: Staging::default() }),
             growth: Mutex::new(start.segment.id + 1),
             space: Mutex::default(),
             left_bytes: AtomicU64::new(tail.left_bytes()),

@@ -146,6 +146,11 @@ impl Segment {
         file.sync()
     }
 
+    /// Where the last of its whole blocks ends.
+    pub(crate) fn whole_blocks_bytes(&self) -> u64 {
+        self.allocated_bytes - self.allocated_bytes % pando_env::BLOCK_BYTES as u64
+    }
+
     /// A place in this segment.
     pub(crate) fn at(&self, offset: u64) -> LogPosition {
         debug_assert!(u32::try_from(offset).is_ok());

@@ -10,6 +10,19 @@ use std::sync::Arc;
 /// The file whose lock is a data directory's lock. It is made by `lock_directory`, listed like any other, and never removed.
 pub const LOCK_FILE_NAME: &str = "pando.lock";
 
+/// What is written past the system's cache is written in pieces of this size, at places that are multiples of it.
+pub const BLOCK_BYTES: usize = 4096;
+
+/// A piece of a file, where in memory a disk can fetch it.
+#[derive(Clone)]
+#[repr(C, align(4096))]
+pub struct Block(pub [u8; BLOCK_BYTES]);
+
+impl Block {
+    /// Nothing but zeros.
+    pub const ZEROS: Block = Block([0; BLOCK_BYTES]);
+}
+
 /// How a file is opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OpenMode {
@@ -61,6 +74,13 @@ pub trait File: Send + Sync {
     fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize>;
     /// Writes the whole buffer, extending the file if needed.
     fn write_at(&self, buffer: &[u8], offset: u64) -> io::Result<()>;
+    /// Writes blocks at a multiple of their size, past the system's cache where that can be, and makes them durable, with the blocks that were
+    /// written before, if that is asked for. (What was written otherwise needs `sync`.) Afterwards everybody reads what was written.
+    fn write_blocks(&self, blocks: &[Block], offset: u64, durably: bool) -> io::Result<()> {
+        let bytes: Vec<u8> = blocks.iter().flat_map(|block| block.0).collect();
+        self.write_at(&bytes, offset)?;
+        if durably { self.sync() } else { Ok(()) }
+    }
     /// Makes content and length durable. After an error, nothing is known of what was written since the last success.
     fn sync(&self) -> io::Result<()>;
     /// The length in bytes.
@@ -75,8 +95,6 @@ pub trait File: Send + Sync {
     /// Asks for what was written there to be brought to the disk, so that a later `sync` finds less to do. Only a hint: it
     /// promises nothing, and a failure is told by that `sync`.
     fn write_back(&self, _offset: u64, _length: u64) {}
-    /// Says that nobody is expected to read the range soon: what is kept of it in memory, and is on the disk, may go. Only a hint.
-    fn forget(&self, _offset: u64, _length: u64) {}
 
     /// Fills the buffer or fails with `UnexpectedEof`.
     fn read_exact_at(&self, mut buffer: &mut [u8], mut offset: u64) -> io::Result<()> {

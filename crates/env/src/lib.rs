@@ -21,7 +21,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 pub use clock::Clock;
-pub use disk::{DirectoryLock, Disk, File, LOCK_FILE_NAME, OpenMode};
+pub use disk::{BLOCK_BYTES, Block, DirectoryLock, Disk, File, LOCK_FILE_NAME, OpenMode};
 pub use machine::{Machine, MachineFacts, ProcessUsage};
 pub use network::{Address, Connection, Listener, Network};
 pub use random::Random;

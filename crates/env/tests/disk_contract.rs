@@ -2,7 +2,7 @@
 #![allow(clippy::disallowed_methods, clippy::unwrap_used)]
 
 use pando_env::simulated::Simulation;
-use pando_env::{Disk, Env, LOCK_FILE_NAME, OpenMode};
+use pando_env::{BLOCK_BYTES, Block, Disk, Env, LOCK_FILE_NAME, OpenMode};
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
@@ -50,6 +50,7 @@ fn files_are_opened_by_mode() {
         assert_eq!(kind_of(disk.open(&path, OpenMode::CreateNew)), Some(ErrorKind::AlreadyExists));
         let read_only = disk.open(&path, OpenMode::Read).unwrap();
         assert!(read_only.write_at(b"x", 0).is_err() && read_only.set_length(0).is_err());
+        assert!(read_only.write_blocks(&[Block::ZEROS], 0, true).is_err());
         assert!(read_only.sync().is_ok());
         let both = disk.open(&path, OpenMode::ReadWrite).unwrap();
         both.write_at(b"J", 0).unwrap();
@@ -182,4 +183,23 @@ fn directories_are_not_made_inside_files() {
 fn relative_directories_can_be_made() {
     // The one that is sure to be there: a test must not leave anything where it happens to be run.
     Env::real().disk().create_directory(Path::new(".")).unwrap();
+}
+
+#[test]
+fn blocks_and_bytes_are_written_to_one_file() {
+    on_both("blocks", |disk, directory| {
+        let file = disk.open(&directory.join("a"), OpenMode::CreateNew).unwrap();
+        let block = |byte: u8| Block([byte; BLOCK_BYTES]);
+        file.write_at(&[1; 3 * BLOCK_BYTES], 0).unwrap();
+        file.write_blocks(&[block(2), block(3)], BLOCK_BYTES as u64, true).unwrap();
+        file.write_at(&[4; 10], 2 * BLOCK_BYTES as u64 - 5).unwrap();
+        file.write_blocks(&[block(5)], 3 * BLOCK_BYTES as u64, false).unwrap();
+        file.write_blocks(&[], 0, true).unwrap();
+        let mut read = vec![0; 4 * BLOCK_BYTES];
+        file.read_exact_at(&mut read, 0).unwrap();
+        let mut expected = [[1; BLOCK_BYTES], [2; BLOCK_BYTES], [3; BLOCK_BYTES], [5; BLOCK_BYTES]].concat();
+        expected[2 * BLOCK_BYTES - 5..2 * BLOCK_BYTES + 5].fill(4);
+        assert!(read == expected);
+        assert_eq!(file.length().unwrap(), 4 * BLOCK_BYTES as u64);
+    });
 }

@@ -7,6 +7,7 @@ mod oplog;
 mod retention;
 mod rot;
 mod space;
+mod staging;
 mod threads;
 
 use crate::*;

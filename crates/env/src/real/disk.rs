@@ -1,6 +1,7 @@
 //! The machine's file system.
 
-use crate::{DirectoryLock, Disk, File, OpenMode};
+use super::past_cache::{self, PastCache};
+use crate::{Block, DirectoryLock, Disk, File, OpenMode};
 use std::fs::{self, TryLockError};
 use std::io;
 use std::os::unix::fs::{FileExt, PermissionsExt};
@@ -24,7 +25,7 @@ impl Disk for RealDisk {
         if mode == OpenMode::Read && file.metadata()?.is_dir() {
             return Err(io::ErrorKind::IsADirectory.into());
         }
-        Ok(Arc::new(RealFile { file }))
+        Ok(Arc::new(RealFile { file, past_cache: PastCache::of(mode) }))
     }
 
     fn remove(&self, path: &Path) -> io::Result<()> {
@@ -109,6 +110,7 @@ impl DirectoryLock for RealDirectoryLock {}
 
 struct RealFile {
     file: fs::File,
+    past_cache: PastCache,
 }
 
 impl File for RealFile {
@@ -123,6 +125,17 @@ impl File for RealFile {
 
     fn write_at(&self, buffer: &[u8], offset: u64) -> io::Result<()> {
         self.file.write_all_at(buffer, offset)
+    }
+
+    fn write_blocks(&self, blocks: &[Block], offset: u64, durably: bool) -> io::Result<()> {
+        let bytes = past_cache::bytes_of(blocks);
+        let written = self.past_cache.write(&self.file, bytes, offset, durably)?;
+        if written == bytes.len() && written > 0 {
+            return Ok(());
+        }
+        let rest = bytes.get(written..).unwrap_or_default();
+        self.write_at(rest, offset.saturating_add(written as u64))?;
+        if durably { self.sync() } else { Ok(()) }
     }
 
     fn sync(&self) -> io::Result<()> {
@@ -168,15 +181,6 @@ impl File for RealFile {
             _ = unsafe { libc::sync_file_range(self.file.as_raw_fd(), offset, length, libc::SYNC_FILE_RANGE_WRITE) };
         }
         #[cfg(not(all(target_os = "linux", target_env = "gnu")))]
-        let _ = (offset, length);
-    }
-
-    fn forget(&self, offset: u64, length: u64) {
-        #[cfg(target_os = "linux")]
-        if let Some(length) = std::num::NonZeroU64::new(length) {
-            _ = rustix::fs::fadvise(&self.file, offset, Some(length), rustix::fs::Advice::DontNeed);
-        }
-        #[cfg(not(target_os = "linux"))]
         let _ = (offset, length);
     }
 }

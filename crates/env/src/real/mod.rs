@@ -10,6 +10,7 @@ mod disk;
 mod large_pages;
 mod machine;
 mod network;
+mod past_cache;
 mod random;
 mod signals;
 mod tasks;
