@@ -17,7 +17,8 @@ macro_rules! define_blocking_bell {
         pub(crate) struct $name {
             rings: $($sync)*::atomic::AtomicU64,
             waiting: $($sync)*::atomic::AtomicUsize,
-            lock: $($sync)*::Mutex<()>,
+            /// How many threads sleep.
+            sleeping: $($sync)*::Mutex<usize>,
             changed: $($sync)*::Condvar,
         }
 
@@ -41,17 +42,22 @@ macro_rules! define_blocking_bell {
 
             /// Wakes the threads that wait.
             pub(crate) fn wake(&self) {
-                // Taking the lock waits for a thread that is between its look at the count and its sleep.
-                drop(self.lock.lock());
-                self.changed.notify_all();
+                // Taking the lock waits for a thread that is between its look at the count and its sleep. Telling costs a call to the
+                // system even if nobody sleeps, as when only tasks wait.
+                let sleeping = *self.sleeping.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+                if sleeping > 0 {
+                    self.changed.notify_all();
+                }
             }
 
             /// Blocks until the bell has rung more often than `seen`.
             pub(crate) fn wait(&self, seen: u64) {
-                let mut guard = self.lock.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+                let mut sleeping = self.sleeping.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+                *sleeping += 1;
                 while self.rings.load($($sync)*::atomic::Ordering::SeqCst) == seen {
-                    guard = self.changed.wait(guard).unwrap_or_else(std::sync::PoisonError::into_inner);
+                    sleeping = self.changed.wait(sleeping).unwrap_or_else(std::sync::PoisonError::into_inner);
                 }
+                *sleeping -= 1;
             }
         }
     };

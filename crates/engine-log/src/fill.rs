@@ -6,14 +6,14 @@
 //! end written, and reserves the next segment, off the way of commits. Where commits are large and syncs few, as in a bulk
 //! load, it would only double what is written, and is left.
 //!
-//! Invariants: zeros are written under the lock of the writer (`io`) and only behind everything that was appended, so never
-//! over a record. What is filled reads as it did before: zeros. A failure stops the log, since the system tells of a failed
-//! sync only once.
+//! Invariants: where zeros go is decided under the lock of the writer (`io`), behind everything that was appended, and a writer that comes there
+//! waits for them, so they are never written over a record. What is filled reads as it did before: zeros. A failure stops the log,
+//! since the system tells of a failed sync only once.
 
 use crate::flush::Writer;
 use crate::log::Inner;
 use crate::segment::Segment;
-use crate::{Log, Result};
+use crate::{Log, LogPosition, Result};
 use pando_env::{Alarm, Block};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -23,8 +23,8 @@ use std::time::Duration;
 const AHEAD_BYTES: u64 = 16 << 20;
 /// Filling goes on when less than this is left of it.
 const AHEAD_BYTES_MIN: u64 = 8 << 20;
-/// What is filled at once; a sync that comes in between has to wait for so much.
-const STEP_BYTES: u64 = 128 << 10;
+/// What is filled at once; the disk may have a sync that comes in between wait for so much.
+const STEP_BYTES: u64 = 512 << 10;
 /// File systems have blocks of this size or a divisor of it.
 const BLOCK_BYTES: u64 = pando_env::BLOCK_BYTES as u64;
 /// What is filled with.
@@ -103,23 +103,28 @@ impl Inner {
 
     /// Fills some more; false if enough is filled.
     pub(crate) fn fill_step(&self) -> Result<bool> {
-        let (segment, written) = {
+        let (segment, from, to, filling) = {
             let writer = self.io.lock();
             self.check_running()?;
             let Some((segment, from, to)) = self.next_to_fill(&writer) else { return Ok(false) };
-            let written = segment.file().and_then(|file| {
-                let blocks = ((to - from) / BLOCK_BYTES) as usize;
-                file.write_blocks(ZEROS.get(..blocks).unwrap_or_default(), from, false)?;
-                Ok(file)
-            });
             self.filled.store(segment.at(to));
-            self.counters.written_bytes.fetch_add(to - from, Ordering::Relaxed);
-            (segment, written)
+            self.filling_from.store(segment.at(from));
+            (segment, from, to, self.filling.lock())
         };
-        // With the handle from before: the segment may be left by now.
-        let synced = written.and_then(|file| file.sync());
-        synced.map_err(|error| self.stop(format!("filling {} failed: {error}", segment.path.display())))?;
+        let blocks = ZEROS.get(..((to - from) / BLOCK_BYTES) as usize).unwrap_or_default();
+        let written = segment.file().and_then(|file| file.write_blocks(blocks, from, true));
+        written.map_err(|error| self.stop(format!("filling {} failed: {error}", segment.path.display())))?;
+        drop(filling);
+        self.count_written(to - from);
         Ok(true)
+    }
+
+    /// Before the writer writes up to a place: waits for zeros that are on their way to where it goes. They are megabytes ahead of it,
+    /// so it nearly never waits.
+    pub(crate) fn wait_for_filling(&self, end: LogPosition) {
+        if self.filling_from.load() < end {
+            drop(self.filling.lock());
+        }
     }
 
     /// The next step: behind what was appended and what is filled, in the segment that is written or the next one.

@@ -82,6 +82,7 @@ impl Inner {
         let mut writer = self.io.lock();
         self.check_running()?;
         let Some(mut capture) = self.capture(sync) else { return Ok(()) };
+        self.wait_for_filling(capture.end);
         if let Err(error) = self.write_capture(&mut writer, &capture, sync) {
             return Err(self.stop(format!("writing {} failed: {error}", writer.segment.path.display())));
         }
@@ -154,7 +155,7 @@ impl Inner {
         Ok(())
     }
 
-    fn count_written(&self, bytes: u64) {
+    pub(crate) fn count_written(&self, bytes: u64) {
         self.counters.written_bytes.fetch_add(bytes, Ordering::Relaxed);
     }
 

@@ -4,7 +4,7 @@
 //! transaction while the guard is held (so that log order is sequence order), let go, and wait for durability if asked to.
 //!
 //! Lock order, outermost first: `truncating`, `io`, `growth`, `space`, `tail`, `index`, then the leaves (`durability`,
-//! `row_cache`, `retention`). The lock of the tail is the one that every commit takes; nothing under it touches a file.
+//! `row_cache`, `retention`, `filling`). The lock of the tail is the one that every commit takes; nothing under it touches a file.
 
 use crate::backup::BackupPins;
 use crate::bell::Bell;
@@ -129,8 +129,12 @@ pub(crate) struct Inner {
     /// How many flushes in a row took at most one commit along.
     pub(crate) lone_flushes: AtomicU64,
     pub(crate) stopped: AtomicBool,
-    /// What is written with zeros ahead of the log's end; stored under `io`.
+    /// What is written with zeros ahead of the log's end, or is about to be; stored under `io`.
     pub(crate) filled: AtomicPosition,
+    /// Where the last zeros began; stored under `io`.
+    pub(crate) filling_from: AtomicPosition,
+    /// Held while zeros are written.
+    pub(crate) filling: Mutex<()>,
     pub(crate) filler: Filler,
     pub(crate) flusher: Flusher,
     pub(crate) flushed: Bell,
@@ -179,6 +183,8 @@ impl Inner {
             lone_flushes: AtomicU64::new(0),
             stopped: AtomicBool::new(false),
             filled: AtomicPosition::new(position),
+            filling_from: AtomicPosition::new(position),
+            filling: Mutex::default(),
             filler: Filler::default(),
             flusher: Flusher::default(),
             flushed: Bell::default(),

@@ -71,7 +71,8 @@ impl Staging {
         Ok(())
     }
 
-    /// Writes what was taken, and makes it durable with everything before it if asked to; how many bytes were written.
+    /// Writes what was taken, and makes it durable with everything before it if asked to; how many bytes of the log were written. (A
+    /// disk is given whole blocks one way or the other.)
     pub(crate) fn write(&mut self, segment: &Segment, durably: bool) -> io::Result<u64> {
         let is_new = self.segment == segment.id && self.filled > self.written;
         if !is_new {
@@ -80,14 +81,12 @@ impl Staging {
             }
             return Ok(0);
         }
-        let count = self.filled.div_ceil(BLOCK_BYTES);
-        let written = match self.start + (count * BLOCK_BYTES) as u64 <= segment.allocated_bytes {
-            true => {
-                segment.file()?.write_blocks(self.blocks.get(..count).unwrap_or_default(), self.start, durably)?;
-                count * BLOCK_BYTES
-            }
-            false => self.write_to_the_end(segment, durably)?,
-        };
+        let (count, new) = (self.filled.div_ceil(BLOCK_BYTES), self.filled - self.written);
+        if self.start + (count * BLOCK_BYTES) as u64 <= segment.allocated_bytes {
+            segment.file()?.write_blocks(self.blocks.get(..count).unwrap_or_default(), self.start, durably)?;
+        } else {
+            self.write_to_the_end(segment, durably)?;
+        }
         // The last block is kept if more can go into it.
         let whole = self.filled / BLOCK_BYTES;
         if whole < count {
@@ -96,18 +95,15 @@ impl Staging {
         self.start += (whole * BLOCK_BYTES) as u64;
         self.filled -= whole * BLOCK_BYTES;
         self.written = self.filled;
-        Ok(written as u64)
+        Ok(new as u64)
     }
 
     /// A segment need not end with a block, and nothing is written behind its end.
-    fn write_to_the_end(&self, segment: &Segment, durably: bool) -> io::Result<usize> {
+    fn write_to_the_end(&self, segment: &Segment, durably: bool) -> io::Result<()> {
         let bytes: Vec<u8> = self.blocks.iter().flat_map(|block| block.0).take(self.filled).collect();
         let new = bytes.get(self.written..).unwrap_or_default();
         let file = segment.file()?;
         file.write_at(new, self.start + self.written as u64)?;
-        if durably {
-            file.sync()?;
-        }
-        Ok(new.len())
+        if durably { file.sync() } else { Ok(()) }
     }
 }

@@ -76,11 +76,7 @@ pub trait File: Send + Sync {
     fn write_at(&self, buffer: &[u8], offset: u64) -> io::Result<()>;
     /// Writes blocks at a multiple of their size, past the system's cache where that can be, and makes them durable, with the blocks that were
     /// written before, if that is asked for. (What was written otherwise needs `sync`.) Afterwards everybody reads what was written.
-    fn write_blocks(&self, blocks: &[Block], offset: u64, durably: bool) -> io::Result<()> {
-        let bytes: Vec<u8> = blocks.iter().flat_map(|block| block.0).collect();
-        self.write_at(&bytes, offset)?;
-        if durably { self.sync() } else { Ok(()) }
-    }
+    fn write_blocks(&self, blocks: &[Block], offset: u64, durably: bool) -> io::Result<()>;
     /// Makes content and length durable. After an error, nothing is known of what was written since the last success.
     fn sync(&self) -> io::Result<()>;
     /// The length in bytes.

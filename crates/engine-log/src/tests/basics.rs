@@ -163,8 +163,7 @@ fn b3_an_entry_reaches_the_disk_once() {
         logical += bytes.len() as u64;
         let _room = log.reserve(record.reserved_bytes()).unwrap();
         log.lock().append(&record, sequence);
-        // Each flush writes the block where the one before it ended once more; these are few.
-        if sequence % 200 == 0 {
+        if sequence % 20 == 0 {
             log.flush().unwrap();
         }
     }

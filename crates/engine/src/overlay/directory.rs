@@ -117,17 +117,21 @@ impl Directory {
 
     /// The same with a new leaf after a place.
     pub fn with_inserted(&self, Place { page, slot }: Place, lower: Arc<[u8]>, leaf: SharedLeaf) -> Directory {
-        let Page { mut lowers, mut leaves, .. } = Page::clone(&self.pages[page]);
+        let Page { mut heads, mut lowers, mut leaves } = Page::clone(&self.pages[page]);
+        let is_taken = heads.insert(slot, &lower);
         lowers.insert(slot + 1, lower);
         leaves.insert(slot + 1, leaf);
         let mut pages = self.pages.clone();
         if leaves.len() > PAGE_LEAVES_MAX {
             let middle = leaves.len() / 2;
             let upper = Page::of(lowers.split_off(middle), leaves.split_off(middle));
+            pages[page] = Arc::new(Page::of(lowers, leaves));
             pages.insert(page + 1, Arc::new(upper));
+            return Directory::of(pages);
         }
-        pages[page] = Arc::new(Page::of(lowers, leaves));
-        Directory::of(pages)
+        // Nothing but one head is new: all bounds would have to be fetched to make them anew.
+        pages[page] = Arc::new(if is_taken { Page { heads, lowers, leaves } } else { Page::of(lowers, leaves) });
+        Directory { heads: self.heads.clone(), pages }
     }
 
     /// The same without the leaf at a place; the leaf before it, or else the one after it, takes its keys.

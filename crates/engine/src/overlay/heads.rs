@@ -36,20 +36,35 @@ fn head(bytes: &[u8]) -> u64 {
     }
 }
 
+/// What these keys, which are in order, begin with: the first and the last have in common what all have.
+fn common_beginning<'k>(mut keys: impl DoubleEndedIterator<Item = &'k [u8]>) -> &'k [u8] {
+    let (Some(first), Some(last)) = (keys.next(), keys.next_back()) else { return &[] };
+    let alike = first.iter().zip(last).take(BEGINNING_BYTES_MAX).take_while(|(one, other)| one == other).count();
+    &first[..alike]
+}
+
 impl Heads {
     /// Of these keys, which are in order.
     pub fn of<'k>(keys: impl DoubleEndedIterator<Item = &'k [u8]> + Clone) -> Heads {
         let mut made = Heads::default();
-        let mut ends = keys.clone();
-        // They are in order: the first and the last have in common what all have.
-        if let (Some(first), Some(last)) = (ends.next(), ends.next_back()) {
-            let alike =
-                first.iter().zip(last).take(BEGINNING_BYTES_MAX).take_while(|(one, other)| one == other).count();
-            made.beginning[..alike].copy_from_slice(&first[..alike]);
-            made.common = alike;
-        }
+        let common = common_beginning(keys.clone());
+        made.beginning[..common.len()].copy_from_slice(common);
+        made.common = common.len();
         made.heads.extend(keys.map(|key| head(key.get(made.common..).unwrap_or_default())));
         made
+    }
+
+    /// Sees to it that the common beginning is as long as it could be. These are the keys whose heads they are; all of them are looked at only
+    /// if it could be longer.
+    pub fn fit<'k>(&mut self, keys: impl DoubleEndedIterator<Item = &'k [u8]> + Clone) {
+        if common_beginning(keys.clone()).len() > self.common {
+            *self = Heads::of(keys);
+        }
+    }
+
+    /// Gives away the heads from a place on.
+    pub fn split_off(&mut self, place: usize) -> Heads {
+        Heads { beginning: self.beginning, common: self.common, heads: self.heads.split_off(place) }
     }
 
     /// What follows the common beginning; none if the key begins otherwise.
@@ -122,6 +137,24 @@ mod tests {
                 for other in texts {
                     let key = [one, other].concat();
                     assert_eq!(place(&keys, &heads, &key), keys.binary_search(&key), "{key:?} among {keys:?}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn parts_find_what_the_whole_did_and_know_what_they_have_in_common() {
+        let keys: Vec<Vec<u8>> = (0..40_u8).map(|number| vec![b'a', b'b', number / 20, number % 20]).collect();
+        let mut lower = Heads::of(keys.iter().map(Vec::as_slice));
+        let mut upper = lower.split_off(20);
+        for fits in [false, true] {
+            for (heads, part) in [(&mut lower, &keys[..20]), (&mut upper, &keys[20..])] {
+                if fits {
+                    heads.fit(part.iter().map(Vec::as_slice));
+                }
+                assert_eq!(heads.common, if fits { 3 } else { 2 });
+                for key in &keys {
+                    assert_eq!(place(part, heads, key), part.binary_search(key));
                 }
             }
         }

@@ -64,16 +64,21 @@ impl Leaf {
     /// Puts an empty chain at a place that `find` gave.
     pub fn insert(&mut self, place: usize, key: &[u8]) -> &mut LeafEntry {
         self.entries.insert(place, Box::new(LeafEntry { key: key.into(), chain: Chain::default() }));
-        // A growing leaf looks now and then whether its keys have more in common than it knows.
-        let looks_again = self.entries.len() >= HEADS_LOOK_MIN && self.entries.len().is_power_of_two();
-        if looks_again || !self.heads.insert(place, key) {
+        if !self.heads.insert(place, key) {
             self.make_heads();
+        } else if self.entries.len() >= HEADS_LOOK_MIN && self.entries.len().is_power_of_two() {
+            // A growing leaf looks now and then whether its keys have more in common than it knows.
+            self.fit_heads();
         }
         &mut self.entries[place]
     }
 
     fn make_heads(&mut self) {
         self.heads = Heads::of(self.entries.iter().map(|entry| entry.key()));
+    }
+
+    fn fit_heads(&mut self) {
+        self.heads.fit(self.entries.iter().map(|entry| entry.key()));
     }
 
     /// Lets the processor fetch the entries from a place on and what they point at. Whoever looks at one after the other
@@ -117,9 +122,10 @@ impl Leaf {
     /// Gives away the upper part: half, or only the last entry where keys arrive in order.
     pub fn split(&mut self, ascending: bool) -> Leaf {
         let middle = if ascending { self.entries.len() - 1 } else { self.entries.len() / 2 };
-        let mut upper = Leaf { heads: Heads::default(), entries: self.entries.split_off(middle), dirty: self.dirty };
-        upper.make_heads();
-        self.make_heads();
+        let heads = self.heads.split_off(middle);
+        let mut upper = Leaf { heads, entries: self.entries.split_off(middle), dirty: self.dirty };
+        upper.fit_heads();
+        self.fit_heads();
         upper
     }
 }

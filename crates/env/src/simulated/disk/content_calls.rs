@@ -25,6 +25,29 @@ impl DiskState {
     }
 
     pub(super) fn write(&mut self, caller: &Caller, file: FileId, bytes: &[u8], offset: u64) -> io::Result<()> {
+        self.write_counted(caller, file, bytes, offset, bytes.len())
+    }
+
+    /// A disk writes whole blocks whatever it is given. Whoever gives it whole ones is not taken to write more by it: what
+    /// stays as it was does not count.
+    pub(super) fn write_blocks(&mut self, caller: &Caller, file: FileId, bytes: &[u8], offset: u64) -> io::Result<()> {
+        let mut before = vec![0; bytes.len()];
+        self.file_mut(file)?.content.current().read(&mut before, offset);
+        let is_new = |(old, new): (&u8, &u8)| old != new;
+        let first = before.iter().zip(bytes).position(is_new).unwrap_or(bytes.len());
+        let same_behind = before.iter().zip(bytes).rev().position(is_new).unwrap_or(0);
+        let new = bytes.len().saturating_sub(first + same_behind);
+        self.write_counted(caller, file, bytes, offset, new)
+    }
+
+    fn write_counted(
+        &mut self,
+        caller: &Caller,
+        file: FileId,
+        bytes: &[u8],
+        offset: u64,
+        counted: usize,
+    ) -> io::Result<()> {
         let call = self.begin_changing(caller, CallKind::Write)?;
         end_of(offset, bytes.len() as u64)?;
         if call.fault.is_some() {
@@ -34,7 +57,7 @@ impl DiskState {
             return Err(if is_full { Errno::NOSPC } else { Errno::IO }.into());
         }
         let written = self.write_what_fits(file, bytes, offset)?;
-        let done = Statistics { writes: 1, bytes_written: written as u64, ..Statistics::default() };
+        let done = Statistics { writes: 1, bytes_written: written.min(counted) as u64, ..Statistics::default() };
         self.statistics.add(caller.path, done);
         if written < bytes.len() {
             return Err(Errno::NOSPC.into());

@@ -2,7 +2,7 @@
 
 use super::names::FileId;
 use super::state::{Caller, DiskState};
-use crate::{DirectoryLock, Disk, File, OpenMode};
+use crate::{Block, DirectoryLock, Disk, File, OpenMode};
 use parking_lot::Mutex;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -117,6 +117,13 @@ impl File for SimulatedFile {
     fn write_at(&self, buffer: &[u8], offset: u64) -> io::Result<()> {
         self.check_writable()?;
         self.state.lock().write(&self.caller(), self.file, buffer, offset)
+    }
+
+    fn write_blocks(&self, blocks: &[Block], offset: u64, durably: bool) -> io::Result<()> {
+        self.check_writable()?;
+        let bytes: Vec<u8> = blocks.iter().flat_map(|block| block.0).collect();
+        self.state.lock().write_blocks(&self.caller(), self.file, &bytes, offset)?;
+        if durably { self.sync() } else { Ok(()) }
     }
 
     fn sync(&self) -> io::Result<()> {
