@@ -139,7 +139,9 @@ impl Inner {
                 std::cmp::Ordering::Equal => start.max(u64::from(filled.offset)),
                 std::cmp::Ordering::Greater => end,
             };
-            if from < end {
+            // Less than a step only at a segment's end: whoever followed the log's end would never be done.
+            let is_worth_while = from + STEP_BYTES <= end || end == segment.whole_blocks_bytes();
+            if from < end && is_worth_while {
                 return Some((Arc::clone(segment), from, end.min(from + STEP_BYTES)));
             }
             ahead = ahead.saturating_sub(end.saturating_sub(start));

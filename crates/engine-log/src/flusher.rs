@@ -72,11 +72,20 @@ impl Flusher {
 
     /// Waits this long, or until as many have asked as company was hoped for. Some may have before.
     fn rest(&self, at_most: Duration) {
-        if self.asked.load(Ordering::SeqCst) < self.company.load(Ordering::Relaxed) {
+        if self.has_company() {
+            return;
+        }
+        // Who came while it worked has rung, and was taken along since: that must not end this rest. Who comes from here on is seen or rings.
+        self.alarm.silence();
+        if !self.has_company() {
             self.is_resting.store(true, Ordering::SeqCst);
             self.alarm.wait(at_most);
             self.is_resting.store(false, Ordering::SeqCst);
         }
+    }
+
+    fn has_company(&self) -> bool {
+        self.asked.load(Ordering::SeqCst) >= self.company.load(Ordering::Relaxed)
     }
 
     /// Waits until somebody asks; false if nobody has for so long.
@@ -181,6 +190,18 @@ mod tests {
         assert!(flusher.ask());
         flusher.rest(LONG);
         assert!(is_rung(&flusher), "everybody who was hoped for has come");
+    }
+
+    #[test]
+    fn a_ring_from_before_does_not_end_its_rest() {
+        let flusher = Flusher::default();
+        flusher.is_present.store(true, Ordering::SeqCst);
+        flusher.is_awake.store(true, Ordering::SeqCst);
+        flusher.company.store(1, Ordering::Relaxed);
+        assert!(flusher.ask());
+        flusher.withdraw();
+        flusher.rest(Duration::from_nanos(1));
+        assert!(!is_rung(&flusher), "it was taken along by the flush before");
     }
 
     #[test]

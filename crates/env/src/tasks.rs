@@ -54,6 +54,11 @@ impl Alarm {
         self.changed.notify_one();
     }
 
+    /// Forgets a ring that nobody has waited for.
+    pub fn silence(&self) {
+        *self.rung.lock() = false;
+    }
+
     /// Waits until rung or until the time has passed; true if rung.
     pub fn wait(&self, at_most: Duration) -> bool {
         let mut rung = self.rung.lock();
@@ -75,6 +80,9 @@ mod tests {
         alarm.ring();
         alarm.ring();
         assert!(alarm.wait(Duration::from_secs(3600)));
+        assert!(!alarm.wait(Duration::ZERO));
+        alarm.ring();
+        alarm.silence();
         assert!(!alarm.wait(Duration::ZERO));
     }
 }

@@ -39,3 +39,18 @@ fn x21_filling_ahead_never_touches_a_record() {
         assert!(log.verify().unwrap().is_sound());
     }
 }
+
+#[test]
+fn x21_filling_ahead_ends_while_the_log_goes_on() {
+    let point = Point::at(u64::MAX);
+    let options = LogOptions { segment_bytes: 64 << 20, ..small(true) };
+    let (log, _) = open(&Simulation::new(1).env(), options, &point).unwrap();
+    while log.inner.fill_step().unwrap() {}
+    let filled = log.inner.filled.load();
+    for sequence in 1..=20 {
+        commit(&log, sequence, &[sequence], &[7; 9000]).unwrap();
+        assert!(!log.inner.fill_step().unwrap(), "so little is not worth a step");
+    }
+    commit(&log, 21, &[21], &[7; 512 << 10]).unwrap();
+    assert!(log.inner.fill_step().unwrap() && log.inner.filled.load() > filled);
+}

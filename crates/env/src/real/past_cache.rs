@@ -65,8 +65,8 @@ impl PastCache {
                 Ok(0) => break,
                 Ok(more) => written += more,
                 Err(Errno::INTR) => {}
-                // The file system has larger blocks, or does not know the flag: nothing was written.
-                Err(Errno::INVAL | Errno::OPNOTSUPP) => break,
+                // The file system has larger blocks, or the system does not know the call or the flag: nothing was written.
+                Err(Errno::INVAL | Errno::OPNOTSUPP | Errno::NOSYS) => break,
                 Err(error) => return Err(error.into()),
             }
         }
