@@ -366,6 +366,8 @@ impl EngineTransaction {
     pub(super) fn admit(&mut self) -> Result<()> {
         match self.core.memory.advice() {
             Advice::Go => return Ok(()),
+            // What running transactions have written no checkpoint can take: asking for one, or waiting, would help nobody.
+            Advice::AskForCheckpoint | Advice::SlowDown if !self.core.memory.is_worth_taking() => return Ok(()),
             Advice::AskForCheckpoint => {
                 self.core.ask_for_checkpoint();
                 return Ok(());

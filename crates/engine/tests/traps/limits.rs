@@ -45,6 +45,17 @@ fn x5_a_transaction_that_fills_the_cache_is_too_large() {
 }
 
 #[test]
+fn x5_a_transaction_that_no_checkpoint_can_make_room_for_is_not_slowed_down_first() {
+    let options = EngineOptions { memory_bytes: 32 * MEMORY_BYTES, ..EngineOptions::stepped(Mode::ReplicaSet) };
+    let store = Store::with_options(options);
+    let table = store.local("t");
+    let mut large = store.start();
+    let refused = fill(&mut large, &table, "large", 10_000);
+    assert!(matches!(refused, Err(StorageError::TransactionTooLargeForCache(_))), "{refused:?}");
+    assert_eq!(store.figure("memory.slowed_writes"), 1, "only the write that was refused had to wait");
+}
+
+#[test]
 fn x5_many_transactions_that_fill_the_cache_are_temporarily_unavailable() {
     let store = store_with(Mode::StandAlone, 0.75);
     let table = store.local("t");
