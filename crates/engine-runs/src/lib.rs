@@ -53,7 +53,7 @@ pub use stamp::{Lookup, RangeTombstone, ReadPoint, Stamp, Version};
 pub use stream::{StreamOptions, VersionStream};
 pub use table::{Estimate, TableRuns};
 pub use walk::{FileWalk, FrameInfo, check_file, read_file_directory};
-pub use writer::{RunWriter, TableWriteOptions, WriterOptions};
+pub use writer::{IsHurried, RunWriter, TableWriteOptions, WriterOptions};
 
 #[cfg(test)]
 mod backup_tests;

@@ -7,7 +7,7 @@ use crate::core::Core;
 use crate::failure::of_log;
 use crate::memory::Advice;
 use pando_env::{Alarm, ThreadHandle};
-use pando_storage::{CheckpointKind, PAUSE_CHECKPOINT_THREAD, Result, StorageError};
+use pando_storage::{PAUSE_CHECKPOINT_THREAD, Result, StorageError};
 use parking_lot::Mutex;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -17,6 +17,13 @@ use std::time::Duration;
 const MERGE_IDLE: Duration = Duration::from_secs(1);
 /// How often the checkpoint thread looks at memory and log.
 const CHECKPOINT_LOOK: Duration = Duration::from_millis(200);
+
+/// After so many looks at which nearly nothing was written, a checkpoint costs nobody anything,
+const LULL_LOOKS: u32 = 3;
+/// if there is so much to be written: this part of what would ask for one in any case. The next time that much is written it need not be done meanwhile.
+const LULL_SHARE: u64 = 16;
+/// From one look to the next, who says that the node is there writes no more than this.
+const LULL_BYTES_MAX: u64 = 64 << 10;
 
 /// How often somebody looks how much memory is in use.
 const MEMORY_LOOK: Duration = Duration::from_millis(100);
@@ -60,6 +67,7 @@ impl Background {
     /// Ends them and waits.
     pub fn stop(&self, core: &Core) {
         core.stopping.store(true, Ordering::Release);
+        core.haste.for_ever();
         core.checkpoint_alarm.ring();
         core.merge_alarm.ring();
         core.pages_alarm.ring();
@@ -99,19 +107,39 @@ fn fill_loop(core: &Core) {
 
 fn checkpoint_loop(core: &Core) {
     let mut since_ns = core.env.clock().monotonic_ns();
+    let mut lull = Lull::default();
     while wait(core, &core.checkpoint_alarm, CHECKPOINT_LOOK) {
+        let log_bytes = core.log_bytes_since_checkpoint();
+        let is_lull = lull.look(log_bytes) && log_bytes >= core.options.checkpoint_log_bytes / LULL_SHARE;
         let now_ns = core.env.clock().monotonic_ns();
         let interval = core.options.checkpoint_interval;
         let due = !interval.is_zero() && u128::from(now_ns.saturating_sub(since_ns)) >= interval.as_nanos();
         if core.memory.advice() != Advice::Go {
             let _ = core.relieve();
             since_ns = core.env.clock().monotonic_ns();
-        } else if (due || core.log_bytes_since_checkpoint() >= core.options.checkpoint_log_bytes)
+        } else if (due || log_bytes >= core.options.checkpoint_log_bytes || (is_lull && !interval.is_zero()))
             && !PAUSE_CHECKPOINT_THREAD.should_fail()
         {
-            let _ = core.take_checkpoint(CheckpointKind::Automatic, false);
+            let _ = core.take_leisurely_checkpoint();
             since_ns = core.env.clock().monotonic_ns();
         }
+    }
+}
+
+/// Tells when writing has paused.
+#[derive(Default)]
+struct Lull {
+    seen_bytes: u64,
+    looks: u32,
+}
+
+impl Lull {
+    /// True if nearly nothing was written of late.
+    fn look(&mut self, log_bytes: u64) -> bool {
+        let is_still = log_bytes.abs_diff(self.seen_bytes) <= LULL_BYTES_MAX;
+        self.looks = if is_still { self.looks.saturating_add(1) } else { 0 };
+        self.seen_bytes = log_bytes;
+        self.looks >= LULL_LOOKS
     }
 }
 
@@ -151,5 +179,20 @@ fn merge_loop(core: &Core) {
     let mut busy = false;
     while busy || wait(core, &core.merge_alarm, MERGE_IDLE) {
         busy = core.maintain_step().unwrap_or(false) && going(core);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn writing_has_paused_when_nearly_nothing_came_for_a_while() {
+        let mut lull = Lull::default();
+        let looks = [1 << 30, (1 << 30) + 10, (1 << 30) + 20, (1 << 30) + 30].map(|bytes| lull.look(bytes));
+        assert_eq!(looks, [false, false, false, true]);
+        assert!(!lull.look(1 << 31), "it went on");
+        // After a checkpoint the count begins anew.
+        assert!(!lull.look(0));
     }
 }

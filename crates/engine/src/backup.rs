@@ -50,11 +50,11 @@ impl Core {
                 StorageError::IllegalOperation(format!("there is no backup named '{name}' to add to"))
             })?,
         };
-        if self.checkpoint.lock().mark.is_none() {
+        if self.lock_checkpoint().mark.is_none() {
             self.take_checkpoint(CheckpointKind::Automatic, false)?;
         }
         // Between the base and the log no checkpoint may move the place in the log that the base needs.
-        let _checkpoint = self.checkpoint.lock();
+        let _checkpoint = self.lock_checkpoint();
         let pins = self.runs.pin();
         let log = self.log.backup().map_err(|error| self.noted(of_log(error)))?;
         let (mut files, manifest_files) = self.manifest_copies(&pins)?;
@@ -197,7 +197,7 @@ impl Drop for Frozen {
 impl BackupSource for DurableEngine {
     fn freeze(&self) -> Result<Box<dyn Freeze>> {
         self.core.check_running()?;
-        *self.core.frozen.write() += 1;
+        *self.core.haste.during(|| self.core.frozen.write()) += 1;
         Ok(Box::new(Frozen(Arc::clone(&self.core))))
     }
 

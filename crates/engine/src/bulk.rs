@@ -60,7 +60,7 @@ impl BulkLoader for EngineBulkLoader {
         };
         // The manifest may only know the table once the log does: numbers of tables come from both.
         core.flush()?;
-        let _checkpoint = core.checkpoint.lock();
+        let _checkpoint = core.lock_checkpoint();
         check_empty(body)?;
         let mut recorded = body.checkpointed.lock().clone();
         recorded.settled += size;

@@ -5,7 +5,7 @@
 //! log's lock orders commits: under it a commit gets its sequence, enters the log, stores its outcome and is published; tables are created and
 //! dropped under it too.
 
-use crate::checkpoint::CheckpointState;
+use crate::checkpoint::{CheckpointState, Haste};
 use crate::counters::Counters;
 use crate::epoch::Epoch;
 use crate::failure::{of_log, of_runs};
@@ -63,6 +63,8 @@ pub struct Core {
     pub prepared: Epoch,
     /// One checkpoint, rollback or other change of the base's mark at a time.
     pub checkpoint: Mutex<CheckpointState>,
+    /// Who waits for the one under way.
+    pub haste: Arc<Haste>,
     /// Asks the checkpoint thread to work.
     pub checkpoint_alarm: Alarm,
     /// Asks the merge thread to work.
@@ -145,6 +147,7 @@ impl Core {
             changes: AtomicU64::new(0),
             prepared: Epoch::default(),
             checkpoint: Mutex::new(parts.checkpoint),
+            haste: Arc::default(),
             checkpoint_alarm: Alarm::new(),
             merge_alarm: Alarm::new(),
             pages_alarm: Alarm::new(),

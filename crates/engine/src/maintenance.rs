@@ -86,7 +86,8 @@ impl Core {
         if self.registry.dropped().is_empty() {
             return Ok(false);
         }
-        let _checkpoint = self.checkpoint.lock();
+        // A checkpoint takes them along, and may take its time: merges need not wait for it.
+        let Some(_checkpoint) = self.checkpoint.try_lock() else { return Ok(false) };
         let dropped = self.registry.dropped();
         self.flush()?;
         self.install(Edit { drop: dropped.clone(), ..Edit::default() })?;

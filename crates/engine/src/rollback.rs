@@ -17,7 +17,7 @@ impl Core {
     /// Rolls back. No transaction may be open.
     pub fn roll_back_to_stable(&self) -> Result<()> {
         self.check_running()?;
-        let _checkpoint = self.checkpoint.lock();
+        let _checkpoint = self.lock_checkpoint();
         let stable = self.keeper.stable();
         if stable.is_none() {
             return Err(StorageError::IllegalOperation("there is no stable timestamp to roll back to".into()));

@@ -16,6 +16,11 @@ pub trait ThreadHandle: Send + Sync {
 pub trait Tasks: Send + Sync {
     /// Starts a thread.
     fn spawn_thread(&self, name: &str, body: Box<dyn FnOnce() + Send>) -> io::Result<Box<dyn ThreadHandle>>;
+    /// Starts a thread that is in no hurry: it takes processor time only from what is in no hurry either, as far as the system can
+    /// tell them apart. It must not hold what others wait for.
+    fn spawn_thread_aside(&self, name: &str, body: Box<dyn FnOnce() + Send>) -> io::Result<Box<dyn ThreadHandle>> {
+        self.spawn_thread(name, body)
+    }
     /// Starts an asynchronous task on the current runtime.
     fn spawn(&self, task: BoxedFuture<'static, ()>) -> io::Result<()>;
     /// Runs a call that may block without starving the asynchronous worker it runs on.

@@ -22,6 +22,7 @@ use crate::{
 };
 use output::Output;
 use pando_env::Env;
+pub use pipeline::IsHurried;
 use pipeline::Pipeline;
 use section::SectionWriter;
 use std::path::{Path, PathBuf};
@@ -109,6 +110,12 @@ impl RunWriter {
             guard: FileGuard::new(env.disk().clone()),
             written_bytes: 0,
         }
+    }
+
+    /// Compresses on threads that take only what others leave of the processors, until this says that there is no more time.
+    pub fn standing_back_until(mut self, is_hurried: IsHurried) -> RunWriter {
+        self.pipeline.stand_back_until(is_hurried);
+        self
     }
 
     /// Begins a table; the one before must be finished.

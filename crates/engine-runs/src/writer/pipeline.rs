@@ -2,7 +2,11 @@
 //!
 //! With one thread everything happens in `submit`. With more, workers take jobs from a queue; the caller takes one itself when
 //! the queue is full, and at the end, so that it never only waits and a worker may sleep while little is queued. Results come
-//! out in the order of submission. Lock order: there is one lock, held only to move jobs and results.
+//! out in the order of submission.
+//!
+//! A pipeline that [stands back](Pipeline::stand_back_until) has all its workers on threads aside, and the caller waits for them instead of taking jobs
+//! itself; when there is no more time it takes them as ever. Such a worker may be kept waiting for a processor with a job, never with the lock
+//! for long: it only moves jobs and results under it. Lock order: there is one lock, held only to move jobs and results.
 
 use crate::block::builder::StagedBlock;
 use crate::block::compression::{Compressor, WriteDictionary};
@@ -69,10 +73,14 @@ struct Worker {
     compressor: Compressor,
 }
 
+/// Says whether there is no more time to stand back. Asked for every block.
+pub type IsHurried = Arc<dyn Fn() -> bool + Send + Sync>;
+
 /// See the module.
 pub(crate) struct Pipeline {
     env: Env,
     threads_wanted: usize,
+    is_hurried: Option<IsHurried>,
     level: i32,
     shared: Arc<Shared>,
     threads: Vec<Box<dyn ThreadHandle>>,
@@ -107,6 +115,7 @@ impl Pipeline {
         Pipeline {
             env: env.clone(),
             threads_wanted: threads.min(env.tasks().parallelism()),
+            is_hurried: None,
             level,
             shared: Arc::default(),
             threads: Vec::new(),
@@ -116,6 +125,15 @@ impl Pipeline {
             inline: VecDeque::new(),
             spare: Vec::new(),
         }
+    }
+
+    /// Takes only what others leave of the processors until this is true. To be called before the first block is submitted.
+    pub(crate) fn stand_back_until(&mut self, is_hurried: IsHurried) {
+        self.is_hurried = Some(is_hurried);
+    }
+
+    fn stands_back(&self) -> bool {
+        self.is_hurried.as_ref().is_some_and(|is_hurried| !is_hurried())
     }
 
     /// An empty job, recycled if possible.
@@ -147,7 +165,7 @@ impl Pipeline {
             self.shared.work.notify_one();
         }
         if waiting > QUEUE_MAX {
-            self.help();
+            self.wait_for_room();
         }
     }
 
@@ -168,7 +186,8 @@ impl Pipeline {
             if let Some(finished) = self.poll() {
                 return Some(finished);
             }
-            if self.help() {
+            let stands_back = self.stands_back();
+            if !stands_back && self.help() {
                 continue;
             }
             let mut state = self.shared.state.lock();
@@ -176,6 +195,10 @@ impl Pipeline {
                 return None;
             }
             if !matches!(state.results.front(), Some(Some(_))) {
+                if stands_back {
+                    // Too few may wait for a worker to have been woken.
+                    self.shared.work.notify_all();
+                }
                 self.shared.finished.wait(&mut state);
             }
         }
@@ -192,6 +215,18 @@ impl Pipeline {
         }
     }
 
+    /// Waits until a worker has taken a job, or takes one.
+    fn wait_for_room(&mut self) {
+        while self.stands_back() {
+            let mut state = self.shared.state.lock();
+            if state.queue.len() <= QUEUE_MAX {
+                return;
+            }
+            self.shared.finished.wait(&mut state);
+        }
+        self.help();
+    }
+
     /// Does one waiting job on this thread; false if there is none.
     fn help(&mut self) -> bool {
         let Some((number, job)) = self.shared.state.lock().queue.pop_front() else { return false };
@@ -204,10 +239,16 @@ impl Pipeline {
         if self.threads_wanted <= 1 || self.submitted_bytes < BYTES_BEFORE_THREADS {
             return false;
         }
-        for _ in 1..self.threads_wanted {
+        let stands_back = self.is_hurried.is_some();
+        for _ in usize::from(!stands_back)..self.threads_wanted {
             let (shared, level) = (self.shared.clone(), self.level);
             let body = Box::new(move || work(&shared, level));
-            match self.env.tasks().spawn_thread("run-compression", body) {
+            let tasks = self.env.tasks();
+            let started = match stands_back {
+                true => tasks.spawn_thread_aside("run-compression", body),
+                false => tasks.spawn_thread("run-compression", body),
+            };
+            match started {
                 Ok(thread) => self.threads.push(thread),
                 // No thread to be had: the caller's is enough.
                 Err(_) => break,
@@ -258,5 +299,63 @@ impl Drop for Pipeline {
         for thread in self.threads.drain(..) {
             let _ = thread.join();
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Stamp;
+    use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+    const BLOCKS: u32 = 600;
+
+    fn job(pipeline: &mut Pipeline, number: u32) -> Job {
+        let mut job = pipeline.blank();
+        let value = number.to_le_bytes().repeat(1024);
+        job.staged.push(&number.to_be_bytes(), 0, &Stamp::SETTLED, &value);
+        job.index_key = number.to_be_bytes().to_vec();
+        job
+    }
+
+    /// Passes blocks through; true if all came out, in order.
+    fn pass(pipeline: &mut Pipeline) -> bool {
+        let mut out = Vec::new();
+        let mut note = |pipeline: &mut Pipeline, finished: FinishedBlock| {
+            out.push(finished.job.index_key.clone());
+            pipeline.recycle(finished);
+        };
+        for number in 0..BLOCKS {
+            let job = job(pipeline, number);
+            pipeline.submit(job);
+            while let Some(finished) = pipeline.poll() {
+                note(pipeline, finished);
+            }
+        }
+        while let Some(finished) = pipeline.wait() {
+            note(pipeline, finished);
+        }
+        out == (0..BLOCKS).map(|number| number.to_be_bytes().to_vec()).collect::<Vec<_>>()
+    }
+
+    #[test]
+    fn who_stands_back_gives_the_same_and_leaves_the_work_to_others() {
+        let mut pipeline = Pipeline::new(&Env::real(), 2, 1);
+        pipeline.stand_back_until(Arc::new(|| false));
+        assert!(pass(&mut pipeline));
+    }
+
+    #[test]
+    fn who_must_hurry_after_a_while_gives_the_same() {
+        let asked = Arc::new(AtomicUsize::new(0));
+        let (hurried, count) = (Arc::new(AtomicBool::new(false)), asked.clone());
+        let told = hurried.clone();
+        let mut pipeline = Pipeline::new(&Env::real(), 2, 1);
+        pipeline.stand_back_until(Arc::new(move || {
+            told.fetch_or(count.fetch_add(1, Ordering::SeqCst) > 20, Ordering::SeqCst);
+            told.load(Ordering::SeqCst)
+        }));
+        assert!(pass(&mut pipeline));
+        assert!(asked.load(Ordering::SeqCst) > 0);
     }
 }

@@ -10,8 +10,11 @@
 //!
 //! A *spill* also takes versions above stable, when memory runs short while stable stands still. They are behind the
 //! checkpoint's fence: dead after a crash, and after a rollback to stable.
+//!
+//! A checkpoint that nobody waits for stands back ([`haste`]).
 
 mod cut;
+mod haste;
 mod settle;
 mod write;
 
@@ -26,6 +29,7 @@ use pando_engine_runs::{CheckpointMark, Edit};
 use pando_storage::{CheckpointKind, CheckpointOutcome, Result};
 
 pub use cut::Target;
+pub use haste::{Haste, Pace};
 pub use write::table_write_options;
 
 /// What the last checkpoint left.
@@ -42,19 +46,28 @@ pub struct CheckpointState {
 impl Core {
     /// Takes a checkpoint if there is something to do.
     pub fn take_checkpoint(&self, kind: CheckpointKind, spill: bool) -> Result<CheckpointOutcome> {
+        self.take_checkpoint_at(Pace::Full, kind, spill)
+    }
+
+    /// Takes a checkpoint that nobody waits for, if there is something to do.
+    pub fn take_leisurely_checkpoint(&self) -> Result<CheckpointOutcome> {
+        self.take_checkpoint_at(Pace::Leisurely, CheckpointKind::Automatic, false)
+    }
+
+    fn take_checkpoint_at(&self, pace: Pace, kind: CheckpointKind, spill: bool) -> Result<CheckpointOutcome> {
         self.check_running()?;
         let frozen = self.frozen.read();
         if *frozen > 0 {
             return Ok(CheckpointOutcome::default());
         }
-        let mut state = self.checkpoint.lock();
+        let mut state = self.lock_checkpoint();
         let Some(target) = self.target(kind, spill, &state) else { return Ok(CheckpointOutcome::default()) };
         let cut = self.take_cut(target, spill);
         if kind == CheckpointKind::Automatic && !spill && self.is_idle(&cut, &state) {
             self.keeper.end_checkpoint();
             return Ok(CheckpointOutcome::default());
         }
-        let outcome = self.checkpoint_at(&cut, &mut state);
+        let outcome = self.checkpoint_at(&cut, pace, &mut state);
         self.keeper.end_checkpoint();
         outcome
     }
@@ -79,10 +92,10 @@ impl Core {
         unmoved && cut.changes == state.changes && self.registry.dropped().is_empty()
     }
 
-    fn checkpoint_at(&self, cut: &Cut, state: &mut CheckpointState) -> Result<CheckpointOutcome> {
+    fn checkpoint_at(&self, cut: &Cut, pace: Pace, state: &mut CheckpointState) -> Result<CheckpointOutcome> {
         let started_ns = self.env.clock().monotonic_ns();
         self.flush()?;
-        let written = self.write_run(cut)?;
+        let written = self.write_run(cut, pace)?;
         let (keys, bytes) = (written.keys, written.bytes);
         let dropped = self.registry.dropped();
         let mark = self.mark(cut);

@@ -1,5 +1,6 @@
 //! Writing the run of a checkpoint.
 
+use super::Pace;
 use super::cut::Cut;
 use crate::core::Core;
 use crate::failure::of_runs;
@@ -85,15 +86,23 @@ impl Rows {
 
 impl Core {
     /// Writes the dirty versions that the cut takes. The run's files are durable but not yet part of the base.
-    pub(super) fn write_run(&self, cut: &Cut) -> Result<Written> {
+    pub(super) fn write_run(&self, cut: &Cut, pace: Pace) -> Result<Written> {
         let retention = self.retention_now();
+        let is_hurried = self.is_hurried(cut, pace);
+        let begin = || -> Result<RunWriter> {
+            let writer = self.runs.writer(WriterOptions::default()).map_err(of_runs)?;
+            Ok(match &is_hurried {
+                Some(is_hurried) => writer.standing_back_until(is_hurried.clone()),
+                None => writer,
+            })
+        };
         let mut writer: Option<RunWriter> = None;
         let mut keys = 0;
         for table in &cut.tables {
             if table.is_dropped() || (table.overlay.is_empty() && table.ranges.is_empty()) {
                 continue;
             }
-            keys += self.write_table(&mut writer, cut, &retention, table)?;
+            keys += self.write_table(&begin, &mut writer, cut, &retention, table)?;
         }
         let Some(writer) = writer else { return Ok(Written::default()) };
         let runs = writer.finish().map_err(|error| self.noted(of_runs(self.runs.note_failure(error))))?;
@@ -103,6 +112,7 @@ impl Core {
 
     fn write_table(
         &self,
+        begin: &dyn Fn() -> Result<RunWriter>,
         writer: &mut Option<RunWriter>,
         cut: &Cut,
         retention: &RetentionPoint,
@@ -110,7 +120,7 @@ impl Core {
     ) -> Result<u64> {
         let ranges = taken_ranges(cut, table);
         let base_is_empty = table.slot.load().is_empty();
-        let mut section = Section { core: self, writer, table, begun: false, keys: 0 };
+        let mut section = Section { begin, writer, table, begun: false, keys: 0 };
         for range in &ranges {
             let settled = RangeTombstone { stamp: retention.settle(&range.stamp), ..range.clone() };
             section.writer()?.add_range_tombstone(settled).map_err(of_runs)?;
@@ -135,7 +145,7 @@ impl Core {
 
 /// One table's part of the run, begun when there is something to write.
 struct Section<'a> {
-    core: &'a Core,
+    begin: &'a dyn Fn() -> Result<RunWriter>,
     writer: &'a mut Option<RunWriter>,
     table: &'a EngineTable,
     begun: bool,
@@ -145,7 +155,7 @@ struct Section<'a> {
 impl Section<'_> {
     fn writer(&mut self) -> Result<&mut RunWriter> {
         if self.writer.is_none() {
-            *self.writer = Some(self.core.runs.writer(WriterOptions::default()).map_err(of_runs)?);
+            *self.writer = Some((self.begin)()?);
         }
         let Some(writer) = self.writer.as_mut() else { unreachable!("it was made just now") };
         if !self.begun {

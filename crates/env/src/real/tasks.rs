@@ -16,6 +16,16 @@ impl Tasks for RealTasks {
         Ok(Box::new(RealThread { thread }))
     }
 
+    fn spawn_thread_aside(&self, name: &str, body: Box<dyn FnOnce() + Send>) -> io::Result<Box<dyn ThreadHandle>> {
+        self.spawn_thread(
+            name,
+            Box::new(|| {
+                stand_back();
+                body();
+            }),
+        )
+    }
+
     fn spawn(&self, task: BoxedFuture<'static, ()>) -> io::Result<()> {
         let runtime = Handle::try_current().map_err(io::Error::other)?;
         runtime.spawn(task);
