@@ -68,6 +68,7 @@ impl Background {
     pub fn stop(&self, core: &Core) {
         core.stopping.store(true, Ordering::Release);
         core.haste.for_ever();
+        core.runs.hurry();
         core.checkpoint_alarm.ring();
         core.merge_alarm.ring();
         core.pages_alarm.ring();

@@ -63,6 +63,11 @@ impl Due {
         self.needs.values().map(|need| need.bytes).fold(0, u64::saturating_add)
     }
 
+    /// The most runs of a table that needs a merge.
+    pub fn runs_max(&self) -> usize {
+        self.needs.values().map(|need| need.runs).max().unwrap_or(0)
+    }
+
     /// The most urgent merges: one large one, or many small ones that share their output files. `bytes_max` limits what
     /// may be written, for a disk that is nearly full.
     pub fn most_urgent(&self, bytes_max: u64, batch: &Batch) -> Vec<(TableId, Choice)> {

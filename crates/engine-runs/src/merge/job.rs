@@ -153,7 +153,10 @@ impl Runs {
         if waiting.is_empty() {
             return Ok(None);
         }
-        let writer = self.writer(WriterOptions::default())?;
+        let mut writer = self.writer(WriterOptions::default())?;
+        if !rewrite_all {
+            writer = writer.standing_back_until(self.shared.merges.is_hurried());
+        }
         let (current, done) = (None, Vec::new());
         Ok(Some(Job { writer, retention, waiting, current, done, stream: None, next_label: 0, compaction: None }))
     }

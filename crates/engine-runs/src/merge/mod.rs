@@ -6,7 +6,8 @@
 //! and stay above), fences too (they are laid upon the result), and a dropped table simply leaves the job. The end is one
 //! edit that replaces the inputs by the verified output; the inputs' files go when their last reader does.
 //!
-//! A job is either one large table or a batch of small ones that share their output files.
+//! A job is either one large table or a batch of small ones that share their output files. It stands back (its threads take what others leave of
+//! the processors) unless somebody has asked for it, the store is about to end, or a table has [`DEEP_FACTOR`] times as many runs as it should.
 
 pub(crate) mod due;
 pub(crate) mod job;
@@ -22,20 +23,25 @@ pub use policy::MergePolicy;
 use crate::manifest::state::State;
 use crate::store::Runs;
 use crate::store::statistics::count;
-use crate::{Result, RetentionPoint, RetentionSource, RunsError, TableId};
+use crate::{IsHurried, Result, RetentionPoint, RetentionSource, RunsError, TableId};
 use due::{Batch, Due};
 use job::Job;
 use pando_base::Timestamp;
 use parking_lot::Mutex;
 use policy::Choice;
 use std::collections::BTreeSet;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 /// Small merges are put together up to about one file.
 const BATCH: Batch = Batch { small_bytes: 4 << 20, bytes_max: 64 << 20, tables_max: 4096 };
 
+/// A table with so many times the runs that start a merge makes merges hurry: readers pay for each.
+const DEEP_FACTOR: usize = 2;
+
 /// The store's merges: the one in progress and those that are due.
 pub(crate) struct Merges {
+    haste: Arc<Haste>,
     job: Mutex<Option<Job>>,
     due: Mutex<Due>,
     /// The lowest fence since the job in progress began.
@@ -44,9 +50,23 @@ pub(crate) struct Merges {
     compactions: AtomicU64,
 }
 
+/// Why merges do not stand back.
+#[derive(Default)]
+struct Haste {
+    is_deep: AtomicBool,
+    is_ending: AtomicBool,
+}
+
+impl Haste {
+    fn is_called_for(&self) -> bool {
+        self.is_deep.load(Ordering::Relaxed) || self.is_ending.load(Ordering::Relaxed)
+    }
+}
+
 impl Default for Merges {
     fn default() -> Merges {
         Merges {
+            haste: Arc::default(),
             job: Mutex::new(None),
             due: Mutex::new(Due::default()),
             fence: Mutex::new(Timestamp::MAX),
@@ -72,7 +92,15 @@ impl Merges {
         touched: &BTreeSet<TableId>,
         dropped: &BTreeSet<TableId>,
     ) {
-        self.due.lock().consider(policy, state, touched, dropped);
+        let mut due = self.due.lock();
+        due.consider(policy, state, touched, dropped);
+        self.haste.is_deep.store(due.runs_max() > policy.runs_max * DEEP_FACTOR, Ordering::Relaxed);
+    }
+
+    /// Says whether the merge in progress must not stand back any longer.
+    pub fn is_hurried(&self) -> IsHurried {
+        let haste = self.haste.clone();
+        Arc::new(move || haste.is_called_for())
     }
 
     pub fn fence(&self) -> Timestamp {
@@ -124,6 +152,11 @@ impl Runs {
     /// About how many bytes the merges that are due will write.
     pub fn debt_bytes(&self) -> u64 {
         self.shared.merges.due.lock().debt_bytes()
+    }
+
+    /// Has merges stand back no longer: somebody waits for the step in progress to end.
+    pub fn hurry(&self) {
+        self.shared.merges.haste.is_ending.store(true, Ordering::Relaxed);
     }
 
     /// Works on a merge until about `budget_bytes` were read; starts one if one is due. Only one caller merges at a time.

@@ -227,6 +227,22 @@ fn runs_that_do_not_overlap_are_joined_without_writing() {
 }
 
 #[test]
+fn merges_hurry_while_a_table_is_deep_and_when_they_are_told_to() {
+    let (_simulation, runs, mut model) = store(1);
+    let is_hurried = runs.shared.merges.is_hurried();
+    for round in 0..8 {
+        checkpoint(&runs, &mut model, &numbers(0..10, &format!("round {round}"))).unwrap();
+        assert!(!is_hurried(), "round {round}");
+    }
+    checkpoint(&runs, &mut model, &numbers(0..10, "one more")).unwrap();
+    assert!(is_hurried());
+    runs.merge_all(&KeepNothing).unwrap();
+    assert!(!is_hurried());
+    runs.hurry();
+    assert!(is_hurried());
+}
+
+#[test]
 fn parts_that_a_young_run_leaves_alone_are_taken_over() {
     let (_simulation, runs, mut model) = store(2);
     checkpoint(&runs, &mut model, &numbers(0..2000, "text that takes some space")).unwrap();
