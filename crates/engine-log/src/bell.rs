@@ -5,6 +5,7 @@
 //! changes it, then rings. Either the ringer sees the waiter or the waiter sees the change. Checked under `shuttle`. A task that
 //! gives up waiting after it was chosen to wake the others leaves that to the next (`Notify` passes a notification on).
 
+use crate::flushes::Side;
 use std::sync::atomic::{AtomicBool, Ordering};
 use tokio::sync::Notify;
 
@@ -97,6 +98,14 @@ impl Bell {
             self.blocking.wake();
             self.is_passed_on.store(true, Ordering::SeqCst);
             self.notify.notify_one();
+        }
+    }
+
+    /// Tells everybody who listens, as suits whoever rings.
+    pub(crate) fn ring_from(&self, side: Side) {
+        match side {
+            Side::Task => self.ring(),
+            Side::Thread => self.ring_from_outside(),
         }
     }
 

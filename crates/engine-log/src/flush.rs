@@ -11,6 +11,7 @@
 //! of a write or sync the log stops.
 
 use crate::control::{ControlRecord, Mark};
+use crate::flushes::Side;
 use crate::index::Rows;
 use crate::log::Inner;
 use crate::segment::Segment;
@@ -51,6 +52,8 @@ struct Capture {
     pieces: Vec<Piece>,
     end: LogPosition,
     no_holes: Timestamp,
+    /// Of the flush.
+    number: u64,
 }
 
 /// Where a durability wait stands.
@@ -77,11 +80,12 @@ impl Durability {
 }
 
 impl Inner {
-    /// Writes what is in memory; with `sync` it ends in a mark and becomes durable.
-    pub(crate) fn write_out(&self, sync: bool) -> Result<()> {
+    /// Writes what is in memory; with `sync` it ends in a mark and becomes durable. Gives the number of the
+    /// flush; none if there was nothing to do.
+    pub(crate) fn write_out(&self, sync: bool) -> Result<Option<u64>> {
         let mut writer = self.io.lock();
         self.check_running()?;
-        let Some(mut capture) = self.capture(sync) else { return Ok(()) };
+        let Some(mut capture) = self.capture(sync) else { return Ok(None) };
         self.wait_for_filling(capture.end);
         if let Err(error) = self.write_capture(&mut writer, &capture, sync) {
             return Err(self.stop(format!("writing {} failed: {error}", writer.segment.path.display())));
@@ -103,7 +107,7 @@ impl Inner {
             durability.no_holes = capture.no_holes;
             self.durable.store(capture.end);
         }
-        Ok(())
+        Ok(Some(capture.number))
     }
 
     /// Takes what is not written yet, with a mark at its end if wanted; none if nothing is new.
@@ -135,7 +139,11 @@ impl Inner {
             self.counters.flushed_commits.fetch_add(commits, Ordering::Relaxed);
         }
         let pieces = tail.capture();
-        Some(Capture { pieces, end: tail.position(), no_holes })
+        if mark {
+            tail.flushes += 1;
+            tail.captured = tail.position();
+        }
+        Some(Capture { pieces, end: tail.position(), no_holes, number: tail.flushes })
     }
 
     fn write_capture(&self, writer: &mut Writer, capture: &Capture, sync: bool) -> io::Result<()> {
@@ -215,7 +223,7 @@ impl Inner {
         }
         drop(listener);
         prepare();
-        self.lead()?;
+        self.lead(Side::Thread)?;
         Ok(true)
     }
 
@@ -233,7 +241,13 @@ impl Inner {
         }
     }
 
-    fn try_lead(&self) -> Result<bool> {
+    /// True if somebody is flushing.
+    pub(crate) fn is_led(&self) -> bool {
+        self.durability.lock().leading
+    }
+
+    /// Becomes the one who flushes, if nobody is.
+    pub(crate) fn try_lead(&self) -> Result<bool> {
         let mut durability = self.durability.lock();
         if let Some(reason) = &durability.stopped {
             return Err(LogError::Stopped(reason.clone()));
@@ -241,16 +255,24 @@ impl Inner {
         Ok(!std::mem::replace(&mut durability.leading, true))
     }
 
-    fn lead(&self) -> Result<()> {
+    /// Flushes, as the one who leads.
+    pub(crate) fn lead(&self, side: Side) -> Result<()> {
         self.flusher.withdraw();
+        let began_ns = self.env.clock().monotonic_ns();
         let result = self.write_out(true);
+        self.flusher.note_time(began_ns, self.env.clock().monotonic_ns());
         self.durability.lock().leading = false;
-        self.flushed.ring_from_outside();
-        self.hole_closed.ring_from_outside();
+        match &result {
+            Ok(Some(number)) => self.flushes.end(*number, side),
+            // Whoever waits has to look again.
+            Ok(None) | Err(_) => self.flushes.ring(),
+        }
+        self.flushed.ring_from(side);
+        self.hole_closed.ring_from(side);
         if result.is_ok() {
             self.look_ahead();
         }
-        result
+        result.map(drop)
     }
 
     fn status(&self, point: DurablePoint) -> Result<Status> {
@@ -299,7 +321,7 @@ impl Log {
 
     /// Writes what is in memory to the files without making it durable.
     pub fn write_back(&self) -> Result<()> {
-        self.inner.write_out(false)
+        self.inner.write_out(false).map(drop)
     }
 
     /// Blocks until a commit is durable, flushing if nobody else does.
@@ -329,15 +351,7 @@ impl Log {
                 Status::Hole => hole.wait_async().await,
                 Status::NeedsFlush => {
                     drop(hole);
-                    let flushed = inner.flushed.listen();
-                    if (!inner.is_quiet() && inner.flusher.ask()) || !inner.try_lead()? {
-                        flushed.wait_async().await;
-                    } else {
-                        drop(flushed);
-                        let mut result = Ok(());
-                        inner.env.tasks().blocking(&mut || result = inner.lead());
-                        result?;
-                    }
+                    inner.flush_for_task(point.position).await?;
                 }
             }
         }

@@ -1,21 +1,27 @@
-//! The flusher: a thread that makes commits durable for the tasks that wait for them.
+//! Who flushes for the tasks that wait for their commits.
 //!
-//! A task that led a flush itself would block its worker: the runtime then hands the worker's queue to another thread and
-//! wakes it, for each group of commits. So tasks only ask, and the thread that the core lends for it writes and syncs for
-//! all of them; who asks meanwhile is served by the next flush. A lone committer, one commit in each of the last flushes, still
-//! leads itself: passing the work to another thread and back would only delay it.
+//! Tasks ask; whoever asks first since the last flush began has the *duty* to see that there is a next one. It lets everything run that can
+//! ([`Inner::gather_company`]), so that whoever is about to commit comes along, and then:
+//! - it leads the flush itself, waiting for the disk on its worker, if that is quick and another worker watches the sockets or is at
+//!   work ([`Tasks::can_wait_here`](pando_env::Tasks::can_wait_here)): no thread has to be woken for it, and those who waited go on
+//!   on the same worker;
+//! - otherwise it calls the flusher, a thread that the core lends.
 //!
-//! A sync costs the processor about as much as a small commit. While several commit, the flusher therefore rests between two
+//! A lone committer, one commit in each of the last flushes, leads at once and hands its worker over to another thread while it waits.
+//!
+//! A sync costs the processor about as much as a small commit. While several commit, the thread therefore rests between two
 //! flushes until [`REST`] has passed since the last one began, unless everybody who is likely to come has come (as many as
 //! in the largest group of late), or nobody can: no worker of the runtime has anything to do ([`Flusher::hurry`]). On a slow disk syncs are further apart by themselves, and it never rests.
 //!
 //! Invariants: a request that is made after its commit was appended is withdrawn ([`Flusher::withdraw`]) only by a leader
-//! that captures afterwards, so the commit is in that flush. A request that does not ring because the flusher is awake is seen
-//! before it sleeps: it first says that it will, then looks; who asks does it the other way round. Where there is no flusher
+//! that captures afterwards, so the commit is in that flush. While there are requests, somebody has the duty or the flusher is called: a task that ends or
+//! gives up with its duty open calls it. A call that does not ring because the flusher is awake is seen
+//! before it sleeps: it first says that it will, then looks; who calls does it the other way round. Where there is no flusher
 //! (simulations, tests, after the end) [`Flusher::ask`] says so and the waiter leads. When the flusher leaves, it rings for everybody who asked.
 
+use crate::flushes::Side;
 use crate::log::Inner;
-use crate::{Log, Result};
+use crate::{Log, LogPosition, Result};
 use pando_env::Alarm;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -27,47 +33,82 @@ const LONE_FLUSHES_MIN: u64 = 16;
 const GROUP_FADING: u64 = 8;
 /// From the beginning of a flush to that of the next, while several commit.
 const REST: Duration = Duration::from_millis(1);
+/// A flush that takes longer is not waited for on a worker.
+const QUICK_FLUSH_NS: u64 = 500_000;
+/// The requests of a round are the lower bits of its count.
+const ROUND: u64 = 1 << 32;
 
-/// The requests to the flusher.
+/// What follows from a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Asked {
+    /// There is nobody to do it.
+    Nobody,
+    /// Whoever asked has the duty in this round.
+    First(u64),
+    /// Somebody else has.
+    Along,
+}
+
+/// The requests for a flush.
 #[derive(Default)]
 pub(crate) struct Flusher {
     is_present: AtomicBool,
-    /// How often it was asked since the last flush began.
-    asked: AtomicU64,
-    /// The flusher is at work or rests, and looks for requests by itself.
+    /// How many flushes have begun, and how often one was asked for since.
+    requests: AtomicU64,
+    /// The thread is to flush.
+    is_called: AtomicBool,
+    /// The thread is at work or rests, and looks for calls by itself.
     is_awake: AtomicBool,
     /// It waits for company.
     is_resting: AtomicBool,
     /// So many requests end its rest.
     company: AtomicU64,
-    /// When the last flush for others began.
+    /// When the last flush began.
     began_ns: AtomicU64,
+    /// How long flushes take, about.
+    took_ns: AtomicU64,
     alarm: Alarm,
 }
 
 impl Flusher {
-    /// Asks for a flush of everything that was appended before; false if there is nobody to do it.
-    pub(crate) fn ask(&self) -> bool {
+    /// Asks for a flush of everything that was appended before.
+    fn ask(&self) -> Asked {
         if !self.is_present.load(Ordering::SeqCst) {
-            return false;
+            return Asked::Nobody;
         }
-        let asked = self.asked.fetch_add(1, Ordering::SeqCst) + 1;
-        let enough = if self.is_awake.load(Ordering::SeqCst) { self.company.load(Ordering::Relaxed) } else { 1 };
-        if asked == enough {
+        let before = self.requests.fetch_add(1, Ordering::SeqCst);
+        if before % ROUND == 0 {
+            return Asked::First(before / ROUND);
+        }
+        if before % ROUND + 1 == self.company.load(Ordering::Relaxed) && self.is_resting.load(Ordering::SeqCst) {
             self.alarm.ring();
         }
-        true
+        Asked::Along
+    }
+
+    /// Has the thread flush.
+    fn call(&self) {
+        self.is_called.store(true, Ordering::SeqCst);
+        if !self.is_awake.load(Ordering::SeqCst) {
+            self.alarm.ring();
+        }
     }
 
     /// Ends its rest if somebody has asked: nobody else is about to.
     fn hurry(&self) {
-        if self.is_asked() && self.is_resting.swap(false, Ordering::SeqCst) {
+        if self.asked() > 0 && self.is_resting.swap(false, Ordering::SeqCst) {
             self.alarm.ring();
         }
     }
 
-    fn is_asked(&self) -> bool {
-        self.asked.load(Ordering::SeqCst) > 0
+    fn asked(&self) -> u64 {
+        self.requests.load(Ordering::SeqCst) % ROUND
+    }
+
+    /// How many have asked in this round; none if a flush has begun since.
+    fn asked_in(&self, round: u64) -> Option<u64> {
+        let requests = self.requests.load(Ordering::SeqCst);
+        (requests / ROUND == round).then_some(requests % ROUND)
     }
 
     /// Waits this long, or until as many have asked as company was hoped for. Some may have before.
@@ -75,25 +116,29 @@ impl Flusher {
         if self.has_company() {
             return;
         }
-        // Who came while it worked has rung, and was taken along since: that must not end this rest. Who comes from here on is seen or rings.
+        // Who came while it worked may have rung, and was taken along since: that must not end this rest. Who comes from here on is seen or rings.
         self.alarm.silence();
+        self.is_resting.store(true, Ordering::SeqCst);
         if !self.has_company() {
-            self.is_resting.store(true, Ordering::SeqCst);
             self.alarm.wait(at_most);
-            self.is_resting.store(false, Ordering::SeqCst);
         }
+        self.is_resting.store(false, Ordering::SeqCst);
     }
 
     fn has_company(&self) -> bool {
-        self.asked.load(Ordering::SeqCst) >= self.company.load(Ordering::Relaxed)
+        self.asked() >= self.company.load(Ordering::Relaxed)
     }
 
-    /// Waits until somebody asks; false if nobody has for so long.
+    /// Waits until somebody calls; false if nobody has for so long.
     fn sleep(&self, at_most: Duration) -> bool {
         self.is_awake.store(false, Ordering::SeqCst);
-        let is_asked = self.is_asked() || self.alarm.wait(at_most);
+        let is_called = self.is_called() || self.alarm.wait(at_most);
         self.is_awake.store(true, Ordering::SeqCst);
-        is_asked
+        is_called
+    }
+
+    fn is_called(&self) -> bool {
+        self.is_called.load(Ordering::SeqCst)
     }
 
     /// Has the thread look whether it goes on.
@@ -103,15 +148,112 @@ impl Flusher {
 
     /// Whoever leads takes the requests so far upon itself.
     pub(crate) fn withdraw(&self) {
-        self.asked.store(0, Ordering::SeqCst);
+        self.is_called.store(false, Ordering::SeqCst);
+        let next = |requests: u64| Some((requests / ROUND).wrapping_add(1).wrapping_mul(ROUND));
+        let _ = self.requests.fetch_update(Ordering::SeqCst, Ordering::SeqCst, next);
+    }
+
+    /// Notes when a flush began and ended.
+    pub(crate) fn note_time(&self, began_ns: u64, ended_ns: u64) {
+        self.began_ns.store(began_ns, Ordering::Relaxed);
+        let took_ns = ended_ns.saturating_sub(began_ns);
+        let before_ns = self.took_ns.load(Ordering::Relaxed);
+        self.took_ns.store(before_ns - before_ns / 8 + took_ns / 8, Ordering::Relaxed);
+    }
+}
+
+/// Somebody has to see that there is a flush. Dropped before there was one, it calls the thread.
+struct Duty<'a> {
+    flusher: &'a Flusher,
+    round: u64,
+}
+
+impl Duty<'_> {
+    /// How many have asked; none if somebody else has seen to it.
+    fn asked(&self) -> Option<u64> {
+        self.flusher.asked_in(self.round)
+    }
+}
+
+impl Drop for Duty<'_> {
+    fn drop(&mut self) {
+        if self.asked().is_some() {
+            self.flusher.call();
+        }
     }
 }
 
 impl Inner {
     /// True if a committer is probably alone. One flush with one commit does not say so: among readers writers are often alone for
     /// a moment, and a blocked worker costs the readers more than the flusher costs the writer.
-    pub(crate) fn is_quiet(&self) -> bool {
+    fn is_quiet(&self) -> bool {
         self.lone_flushes.load(Ordering::Relaxed) >= LONE_FLUSHES_MIN
+    }
+
+    /// Waits for a flush that has everything up to here. Not for ever: whoever waits looks again.
+    pub(crate) async fn flush_for_task(&self, position: LogPosition) -> Result<()> {
+        let number = {
+            let tail = self.tail.lock();
+            // What is on disk already is waited for because of a hole that was closed below it: the next flush will tell.
+            let is_under_way = position <= tail.captured && position > self.durable.load();
+            if is_under_way { tail.flushes } else { tail.flushes + 1 }
+        };
+        let Some(flushed) = self.flushes.listen(number) else { return Ok(()) };
+        let asked = if self.is_quiet() { Asked::Nobody } else { self.flusher.ask() };
+        match asked {
+            Asked::Along => flushed.wait_async().await,
+            Asked::First(round) => {
+                let duty = Duty { flusher: &self.flusher, round };
+                if self.gather_company(&duty).await && self.leads_here() && self.try_lead()? {
+                    return self.lead(Side::Task);
+                }
+                drop(duty);
+                flushed.wait_async().await;
+            }
+            Asked::Nobody => {
+                drop(flushed);
+                let ended = self.flushed.listen();
+                match self.try_lead()? {
+                    true => {
+                        drop(ended);
+                        let mut result = Ok(());
+                        self.env.tasks().blocking(&mut || result = self.lead(Side::Thread));
+                        result?;
+                    }
+                    false => ended.wait_async().await,
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether this worker may wait for the disk.
+    fn leads_here(&self) -> bool {
+        self.flusher.took_ns.load(Ordering::Relaxed) <= QUICK_FLUSH_NS && self.env.tasks().can_wait_here()
+    }
+
+    /// Waits until no flush is under way, then lets others run until nobody new asks or everybody has who is likely to. False if somebody else
+    /// has seen to the flush meanwhile.
+    async fn gather_company(&self, duty: &Duty<'_>) -> bool {
+        loop {
+            let ended = self.flushed.listen();
+            if !self.is_led() {
+                break;
+            }
+            ended.wait_async().await;
+        }
+        let mut seen = 0;
+        loop {
+            // Whoever yields goes on before those for whom the sockets had something to read at that moment; after the second
+            // time they have run.
+            tokio::task::yield_now().await;
+            tokio::task::yield_now().await;
+            match duty.asked() {
+                None => return false,
+                Some(asked) if asked == seen || asked >= self.group.load(Ordering::Relaxed) => return true,
+                Some(asked) => seen = asked,
+            }
+        }
     }
 
     /// Waits for others to commit, if some are likely to and the last flush is not long ago.
@@ -123,7 +265,6 @@ impl Inner {
         if let Some(rest) = REST.checked_sub(passed).filter(|_| company > 1) {
             self.flusher.rest(rest);
         }
-        self.flusher.began_ns.store(self.env.clock().monotonic_ns(), Ordering::Relaxed);
     }
 
     /// Keeps how many commits a flush can hope to take along: as many as the largest of late, which fades. The last one alone would not do: a
@@ -139,7 +280,7 @@ impl Inner {
 }
 
 impl Log {
-    /// Lends this thread to the log while `goes_on`: it flushes for those who ask, and if nobody has for `interval` and
+    /// Lends this thread to the log while `goes_on`: it flushes when it is called, and if nobody has for `interval` and
     /// something `is_due`. After it has returned, those who wait lead their flushes themselves. Fails when the log stopped.
     pub fn serve_flushes(
         &self,
@@ -154,7 +295,7 @@ impl Log {
         inner.env.tasks().at_rest(Arc::downgrade(&at_rest));
         let mut outcome = Ok(());
         while outcome.is_ok() && goes_on() {
-            let is_wanted = inner.flusher.is_asked() || (!inner.flusher.sleep(interval) && is_due());
+            let is_wanted = inner.flusher.is_called() || (!inner.flusher.sleep(interval) && is_due());
             if is_wanted {
                 inner.rest_for_company();
                 outcome = inner.lead_for_others();
@@ -162,6 +303,7 @@ impl Log {
         }
         inner.flusher.is_present.store(false, Ordering::SeqCst);
         inner.flushed.ring();
+        inner.flushes.ring();
         outcome
     }
 }
@@ -172,33 +314,57 @@ mod tests {
 
     const LONG: Duration = Duration::from_secs(3600);
 
+    fn present() -> Flusher {
+        let flusher = Flusher::default();
+        assert_eq!(flusher.ask(), Asked::Nobody);
+        flusher.is_present.store(true, Ordering::SeqCst);
+        flusher
+    }
+
     fn is_rung(flusher: &Flusher) -> bool {
         flusher.alarm.wait(Duration::ZERO)
     }
 
     #[test]
-    fn whoever_asks_first_wakes_it_and_company_ends_its_rest() {
-        let flusher = Flusher::default();
-        assert!(!flusher.ask(), "there is nobody to do it");
-        flusher.is_present.store(true, Ordering::SeqCst);
-        assert!(flusher.ask() && is_rung(&flusher), "it slept");
-        assert!(flusher.ask() && !is_rung(&flusher), "it was told already");
+    fn whoever_asks_first_since_a_flush_began_has_the_duty() {
+        let flusher = present();
+        assert_eq!([flusher.ask(), flusher.ask()], [Asked::First(0), Asked::Along]);
+        assert_eq!((flusher.asked_in(0), flusher.asked_in(1)), (Some(2), None));
         flusher.withdraw();
-        flusher.is_awake.store(true, Ordering::SeqCst);
+        assert_eq!((flusher.asked_in(0), flusher.asked_in(1)), (None, Some(0)));
+        assert_eq!([flusher.ask(), flusher.ask()], [Asked::First(1), Asked::Along]);
+        assert!(!is_rung(&flusher) && !flusher.is_called(), "tasks see to it");
+    }
+
+    #[test]
+    fn a_duty_that_is_given_up_calls_the_thread() {
+        let flusher = present();
+        assert_eq!(flusher.ask(), Asked::First(0));
+        drop(Duty { flusher: &flusher, round: 0 });
+        assert!(flusher.is_called() && is_rung(&flusher));
+        flusher.withdraw();
+        assert!(!flusher.is_called());
+        drop(Duty { flusher: &flusher, round: 0 });
+        assert!(!flusher.is_called() && !is_rung(&flusher), "somebody has seen to it");
+    }
+
+    #[test]
+    fn company_ends_its_rest() {
+        let flusher = present();
         flusher.company.store(2, Ordering::Relaxed);
-        assert!(flusher.ask() && !is_rung(&flusher), "it looks by itself");
-        assert!(flusher.ask());
+        flusher.is_resting.store(true, Ordering::SeqCst);
+        assert_eq!(flusher.ask(), Asked::First(0));
+        assert!(!is_rung(&flusher), "another one is hoped for");
+        assert_eq!(flusher.ask(), Asked::Along);
+        assert!(is_rung(&flusher));
         flusher.rest(LONG);
-        assert!(is_rung(&flusher), "everybody who was hoped for has come");
     }
 
     #[test]
     fn a_ring_from_before_does_not_end_its_rest() {
-        let flusher = Flusher::default();
-        flusher.is_present.store(true, Ordering::SeqCst);
-        flusher.is_awake.store(true, Ordering::SeqCst);
+        let flusher = present();
         flusher.company.store(1, Ordering::Relaxed);
-        assert!(flusher.ask());
+        flusher.call();
         flusher.withdraw();
         flusher.rest(Duration::from_nanos(1));
         assert!(!is_rung(&flusher), "it was taken along by the flush before");
@@ -206,14 +372,13 @@ mod tests {
 
     #[test]
     fn its_rest_ends_when_nobody_else_can_come() {
-        let flusher = Flusher::default();
-        flusher.is_present.store(true, Ordering::SeqCst);
-        flusher.is_awake.store(true, Ordering::SeqCst);
+        let flusher = present();
         flusher.company.store(8, Ordering::Relaxed);
         flusher.is_resting.store(true, Ordering::SeqCst);
         flusher.hurry();
         assert!(!is_rung(&flusher), "nobody has asked");
-        assert!(flusher.ask() && !is_rung(&flusher), "others are hoped for");
+        assert_eq!(flusher.ask(), Asked::First(0));
+        assert!(!is_rung(&flusher), "others are hoped for");
         flusher.hurry();
         assert!(is_rung(&flusher));
         flusher.hurry();
@@ -221,14 +386,22 @@ mod tests {
     }
 
     #[test]
-    fn it_does_not_fall_asleep_over_a_request() {
-        let flusher = Flusher::default();
-        flusher.is_present.store(true, Ordering::SeqCst);
+    fn it_does_not_fall_asleep_over_a_call() {
+        let flusher = present();
         flusher.is_awake.store(true, Ordering::SeqCst);
-        flusher.company.store(8, Ordering::Relaxed);
-        assert!(flusher.ask());
+        flusher.call();
+        assert!(!is_rung(&flusher), "it looks by itself");
         assert!(flusher.sleep(LONG));
         flusher.withdraw();
         assert!(!flusher.sleep(Duration::ZERO));
+    }
+
+    #[test]
+    fn a_slow_disk_is_not_waited_for_on_a_worker() {
+        let flusher = Flusher::default();
+        (0..100).for_each(|_| flusher.note_time(0, 2 * QUICK_FLUSH_NS));
+        assert!(flusher.took_ns.load(Ordering::Relaxed) > QUICK_FLUSH_NS);
+        (0..100).for_each(|_| flusher.note_time(0, QUICK_FLUSH_NS / 2));
+        assert!(flusher.took_ns.load(Ordering::Relaxed) <= QUICK_FLUSH_NS);
     }
 }

@@ -20,6 +20,7 @@ mod error;
 mod fill;
 mod flush;
 mod flusher;
+mod flushes;
 mod index;
 mod log;
 mod oplog;

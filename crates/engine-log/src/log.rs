@@ -12,6 +12,7 @@ use crate::control::{ControlRecord, Link};
 use crate::fill::Filler;
 use crate::flush::{Durability, Writer};
 use crate::flusher::Flusher;
+use crate::flushes::Flushes;
 use crate::index::{OplogIndex, SegmentRows};
 use crate::position::AtomicPosition;
 use crate::record::PreparedRecord;
@@ -137,7 +138,9 @@ pub(crate) struct Inner {
     pub(crate) filling: Mutex<()>,
     pub(crate) filler: Filler,
     pub(crate) flusher: Flusher,
+    /// A flush has ended.
     pub(crate) flushed: Bell,
+    pub(crate) flushes: Flushes,
     pub(crate) hole_closed: Bell,
     pub(crate) visibility: Bell,
     pub(crate) counters: Counters,
@@ -188,6 +191,7 @@ impl Inner {
             filler: Filler::default(),
             flusher: Flusher::default(),
             flushed: Bell::default(),
+            flushes: Flushes::default(),
             hole_closed: Bell::default(),
             visibility: Bell::default(),
             counters: Counters::default(),
@@ -218,6 +222,7 @@ impl Inner {
         let first = self.durability.lock().stopped.get_or_insert(reason).clone();
         self.stopped.store(true, Ordering::Release);
         self.flushed.ring();
+        self.flushes.stop();
         self.hole_closed.ring();
         self.visibility.ring();
         LogError::Stopped(first)

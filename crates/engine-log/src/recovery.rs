@@ -352,5 +352,5 @@ fn write_start(
             }
         }
     }
-    inner.write_out(true)
+    inner.write_out(true).map(drop)
 }

@@ -190,6 +190,7 @@ impl Inner {
         };
         self.hole_closed.ring();
         self.flushed.ring();
+        self.flushes.ring();
         self.visibility.ring();
         Ok(position.into())
     }

@@ -73,6 +73,10 @@ pub(crate) struct Tail {
     pub(crate) written: LogPosition,
     /// Commits since the last mark; a mark is paid for by the first of them.
     pub(crate) unmarked_commits: u64,
+    /// So many flushes have taken what they write.
+    pub(crate) flushes: u64,
+    /// How far the last of them reaches.
+    pub(crate) captured: LogPosition,
     /// The no-holes point in the last mark, lowered by truncations since.
     pub(crate) no_holes: Timestamp,
     /// The highest entry that was appended and not truncated since. No mark claims more: a core without open slots may tell
@@ -118,6 +122,8 @@ impl Tail {
             pieces_bytes: 0,
             written,
             unmarked_commits: 0,
+            flushes: 0,
+            captured: written,
             no_holes,
             highest: Timestamp::NONE,
             truncations: 0,

@@ -32,6 +32,11 @@ pub trait Tasks: Send + Sync {
     fn parallelism(&self) -> usize;
     /// Has this called whenever no worker of the runtime has anything to do, for as long as it is there. It must not wait for anything.
     fn at_rest(&self, _call: Weak<dyn Fn() + Send + Sync>) {}
+    /// True if a worker of the runtime that asks may wait for the disk for a moment, without handing its tasks to another: one watches for what
+    /// comes from outside, or is at work and will.
+    fn can_wait_here(&self) -> bool {
+        false
+    }
     /// Asks the system to keep what this process has allocated in large pages, where it does so on request. Random reads of
     /// a large cache are a fifth faster then. To be repeated as the memory grows; never fails.
     fn prefer_large_pages(&self) {}

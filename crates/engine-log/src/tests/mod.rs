@@ -8,6 +8,7 @@ mod retention;
 mod rot;
 mod space;
 mod staging;
+mod tasks;
 mod threads;
 
 use crate::*;

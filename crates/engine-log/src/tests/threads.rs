@@ -7,12 +7,12 @@ use std::collections::BTreeSet;
 
 /// Hands out timestamps and knows the holes, as the core does.
 #[derive(Default)]
-struct Slots {
+pub(super) struct Slots {
     state: Mutex<(u64, BTreeSet<u64>)>,
 }
 
 impl Slots {
-    fn open(&self) -> u64 {
+    pub(super) fn open(&self) -> u64 {
         let mut state = self.state.lock();
         state.0 += 1;
         let timestamp = state.0;
@@ -20,11 +20,11 @@ impl Slots {
         timestamp
     }
 
-    fn close(&self, timestamp: u64) {
+    pub(super) fn close(&self, timestamp: u64) {
         self.state.lock().1.remove(&timestamp);
     }
 
-    fn no_holes(&self) -> Timestamp {
+    pub(super) fn no_holes(&self) -> Timestamp {
         let state = self.state.lock();
         Timestamp(state.1.first().map_or(state.0, |first| first - 1))
     }
@@ -58,7 +58,7 @@ impl Committer {
     }
 }
 
-fn spawn(env: &Env, body: impl FnOnce() + Send + 'static) -> Box<dyn pando_env::ThreadHandle> {
+pub(super) fn spawn(env: &Env, body: impl FnOnce() + Send + 'static) -> Box<dyn pando_env::ThreadHandle> {
     env.tasks().spawn_thread("test", Box::new(body)).unwrap()
 }
 

@@ -72,6 +72,10 @@ impl Tasks for RealTasks {
         workers::listen(call);
     }
 
+    fn can_wait_here(&self) -> bool {
+        workers::others_watch()
+    }
+
     fn prefer_large_pages(&self) {
         large_pages::prefer();
     }

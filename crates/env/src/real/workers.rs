@@ -7,11 +7,16 @@
 //! machine. But whatever else keeps a processor busy, a merge or another program, then has it for a whole slice of time, where it would have
 //! been interrupted by the next request: throughput fell to a half.)
 //!
+//! The first worker that has nothing to do waits for what comes from outside, the others only for each other. One that comes back from there leaves
+//! nobody in its place until it, or another, has run out of work again. Whoever wants to wait for something else meanwhile looks first
+//! ([`others_watch`]); it may be told yes although the last one to watch has just left, and then what comes waits as long as it does.
+//!
 //! The state belongs to the process, as workers do: there is one runtime with many workers in it.
 
 use parking_lot::RwLock;
+use std::cell::Cell;
 use std::sync::Weak;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use tokio::runtime::Builder;
 
 /// Told when no worker has anything to do.
@@ -20,18 +25,37 @@ type Listener = Weak<dyn Fn() + Send + Sync>;
 /// So many workers have nothing to do.
 static RESTING: AtomicUsize = AtomicUsize::new(0);
 static LISTENERS: RwLock<Vec<Listener>> = RwLock::new(Vec::new());
+/// So many workers there are.
+static WORKERS: AtomicUsize = AtomicUsize::new(0);
+/// One of them waits for what comes from outside.
+static IS_WATCHED: AtomicBool = AtomicBool::new(false);
+
+thread_local! {
+    /// It is this one.
+    static WATCHES: Cell<bool> = const { Cell::new(false) };
+}
 
 /// Gives a runtime so many workers, which behave as told above.
 pub fn prepare_workers(builder: &mut Builder, count: usize) -> &mut Builder {
     builder.worker_threads(count);
+    WORKERS.store(count, Ordering::Relaxed);
     builder.on_thread_park(move || {
+        WATCHES.set(!IS_WATCHED.swap(true, Ordering::Relaxed));
         if RESTING.fetch_add(1, Ordering::Relaxed) + 1 >= count {
             tell();
         }
     });
     builder.on_thread_unpark(|| {
         RESTING.fetch_sub(1, Ordering::Relaxed);
+        if WATCHES.replace(false) {
+            IS_WATCHED.store(false, Ordering::Relaxed);
+        }
     })
+}
+
+/// To be asked by a worker: whether another watches for what comes from outside, or is at work and will.
+pub(super) fn others_watch() -> bool {
+    IS_WATCHED.load(Ordering::Relaxed) || RESTING.load(Ordering::Relaxed) + 1 < WORKERS.load(Ordering::Relaxed)
 }
 
 /// Adds one who is told, for as long as it is there.
