@@ -2,7 +2,7 @@
 //!
 //! Tasks ask; whoever asks first since the last flush began has the *duty* to see that there is a next one. It lets everything run that can
 //! ([`Inner::gather_company`]), so that whoever is about to commit comes along, and then:
-//! - it leads the flush itself, waiting for the disk on its worker, if that is quick and another worker watches the sockets or is at
+//! - it leads the flush itself, waiting for the disk on its worker, if that is small and quick and another worker watches the sockets or is at
 //!   work ([`Tasks::can_wait_here`](pando_env::Tasks::can_wait_here)): no thread has to be woken for it, and those who waited go on
 //!   on the same worker;
 //! - otherwise it calls the flusher, a thread that the core lends.
@@ -33,8 +33,10 @@ const LONE_FLUSHES_MIN: u64 = 16;
 const GROUP_FADING: u64 = 8;
 /// From the beginning of a flush to that of the next, while several commit.
 const REST: Duration = Duration::from_millis(1);
-/// A flush that takes longer is not waited for on a worker.
+/// Where flushes take longer they are not waited for on a worker,
 const QUICK_FLUSH_NS: u64 = 500_000;
+/// and never one of more than this, whose commits keep the workers busy meanwhile.
+const SMALL_FLUSH_BYTES: u64 = 128 << 10;
 /// The requests of a round are the lower bits of its count.
 const ROUND: u64 = 1 << 32;
 
@@ -204,7 +206,7 @@ impl Inner {
             Asked::Along => flushed.wait_async().await,
             Asked::First(round) => {
                 let duty = Duty { flusher: &self.flusher, round };
-                if self.gather_company(&duty).await && self.leads_here() && self.try_lead()? {
+                if self.leads_here() && self.gather_company(&duty).await && self.leads_here() && self.try_lead()? {
                     return self.lead(Side::Task);
                 }
                 drop(duty);
@@ -229,7 +231,9 @@ impl Inner {
 
     /// Whether this worker may wait for the disk.
     fn leads_here(&self) -> bool {
-        self.flusher.took_ns.load(Ordering::Relaxed) <= QUICK_FLUSH_NS && self.env.tasks().can_wait_here()
+        let is_small = self.buffered_bytes.load(Ordering::Relaxed) <= SMALL_FLUSH_BYTES;
+        let is_quick = self.flusher.took_ns.load(Ordering::Relaxed) <= QUICK_FLUSH_NS;
+        is_small && is_quick && self.env.tasks().can_wait_here()
     }
 
     /// Waits until no flush is under way, then lets others run until nobody new asks or everybody has who is likely to. False if somebody else

@@ -28,10 +28,24 @@ impl Core {
         if self.has_oplog() && self.is_past_recovery() {
             worked |= self.truncate_oplog()?.segments > 0;
         }
-        let step = self.runs.merge_step(self, MERGE_STEP_BYTES).map_err(|error| self.noted(of_runs(error)))?;
+        let step = self.merge_step().map_err(|error| self.noted(of_runs(error)))?;
         worked |= step != MergeStep::Idle;
         let reclaimed = self.runs.reclaim().map_err(|error| self.noted(of_runs(error)))?;
         Ok(worked || reclaimed.files > 0)
+    }
+
+    /// Beside clients a merge stands back as a whole, unless it must hurry.
+    fn merge_step(&self) -> pando_engine_runs::Result<MergeStep> {
+        if !self.options.background || self.runs.is_hurried() {
+            return self.runs.merge_step(self, MERGE_STEP_BYTES);
+        }
+        if !self.runs.is_merging() {
+            // Whether there is one to begin is soon known: no thread is needed for that.
+            return self.runs.merge_step(self, 0);
+        }
+        let mut step = Ok(MergeStep::Idle);
+        self.env.tasks().aside(&mut || step = self.runs.merge_step(self, MERGE_STEP_BYTES));
+        step
     }
 
     /// Until stable has moved somebody may still be bringing the data up to the oplog's end, and may need entries older than the

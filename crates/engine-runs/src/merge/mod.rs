@@ -159,6 +159,16 @@ impl Runs {
         self.shared.merges.haste.is_ending.store(true, Ordering::Relaxed);
     }
 
+    /// True if merges must not stand back.
+    pub fn is_hurried(&self) -> bool {
+        self.shared.merges.haste.is_called_for()
+    }
+
+    /// True if one is in progress.
+    pub fn is_merging(&self) -> bool {
+        self.shared.merges.job.lock().is_some()
+    }
+
     /// Works on a merge until about `budget_bytes` were read; starts one if one is due. Only one caller merges at a time.
     pub fn merge_step(&self, source: &dyn RetentionSource, budget_bytes: u64) -> Result<MergeStep> {
         self.shared.refuse_if_stopped()?;
