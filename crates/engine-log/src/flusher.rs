@@ -206,7 +206,7 @@ impl Inner {
             Asked::Along => flushed.wait_async().await,
             Asked::First(round) => {
                 let duty = Duty { flusher: &self.flusher, round };
-                if self.leads_here() && self.gather_company(&duty).await && self.leads_here() && self.try_lead()? {
+                if self.is_brief() && self.gather_company(&duty).await && self.leads_here() && self.try_lead()? {
                     return self.lead(Side::Task);
                 }
                 drop(duty);
@@ -231,9 +231,13 @@ impl Inner {
 
     /// Whether this worker may wait for the disk.
     fn leads_here(&self) -> bool {
-        let is_small = self.buffered_bytes.load(Ordering::Relaxed) <= SMALL_FLUSH_BYTES;
-        let is_quick = self.flusher.took_ns.load(Ordering::Relaxed) <= QUICK_FLUSH_NS;
-        is_small && is_quick && self.env.tasks().can_wait_here()
+        self.is_brief() && self.env.tasks().can_wait_here()
+    }
+
+    /// Whether a flush would be over soon.
+    fn is_brief(&self) -> bool {
+        self.buffered_bytes.load(Ordering::Relaxed) <= SMALL_FLUSH_BYTES
+            && self.flusher.took_ns.load(Ordering::Relaxed) <= QUICK_FLUSH_NS
     }
 
     /// Waits until no flush is under way, then lets others run until nobody new asks or everybody has who is likely to. False if somebody else
