@@ -2,7 +2,7 @@
 //!
 //! Tasks ask; whoever asks first since the last flush began has the *duty* to see that there is a next one. It lets everything run that can
 //! ([`Inner::gather_company`]), so that whoever is about to commit comes along, and then:
-//! - it leads the flush itself, waiting for the disk on its worker, if that is small and quick and another worker watches the sockets or is at
+//! - it leads the flush itself, waiting for the disk on its worker, if several commit at a time, that is small and quick, and another worker watches the sockets or is at
 //!   work ([`Tasks::can_wait_here`](pando_env::Tasks::can_wait_here)): no thread has to be woken for it, and those who waited go on
 //!   on the same worker;
 //! - otherwise it calls the flusher, a thread that the core lends.
@@ -33,6 +33,8 @@ const LONE_FLUSHES_MIN: u64 = 16;
 const GROUP_FADING: u64 = 8;
 /// From the beginning of a flush to that of the next, while several commit.
 const REST: Duration = Duration::from_millis(1);
+/// Smaller groups are the thread's at once.
+const GROUP_MIN: u64 = 4;
 /// Where flushes take longer they are not waited for on a worker,
 const QUICK_FLUSH_NS: u64 = 500_000;
 /// and never one of more than this, whose commits keep the workers busy meanwhile.
@@ -206,7 +208,7 @@ impl Inner {
             Asked::Along => flushed.wait_async().await,
             Asked::First(round) => {
                 let duty = Duty { flusher: &self.flusher, round };
-                if self.is_brief() && self.gather_company(&duty).await && self.leads_here() && self.try_lead()? {
+                if self.is_worth_it() && self.gather_company(&duty).await && self.leads_here() && self.try_lead()? {
                     return self.lead(Side::Task);
                 }
                 drop(duty);
@@ -227,6 +229,12 @@ impl Inner {
             }
         }
         Ok(())
+    }
+
+    /// Whether a task should try to lead. Where few commit among many who read, all that it lets run first would delay it, and its wait for the disk
+    /// those who read.
+    fn is_worth_it(&self) -> bool {
+        self.group.load(Ordering::Relaxed) >= GROUP_MIN && self.is_brief()
     }
 
     /// Whether this worker may wait for the disk.
