@@ -3,7 +3,7 @@
 //! Tasks ask; whoever asks first since the last flush began has the *duty* to see that there is a next one. It lets everything run that can
 //! ([`Inner::gather_company`]), so that whoever is about to commit comes along, and then:
 //! - it leads the flush itself, waiting for the disk on its worker, if several commit at a time, that is small and quick, and another worker watches the sockets or is at
-//!   work ([`Tasks::can_wait_here`](pando_env::Tasks::can_wait_here)): no thread has to be woken for it, and those who waited go on
+//!   work ([`Tasks::can_wait_here`](pando_env::Tasks::can_wait_here)) or everybody has come: no thread has to be woken for it, and those who waited go on
 //!   on the same worker;
 //! - otherwise it calls the flusher, a thread that the core lends.
 //!
@@ -81,7 +81,7 @@ impl Flusher {
             return Asked::Nobody;
         }
         let before = self.requests.fetch_add(1, Ordering::SeqCst);
-        if before % ROUND == 0 {
+        if before.is_multiple_of(ROUND) {
             return Asked::First(before / ROUND);
         }
         if before % ROUND + 1 == self.company.load(Ordering::Relaxed) && self.is_resting.load(Ordering::SeqCst) {
@@ -208,7 +208,11 @@ impl Inner {
             Asked::Along => flushed.wait_async().await,
             Asked::First(round) => {
                 let duty = Duty { flusher: &self.flusher, round };
-                if self.is_worth_it() && self.gather_company(&duty).await && self.leads_here() && self.try_lead()? {
+                if self.is_worth_it()
+                    && self.gather_company(&duty).await
+                    && self.leads_here(&duty)
+                    && self.try_lead()?
+                {
                     return self.lead(Side::Task);
                 }
                 drop(duty);
@@ -237,9 +241,14 @@ impl Inner {
         self.group.load(Ordering::Relaxed) >= GROUP_MIN && self.is_brief()
     }
 
-    /// Whether this worker may wait for the disk.
-    fn leads_here(&self) -> bool {
-        self.is_brief() && self.env.tasks().can_wait_here()
+    /// Whether this worker may wait for the disk: another one sees to what comes meanwhile, or everybody who is likely to come has come.
+    fn leads_here(&self, duty: &Duty<'_>) -> bool {
+        self.is_brief() && (self.has_all(duty.asked().unwrap_or_default()) || self.env.tasks().can_wait_here())
+    }
+
+    /// True if so many are as many as in the largest group of late.
+    fn has_all(&self, asked: u64) -> bool {
+        asked >= self.group.load(Ordering::Relaxed)
     }
 
     /// Whether a flush would be over soon.
@@ -266,7 +275,7 @@ impl Inner {
             tokio::task::yield_now().await;
             match duty.asked() {
                 None => return false,
-                Some(asked) if asked == seen || asked >= self.group.load(Ordering::Relaxed) => return true,
+                Some(asked) if asked == seen || self.has_all(asked) => return true,
                 Some(asked) => seen = asked,
             }
         }

@@ -111,7 +111,7 @@ fn checkpoint_loop(core: &Core) {
     let mut lull = Lull::default();
     while wait(core, &core.checkpoint_alarm, CHECKPOINT_LOOK) {
         let log_bytes = core.log_bytes_since_checkpoint();
-        let is_lull = lull.look(log_bytes) && log_bytes >= core.options.checkpoint_log_bytes / LULL_SHARE;
+        let is_lull = lull.look(log_bytes) && is_worth_a_lull(core, log_bytes);
         let now_ns = core.env.clock().monotonic_ns();
         let interval = core.options.checkpoint_interval;
         let due = !interval.is_zero() && u128::from(now_ns.saturating_sub(since_ns)) >= interval.as_nanos();
@@ -125,6 +125,12 @@ fn checkpoint_loop(core: &Core) {
             since_ns = core.env.clock().monotonic_ns();
         }
     }
+}
+
+/// Whether there is so much to be written that a pause should be used for it.
+fn is_worth_a_lull(core: &Core, log_bytes: u64) -> bool {
+    log_bytes >= core.options.checkpoint_log_bytes / LULL_SHARE
+        || core.memory.dirty_bytes() >= core.memory.checkpoint_bytes() / LULL_SHARE
 }
 
 /// Tells when writing has paused.

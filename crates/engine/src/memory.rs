@@ -80,6 +80,11 @@ impl Memory {
         self.dirty.load(Ordering::Relaxed)
     }
 
+    /// So many dirty bytes ask for a checkpoint.
+    pub fn checkpoint_bytes(&self) -> u64 {
+        (self.budget_bytes() as f64 * CHECKPOINT_SHARE) as u64
+    }
+
     /// New dirty bytes.
     pub fn add(&self, bytes: usize) {
         self.overlay.fetch_add(bytes as u64, Ordering::Relaxed);
