@@ -108,10 +108,11 @@ fn fill_loop(core: &Core) {
 
 fn checkpoint_loop(core: &Core) {
     let mut since_ns = core.env.clock().monotonic_ns();
-    let mut lull = Lull::default();
+    // What no checkpoint can take, as what belongs to running transactions, is no reason for another.
+    let (mut lull, mut left_bytes) = (Lull::default(), 0);
     while wait(core, &core.checkpoint_alarm, CHECKPOINT_LOOK) {
         let log_bytes = core.log_bytes_since_checkpoint();
-        let is_lull = lull.look(log_bytes) && is_worth_a_lull(core, log_bytes);
+        let is_lull = lull.look(log_bytes) && is_worth_a_lull(core, log_bytes, left_bytes);
         let now_ns = core.env.clock().monotonic_ns();
         let interval = core.options.checkpoint_interval;
         let due = !interval.is_zero() && u128::from(now_ns.saturating_sub(since_ns)) >= interval.as_nanos();
@@ -123,14 +124,16 @@ fn checkpoint_loop(core: &Core) {
         {
             let _ = core.take_leisurely_checkpoint();
             since_ns = core.env.clock().monotonic_ns();
+            left_bytes = core.memory.dirty_bytes();
         }
     }
 }
 
 /// Whether there is so much to be written that a pause should be used for it.
-fn is_worth_a_lull(core: &Core, log_bytes: u64) -> bool {
+fn is_worth_a_lull(core: &Core, log_bytes: u64, left_bytes: u64) -> bool {
+    let dirty_bytes = core.memory.dirty_bytes().saturating_sub(left_bytes);
     log_bytes >= core.options.checkpoint_log_bytes / LULL_SHARE
-        || core.memory.dirty_bytes() >= core.memory.checkpoint_bytes() / LULL_SHARE
+        || dirty_bytes >= core.memory.checkpoint_bytes() / LULL_SHARE
 }
 
 /// Tells when writing has paused.
