@@ -32,7 +32,9 @@ const LONE_FLUSHES_MIN: u64 = 16;
 /// A large group is hoped for again through about so many smaller ones.
 const GROUP_FADING: u64 = 8;
 /// From the beginning of a flush to that of the next, while several commit.
-const REST: Duration = Duration::from_millis(1);
+const REST: Duration = Duration::from_nanos(REST_NS);
+/// No task waits longer for company either.
+const REST_NS: u64 = 1_000_000;
 /// Smaller groups are the thread's at once.
 const GROUP_MIN: u64 = 4;
 /// Where flushes take longer they are not waited for on a worker,
@@ -267,6 +269,7 @@ impl Inner {
             }
             ended.wait_async().await;
         }
+        let began_ns = self.env.clock().monotonic_ns();
         let mut seen = 0;
         loop {
             // Whoever yields goes on before those for whom the sockets had something to read at that moment; after the second
@@ -276,6 +279,8 @@ impl Inner {
             match duty.asked() {
                 None => return false,
                 Some(asked) if asked == seen || self.has_all(asked) => return true,
+                // On a busy node every turn takes its time.
+                Some(_) if self.env.clock().monotonic_ns().saturating_sub(began_ns) >= REST_NS => return true,
                 Some(asked) => seen = asked,
             }
         }
