@@ -37,6 +37,8 @@ const REST: Duration = Duration::from_nanos(REST_NS);
 const REST_NS: u64 = 1_000_000;
 /// Smaller groups are the thread's at once.
 const GROUP_MIN: u64 = 4;
+/// More need not be waited for: shared by so many, a sync costs each of them little, and meanwhile the disk would rest.
+const GROUP_ENOUGH: u64 = 16;
 /// Where flushes take longer they are not waited for on a worker,
 const QUICK_FLUSH_NS: u64 = 500_000;
 /// and never one of more than this, whose commits keep the workers busy meanwhile.
@@ -278,7 +280,7 @@ impl Inner {
             tokio::task::yield_now().await;
             match duty.asked() {
                 None => return false,
-                Some(asked) if asked == seen || self.has_all(asked) => return true,
+                Some(asked) if asked == seen || asked >= GROUP_ENOUGH || self.has_all(asked) => return true,
                 // On a busy node every turn takes its time.
                 Some(_) if self.env.clock().monotonic_ns().saturating_sub(began_ns) >= REST_NS => return true,
                 Some(asked) => seen = asked,

@@ -339,7 +339,7 @@ mod tests {
     }
 
     #[test]
-    fn who_stands_back_gives_the_same_and_leaves_the_work_to_others() {
+    fn who_stands_back_gives_the_same() {
         let mut pipeline = Pipeline::new(&Env::real(), 2, 1);
         pipeline.stand_back_until(Arc::new(|| false));
         assert!(pass(&mut pipeline));
