@@ -82,6 +82,7 @@ mod tests {
     use super::super::Target;
     use super::*;
     use crate::{DurableEngine, EngineOptions, Mode};
+    use pando_env::Env;
     use pando_env::simulated::Simulation;
     use pando_storage::{BeginOptions, Engine, TableOptions};
     use std::path::Path;
@@ -155,8 +156,18 @@ mod tests {
     #[test]
     fn whoever_wants_the_lock_has_its_holder_hurry() {
         with_question(|_, engine, is_hurried| {
-            drop(engine.core.lock_checkpoint());
+            let held = engine.core.lock_checkpoint();
             assert!(!is_hurried(), "it was free");
+            let core = engine.core.clone();
+            let env = Env::real();
+            let body = Box::new(move || drop(core.lock_checkpoint()));
+            let waiter = env.tasks().spawn_thread("waiter", body).unwrap();
+            while !is_hurried() {
+                env.clock().pause(Duration::from_millis(1));
+            }
+            drop(held);
+            waiter.join().unwrap();
+            assert!(!is_hurried(), "nobody waits any longer");
             engine.core.haste.for_ever();
         });
     }
