@@ -39,6 +39,8 @@ const REST_NS: u64 = 1_000_000;
 const GROUP_MIN: u64 = 4;
 /// More need not be waited for: shared by so many, a sync costs each of them little, and meanwhile the disk would rest.
 const GROUP_ENOUGH: u64 = 16;
+/// So often a leader lets other threads run before it leaves without those who have not come.
+const GIVES_WAY: u32 = 4;
 /// Where flushes take longer they are not waited for on a worker,
 const QUICK_FLUSH_NS: u64 = 500_000;
 /// and never one of more than this, whose commits keep the workers busy meanwhile.
@@ -261,7 +263,7 @@ impl Inner {
             && self.flusher.took_ns.load(Ordering::Relaxed) <= QUICK_FLUSH_NS
     }
 
-    /// Waits until no flush is under way, then lets others run until nobody new asks or everybody has who is likely to. False if somebody else
+    /// Waits until no flush is under way, then lets others run, other tasks and at last other threads, until nobody new asks or everybody has who is likely to. False if somebody else
     /// has seen to the flush meanwhile.
     async fn gather_company(&self, duty: &Duty<'_>) -> bool {
         loop {
@@ -273,6 +275,7 @@ impl Inner {
         }
         let began_ns = self.env.clock().monotonic_ns();
         let mut seen = 0;
+        let mut given_way = 0;
         loop {
             // Whoever yields goes on before those for whom the sockets had something to read at that moment; after the second
             // time they have run.
@@ -280,10 +283,17 @@ impl Inner {
             tokio::task::yield_now().await;
             match duty.asked() {
                 None => return false,
-                Some(asked) if asked == seen || asked >= GROUP_ENOUGH || self.has_all(asked) => return true,
+                Some(asked) if asked >= GROUP_ENOUGH || self.has_all(asked) => return true,
+                // Clients on this machine may be about to send.
+                Some(asked) if asked == seen && (given_way >= GIVES_WAY || !self.env.tasks().give_way()) => {
+                    return true;
+                }
                 // On a busy node every turn takes its time.
                 Some(_) if self.env.clock().monotonic_ns().saturating_sub(began_ns) >= REST_NS => return true,
-                Some(asked) => seen = asked,
+                Some(asked) => {
+                    given_way += u32::from(asked == seen);
+                    seen = asked;
+                }
             }
         }
     }

@@ -37,6 +37,10 @@ pub trait Tasks: Send + Sync {
     fn can_wait_here(&self) -> bool {
         false
     }
+    /// Lets other threads of the machine run for a moment, clients among them; false if that took too long lately, and was not done.
+    fn give_way(&self) -> bool {
+        false
+    }
     /// Asks the system to keep what this process has allocated in large pages, where it does so on request. Random reads of
     /// a large cache are a fifth faster then. To be repeated as the memory grows; never fails.
     fn prefer_large_pages(&self) {}

@@ -7,6 +7,7 @@
 mod blocks;
 mod clock;
 mod disk;
+mod giving_way;
 mod large_pages;
 mod machine;
 mod network;

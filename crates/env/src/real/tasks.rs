@@ -76,6 +76,10 @@ impl Tasks for RealTasks {
         workers::others_watch()
     }
 
+    fn give_way(&self) -> bool {
+        workers::give_way()
+    }
+
     fn prefer_large_pages(&self) {
         large_pages::prefer();
     }
