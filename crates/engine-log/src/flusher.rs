@@ -31,10 +31,11 @@ use std::time::Duration;
 const LONE_FLUSHES_MIN: u64 = 16;
 /// A large group is hoped for again through about so many smaller ones.
 const GROUP_FADING: u64 = 8;
-/// From the beginning of a flush to that of the next, while several commit.
-const REST: Duration = Duration::from_nanos(REST_NS);
-/// No task waits longer for company either.
-const REST_NS: u64 = 1_000_000;
+/// From the beginning of a flush of the thread's to that of the next, while several commit. Twice as long would spare nothing where few commit among many
+/// who read, and the few would wait.
+const REST: Duration = Duration::from_micros(500);
+/// No task waits longer for company.
+const PATIENCE_NS: u64 = 1_000_000;
 /// Smaller groups are the thread's at once.
 const GROUP_MIN: u64 = 4;
 /// More need not be waited for: shared by so many, a sync costs each of them little, and meanwhile the disk would rest.
@@ -289,7 +290,7 @@ impl Inner {
                     return true;
                 }
                 // On a busy node every turn takes its time.
-                Some(_) if self.env.clock().monotonic_ns().saturating_sub(began_ns) >= REST_NS => return true,
+                Some(_) if self.env.clock().monotonic_ns().saturating_sub(began_ns) >= PATIENCE_NS => return true,
                 Some(asked) => {
                     given_way += u32::from(asked == seen);
                     seen = asked;
