@@ -34,7 +34,7 @@ def target_directory():
 
 
 def binary():
-    """The server that `cargo build --profile checked -p pando` made, unless PANDO_BINARY names another."""
+    """The server that `./test` or `cargo build --profile checked -p pando` made, unless PANDO_BINARY names another."""
     return Path(os.environ.get("PANDO_BINARY") or target_directory() / "checked" / "pando")
 
 
