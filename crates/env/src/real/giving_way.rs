@@ -5,7 +5,8 @@
 //!
 //! What keeps a processor busy for its own sake, a merge or another program, would take a whole slice of time if it were let, milliseconds, where
 //! the next request would have interrupted it. So turns are timed: after a long one nobody gives way for a hundred times as long, and
-//! no more than a hundredth can be lost.
+//! little more than a hundredth can be lost. Not for longer than a quarter of a second: a machine whose host takes its processors away for a while says
+//! nothing about who else is there.
 
 use crate::Clock;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -14,6 +15,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 const BRIEF_NS: u64 = 500_000;
 /// For so many times as long as it took nobody gives way.
 const PAUSE_FACTOR: u64 = 100;
+/// At most.
+const PAUSE_NS_MAX: u64 = 250_000_000;
 
 /// Whether it has been worth it of late.
 pub(super) struct GivingWay {
@@ -36,7 +39,8 @@ impl GivingWay {
         let ended_ns = clock.monotonic_ns();
         let took_ns = ended_ns.saturating_sub(began_ns);
         if took_ns > BRIEF_NS {
-            self.resumes_ns.store(ended_ns.saturating_add(took_ns.saturating_mul(PAUSE_FACTOR)), Ordering::Relaxed);
+            let pause_ns = took_ns.saturating_mul(PAUSE_FACTOR).min(PAUSE_NS_MAX);
+            self.resumes_ns.store(ended_ns.saturating_add(pause_ns), Ordering::Relaxed);
         }
         true
     }
@@ -87,6 +91,16 @@ mod tests {
         assert!(!giving_way.give_way(&clock, refuse));
         clock.pass(1);
         assert!(giving_way.give_way(&clock, || clock.pass(1)), "tried again");
+        assert!(giving_way.give_way(&clock, || ()));
+    }
+
+    #[test]
+    fn a_machine_that_stood_still_is_soon_forgotten() {
+        let (giving_way, clock) = (GivingWay::new(), Hand::default());
+        assert!(giving_way.give_way(&clock, || clock.pass(PAUSE_NS_MAX)));
+        clock.pass(PAUSE_NS_MAX - 1);
+        assert!(!giving_way.give_way(&clock, || ()));
+        clock.pass(1);
         assert!(giving_way.give_way(&clock, || ()));
     }
 }
