@@ -31,9 +31,9 @@ use std::time::Duration;
 const LONE_FLUSHES_MIN: u64 = 16;
 /// A large group is hoped for again through about so many smaller ones.
 const GROUP_FADING: u64 = 8;
-/// From the beginning of a flush of the thread's to that of the next, while several commit. Twice as long would spare nothing where few commit among many
-/// who read, and the few would wait.
-const REST: Duration = Duration::from_micros(500);
+/// From the beginning of a flush of the thread's to that of the next, while several commit. Longer rests spare little where few commit among many
+/// who read, and the few wait for them.
+const REST: Duration = Duration::from_micros(300);
 /// No task waits longer for company.
 const PATIENCE_NS: u64 = 1_000_000;
 /// Smaller groups are the thread's at once.
