@@ -147,7 +147,8 @@ impl Due {
 
     fn shape(&self, run: &RunState) -> RunShape {
         let dead = run.run.parts.iter().filter(|part| self.sparse.contains(&part.file)).map(|part| part.length_bytes);
-        RunShape { bytes: run.run.length_bytes(), dead_bytes: dead.sum() }
+        let history_bytes = run.run.parts.iter().map(|part| part.history_bytes).sum();
+        RunShape { bytes: run.run.length_bytes(), history_bytes, dead_bytes: dead.sum() }
     }
 }
 

@@ -5,7 +5,8 @@
 //! 1. *Dead weight*: a run of which more than half is dead (fenced, deleted at the bottom, in a shared file of dropped
 //!    tables) is rewritten alone.
 //! 2. *Space*: when the younger runs together reach the oldest one's size, everything is merged. This bounds the space to
-//!    about twice the data.
+//!    about twice the data. History does not count: while somebody may still read it, a merge would write it again and free nothing. When nobody
+//!    may any longer, a run with much of it is rewritten alone ([`ripe_run`](super::due::ripe_run)).
 //! 3. *Tiny runs*: when more than four of the youngest are tiny, they are merged; it costs next to nothing.
 //! 4. *Depth*: when there are more than `runs_max`, the youngest `k` are merged, with the `k` that writes the fewest bytes
 //!    per run that goes away. That grows a few middle runs of like size and touches the oldest one rarely.
@@ -50,8 +51,17 @@ impl Default for MergePolicy {
 pub(crate) struct RunShape {
     /// Bytes on disk.
     pub bytes: u64,
+    /// Of these, what only older versions of its keys take.
+    pub history_bytes: u64,
     /// How much of them nobody will ever read.
     pub dead_bytes: u64,
+}
+
+impl RunShape {
+    /// What the newest versions of its keys take.
+    fn newest_bytes(&self) -> u64 {
+        self.bytes.saturating_sub(self.history_bytes)
+    }
 }
 
 /// Why a merge was chosen.
@@ -85,11 +95,12 @@ pub(crate) fn choose(policy: &MergePolicy, runs: &[RunShape]) -> Option<Choice> 
 
 fn by_space(policy: &MergePolicy, runs: &[RunShape]) -> Option<Choice> {
     let (oldest, young) = runs.split_last()?;
-    let young_bytes: u64 = young.iter().map(|run| run.bytes).fold(0, u64::saturating_add);
-    let tiny = young.len() <= policy.tiny_runs_max && young_bytes.saturating_add(oldest.bytes) < policy.tiny_bytes;
+    let sum = |bytes: fn(&RunShape) -> u64| young.iter().map(bytes).fold(0, u64::saturating_add);
+    let tiny =
+        young.len() <= policy.tiny_runs_max && sum(|run| run.bytes).saturating_add(oldest.bytes) < policy.tiny_bytes;
     let due = !young.is_empty()
         && !tiny
-        && young_bytes / 100 >= oldest.bytes.saturating_mul(policy.young_percent_max) / 10_000;
+        && sum(RunShape::newest_bytes) / 100 >= oldest.newest_bytes().saturating_mul(policy.young_percent_max) / 10_000;
     due.then_some(Choice { first: 0, count: runs.len(), reason: Reason::Space })
 }
 

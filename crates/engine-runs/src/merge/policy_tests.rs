@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 const MEGABYTE: u64 = 1 << 20;
 
 fn shapes(megabytes: &[u64]) -> Vec<RunShape> {
-    megabytes.iter().map(|size| RunShape { bytes: size * MEGABYTE, dead_bytes: 0 }).collect()
+    megabytes.iter().map(|size| RunShape { bytes: size * MEGABYTE, ..RunShape::default() }).collect()
 }
 
 fn choose_of(megabytes: &[u64]) -> Option<(usize, usize, Reason)> {
@@ -26,6 +26,17 @@ fn young_runs_as_large_as_the_oldest_are_merged_with_it() {
 }
 
 #[test]
+fn history_does_not_make_young_runs_large() {
+    let oldest = RunShape { bytes: 100 * MEGABYTE, ..RunShape::default() };
+    let hot = RunShape { bytes: 150 * MEGABYTE, history_bytes: 100 * MEGABYTE, dead_bytes: 0 };
+    assert_eq!(choose(&MergePolicy::default(), &[hot, oldest]), None);
+    let choice = choose(&MergePolicy::default(), &[hot, hot, oldest]).unwrap();
+    assert_eq!((choice.first, choice.count, choice.reason), (0, 3, Reason::Space));
+    let kept = RunShape { bytes: 150 * MEGABYTE, history_bytes: 100 * MEGABYTE, dead_bytes: 0 };
+    assert!(choose(&MergePolicy::default(), &[hot, kept]).is_some(), "nor the oldest one");
+}
+
+#[test]
 fn many_runs_are_merged_where_it_costs_least_per_run() {
     assert_eq!(choose_of(&[2, 2, 2, 2, 40, 50, 200]), Some((0, 4, Reason::Depth)));
     assert_eq!(choose_of(&[2, 2, 2, 2, 2, 2, 2_000]), Some((0, 6, Reason::Depth)));
@@ -33,8 +44,8 @@ fn many_runs_are_merged_where_it_costs_least_per_run() {
 
 #[test]
 fn tiny_runs_are_merged_eagerly_and_a_few_are_not() {
-    let tiny = RunShape { bytes: 1000, dead_bytes: 0 };
-    let large = RunShape { bytes: 100 * MEGABYTE, dead_bytes: 0 };
+    let tiny = RunShape { bytes: 1000, ..RunShape::default() };
+    let large = RunShape { bytes: 100 * MEGABYTE, ..RunShape::default() };
     let choice =
         choose(&MergePolicy { runs_max: 6, ..Default::default() }, &[tiny, tiny, tiny, tiny, tiny, large]).unwrap();
     assert_eq!((choice.first, choice.count, choice.reason), (0, 5, Reason::Tiny));
@@ -46,8 +57,8 @@ fn tiny_runs_are_merged_eagerly_and_a_few_are_not() {
 
 #[test]
 fn a_mostly_dead_run_is_rewritten_alone() {
-    let dead = RunShape { bytes: 10 * MEGABYTE, dead_bytes: 6 * MEGABYTE };
-    let large = RunShape { bytes: 100 * MEGABYTE, dead_bytes: 0 };
+    let dead = RunShape { bytes: 10 * MEGABYTE, dead_bytes: 6 * MEGABYTE, ..RunShape::default() };
+    let large = RunShape { bytes: 100 * MEGABYTE, ..RunShape::default() };
     let choice = choose(&MergePolicy::default(), &[dead, large]).unwrap();
     assert_eq!((choice.first, choice.count, choice.reason), (0, 1, Reason::Dead));
 }
@@ -74,7 +85,7 @@ fn simulate(policy: &MergePolicy, share_percent: usize, checkpoints: usize) -> (
         widest = widest.max(runs.iter().map(BTreeSet::len).sum::<usize>());
         loop {
             let shapes: Vec<RunShape> =
-                runs.iter().map(|run| RunShape { bytes: run.len() as u64 * MEGABYTE, dead_bytes: 0 }).collect();
+                runs.iter().map(|run| RunShape { bytes: run.len() as u64 * MEGABYTE, ..RunShape::default() }).collect();
             let Some(choice) = choose(policy, &shapes) else { break };
             let output: BTreeSet<usize> = runs[..choice.count].iter().flatten().copied().collect();
             written += output.len();
