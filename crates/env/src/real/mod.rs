@@ -1,7 +1,8 @@
 //! The real world: the machine's clock, generator, file system, sockets and threads.
 //!
 //! This folder is the only place that may make the raw calls that `clippy.toml` bans. Each file is a thin adapter from one
-//! trait to the operating system, with no policy of its own: no caching, no retries beyond interrupted calls, no limits.
+//! trait to the operating system, with no policy of its own: no caching, no retries beyond interrupted calls, no limits. What workers do
+//! when they have run out of work (`workers`, `giving_way`) is the exception: nobody above can see it.
 #![allow(clippy::disallowed_methods, clippy::disallowed_types)]
 
 mod blocks;
