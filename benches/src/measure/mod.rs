@@ -1,15 +1,20 @@
 //! What is measured besides time: latencies, bytes written, calls that wait for the disk, space and memory.
 //!
-//! All of it is about this process alone, which is why every system runs in a process of its own.
+//! Figures are about this process alone, which is why every system runs in a process of its own. What a machine must be like before something is measured
+//! is here as well: at rest ([`wait_for_rest`]), with memory at hand ([`Reserve`]).
 
 mod disk;
 mod latency;
 mod process;
+mod reserve;
+mod rest;
 mod syncs;
 
 pub use disk::disk_use;
 pub use latency::Latencies;
-pub use process::{WrittenBytes, machine_bytes, quiet_disk, resident_bytes, touch_memory, written_bytes};
+pub use process::{WrittenBytes, machine_bytes, quiet_disk, resident_bytes, written_bytes};
+pub use reserve::{LOOK_EVERY, Reserve, touch_memory};
+pub use rest::wait_for_rest;
 pub use syncs::sync_count;
 
 use std::time::{Duration, Instant};

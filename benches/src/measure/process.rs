@@ -2,9 +2,6 @@
 
 use std::ops::Sub;
 
-/// No page is smaller.
-const PAGE_BYTES: usize = 4096;
-
 /// Bytes written since the process began.
 ///
 /// `passed` is what went through write calls (`wchar`): every byte of log, run and merge, also of files that were deleted
@@ -35,19 +32,6 @@ pub fn written_bytes() -> Result<WrittenBytes, crate::Error> {
     Ok(WrittenBytes { passed: field("wchar:")?, dirtied: field("write_bytes:")? })
 }
 
-/// Has the machine provide so much memory, at most a quarter of what it has, and gives it back. A virtual machine waits long for
-/// pages that its host does not back yet, and else whoever runs first would wait for all that come after.
-pub fn touch_memory(bytes: u64) -> Result<(), crate::Error> {
-    let mut memory = vec![0u8; bytes.min(machine_bytes()? / 4) as usize];
-    let (start, length) = (memory.as_mut_ptr(), memory.len());
-    let (start, length) = (start.wrapping_add(start.align_offset(PAGE_BYTES)), length.saturating_sub(PAGE_BYTES));
-    // SAFETY: the advice changes how the pages of the vector are backed, never what they contain. Where it is not taken, this takes longer.
-    _ = unsafe { libc::madvise(start.cast(), length, libc::MADV_HUGEPAGE) };
-    memory.chunks_mut(PAGE_BYTES).for_each(|page| page[0] = 1);
-    std::hint::black_box(&memory);
-    Ok(())
-}
-
 /// Waits until everything that anybody has written is on the disk, so that nobody's phase waits for what others left behind.
 pub fn quiet_disk() {
     // SAFETY: the call takes nothing and cannot fail.
@@ -63,8 +47,17 @@ pub fn resident_bytes() -> Result<u64, crate::Error> {
 
 /// Physical memory of the machine.
 pub fn machine_bytes() -> Result<u64, crate::Error> {
+    of_machine("MemTotal:")
+}
+
+/// What of it nobody uses, not even for copies of files.
+pub fn free_bytes() -> Result<u64, crate::Error> {
+    of_machine("MemFree:")
+}
+
+fn of_machine(name: &str) -> Result<u64, crate::Error> {
     let text = std::fs::read_to_string("/proc/meminfo")?;
-    let kilobytes = field(&text, "MemTotal:").ok_or("no MemTotal in /proc/meminfo")?;
+    let kilobytes = field(&text, name).ok_or_else(|| format!("no {name} in /proc/meminfo"))?;
     Ok(kilobytes * 1024)
 }
 

@@ -8,13 +8,16 @@ use super::skew::Zipfian;
 use super::talk::{Talk, Workloads};
 use super::workloads::{Chooser, Shared, Workload};
 use crate::Error;
-use crate::measure::touch_memory;
+use crate::measure::{LOOK_EVERY, Reserve, wait_for_rest};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// What the hungriest load has a server take in a second, its files in the page cache included.
-const TOUCHED_BYTES_PER_SECOND: f64 = 768e6;
+const NEEDED_BYTES_PER_SECOND: f64 = 768e6;
+
+/// Whoever waits for rest looks no more seldom.
+const REST_LOOK_MAX: Duration = Duration::from_millis(400);
 
 /// What a client needs to know of a running server.
 pub struct Service<'a> {
@@ -83,19 +86,20 @@ pub fn run(
     measure(service, open.collect::<Result<Vec<_>, Error>>()?, times)
 }
 
-/// Has the connections speak for so long. The memory that the server may come to need is made ready before: where the host of a virtual machine takes
-/// back what is not in use, the first touch of a page costs twenty times what it costs elsewhere, and no server is the better or worse for it.
+/// Has the connections speak for so long, when the machine is at rest. The memory that the server may come to need is made ready before, and given out
+/// meanwhile (see [`Reserve`]).
 pub fn measure(service: &Service<'_>, connections: Vec<Connection>, times: Times) -> Result<Measured, Error> {
     let groups = groups(connections);
-    touch_memory(((times.warm_up + times.measured).as_secs_f64() * TOUCHED_BYTES_PER_SECOND) as u64)?;
+    let reserve = Reserve::fill(((times.warm_up + times.measured).as_secs_f64() * NEEDED_BYTES_PER_SECOND) as u64)?;
+    wait_for_rest((times.measured / 8).min(REST_LOOK_MAX))?;
     let from = Instant::now() + times.warm_up;
     let window = Window { from, until: from + times.measured };
     std::thread::scope(|scope| {
         let spawn = |group| scope.spawn(move || drive(group, &window));
         let handles: Vec<_> = groups.into_iter().map(spawn).collect();
-        sleep_until(window.from);
+        sleep_until(window.from, &reserve)?;
         let before = service.usage()?;
-        sleep_until(window.until);
+        sleep_until(window.until, &reserve)?;
         let usage = service.usage()? - before;
         let mut tally = Tally::new();
         let mut open = Vec::new();
@@ -122,6 +126,13 @@ fn groups(connections: Vec<Connection>) -> Vec<Vec<Connection>> {
     groups
 }
 
-fn sleep_until(instant: Instant) {
-    std::thread::sleep(instant.saturating_duration_since(Instant::now()));
+fn sleep_until(instant: Instant, reserve: &Reserve) -> Result<(), Error> {
+    loop {
+        let left = instant.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return Ok(());
+        }
+        std::thread::sleep(left.min(LOOK_EVERY));
+        reserve.look()?;
+    }
 }
