@@ -100,6 +100,12 @@ impl Figures {
         self.0.push(Figure { system, metric, value, unit });
     }
 
+    /// How many there are of this name.
+    #[cfg(test)]
+    pub fn count(&self, system: &str, metric: &str) -> usize {
+        self.0.iter().filter(|figure| figure.system == system && figure.metric == metric).count()
+    }
+
     /// True if the system has any figure.
     pub fn has(&self, system: System) -> bool {
         self.0.iter().any(|figure| figure.system == system.name())

@@ -111,6 +111,9 @@ pub struct ServerOptions {
     /// How long each phase is measured; 5 s unless told.
     #[arg(long)]
     pub seconds: Option<f64>,
+    /// In how many rounds what something is asked of is measured; 3 unless told.
+    #[arg(long)]
+    pub rounds: Option<usize>,
     /// Only these, with commas between them.
     #[arg(long, value_delimiter = ',', default_values = ["postgres", "pando"])]
     pub systems: Vec<System>,
@@ -144,6 +147,11 @@ impl ServerOptions {
     pub fn times(&self) -> Times {
         let measured = self.seconds.unwrap_or(if self.quick { 0.5 } else { 5.0 }).clamp(0.05, 3600.0);
         Times { warm_up: Duration::from_secs_f64(measured / 4.0), measured: Duration::from_secs_f64(measured) }
+    }
+
+    /// How many rounds.
+    pub fn rounds(&self) -> usize {
+        self.rounds.unwrap_or(if self.quick { 1 } else { 3 }).max(1)
     }
 
     /// What runs, in its order.

@@ -70,6 +70,7 @@ impl TurnsOptions {
     /// As the load of `./bench server` has it.
     fn of_server(&self) -> ServerOptions {
         ServerOptions {
+            rounds: Some(1),
             quick: false,
             documents: Some(self.documents),
             seconds: Some(self.seconds),

@@ -57,6 +57,7 @@ pub struct WatchOptions {
 impl WatchOptions {
     fn of_server(&self) -> ServerOptions {
         ServerOptions {
+            rounds: Some(1),
             quick: self.quick,
             documents: None,
             seconds: self.seconds,

@@ -128,6 +128,12 @@ impl Workload {
         self == Workload::Insert || self.is_bulk()
     }
 
+    /// Whether something is asked of it.
+    pub fn is_judged(self) -> bool {
+        use Workload::{Find, Insert, InsertMany, Update, YcsbA, YcsbB, YcsbC};
+        matches!(self, Find | Update | YcsbA | YcsbB | YcsbC | Insert | InsertMany)
+    }
+
     fn is_bulk(self) -> bool {
         matches!(self, Workload::InsertMany | Workload::InsertManyCopy)
     }

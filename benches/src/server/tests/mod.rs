@@ -37,10 +37,18 @@ fn options(words: &[&str]) -> ServerOptions {
 
 /// Runs every workload at every number of connections.
 fn measure(name: &'static str, address: SocketAddr, dialect: &dyn Fn() -> Box<dyn Dialect>, words: &[&str]) -> Outcome {
-    let options = options(words);
+    measure_with(&options(words), name, address, dialect)
+}
+
+fn measure_with(
+    options: &ServerOptions,
+    name: &'static str,
+    address: SocketAddr,
+    dialect: &dyn Fn() -> Box<dyn Dialect>,
+) -> Outcome {
     let (mut figures, mut failures) = (Figures::default(), Vec::new());
     let service = Service { address, processes: None, dialect };
-    Run { name, service, options: &options, figures: &mut figures, failures: &mut failures }.measure();
+    Run { name, service, options, figures: &mut figures, failures: &mut failures }.measure();
     Outcome { figures, failures }
 }
 
@@ -110,6 +118,20 @@ fn a_refused_command_costs_its_own_workload_only() {
     assert!(outcome.figures.of("pando", "aggregate_1_errors").is_some_and(|errors| errors >= 50.0));
     assert_eq!(outcome.figures.of("pando", "find_3_errors"), None);
     assert_eq!(outcome.figures.of("pando", "update_3_errors"), None);
+}
+
+#[test]
+fn what_is_judged_runs_in_several_rounds_and_has_one_figure() {
+    let server = FakeServer::start(&["update"]);
+    let words = ["--workloads", "find,update,range", "--connections", "16", "--rounds", "3"];
+    let all = ["bench", "--documents", "600", "--seconds", "0.1"];
+    let options = CommandLine::parse_from(all.iter().chain(&words)).options;
+    let outcome = measure_with(&options, "pando", server.address, &mongo);
+    let failed = |name: &str| outcome.failures.iter().filter(|failure| failure.contains(name)).count();
+    assert_eq!((failed("update_16"), failed("range_16")), (3, 0), "{:?}", outcome.failures);
+    for metric in ["find_16_throughput", "range_16_throughput"] {
+        assert_eq!(outcome.figures.count("pando", metric), 1, "{metric}");
+    }
 }
 
 #[test]
