@@ -11,6 +11,7 @@ pub use table::{print_table, readable};
 pub use targets::{ENGINE_TARGETS, RECOVERY_TARGETS, SCALE_TARGETS, WATCH_TARGETS, print_targets};
 
 use crate::Error;
+use crate::measure::middle;
 use crate::peers::System;
 use serde_json::{Value, json};
 use std::io::Write;
@@ -100,10 +101,16 @@ impl Figures {
         self.0.push(Figure { system, metric, value, unit });
     }
 
-    /// How many there are of this name.
-    #[cfg(test)]
-    pub fn count(&self, system: &str, metric: &str) -> usize {
-        self.0.iter().filter(|figure| figure.system == system && figure.metric == metric).count()
+    /// Of those with the same name on the same system keeps the middle one only, in the place of the first.
+    pub fn keep_middles(&mut self) {
+        let all = std::mem::take(&mut self.0);
+        for figure in &all {
+            if self.of(&figure.system, &figure.metric).is_none() {
+                let same = |other: &&Figure| other.system == figure.system && other.metric == figure.metric;
+                let value = middle(all.iter().filter(same).map(|other| other.value).collect());
+                self.add(&figure.system, &figure.metric, value, &figure.unit);
+            }
+        }
     }
 
     /// True if the system has any figure.
@@ -131,5 +138,19 @@ mod tests {
         let figure = Figure { system: "lmdb".into(), metric: "scan".into(), value: 12.5, unit: "documents/s".into() };
         assert_eq!(Figure::from_line(&figure.to_json().to_string()), Some(figure));
         assert_eq!(Figure::from_line("chatter of a library"), None);
+    }
+
+    #[test]
+    fn of_several_rounds_the_middle_figure_is_kept() {
+        let mut figures = Figures::default();
+        for value in [3.0, 9.0, 5.0] {
+            figures.add("pando", "find", value, "us");
+            figures.add("postgres", "find", 10.0 * value, "us");
+        }
+        figures.add("pando", "scan", 7.0, "us");
+        figures.keep_middles();
+        let kept: Vec<_> =
+            figures.0.iter().map(|figure| (figure.system.as_str(), figure.metric.as_str(), figure.value)).collect();
+        assert_eq!(kept, [("pando", "find", 5.0), ("postgres", "find", 50.0), ("pando", "scan", 7.0)]);
     }
 }

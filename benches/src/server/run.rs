@@ -1,9 +1,6 @@
 //! Everything that is done with one server: it is started, filled, and goes through all workloads.
 //!
 //! What fails is told and leaves what was measured: a workload that a server cannot do yet costs its own row only.
-//!
-//! A machine that others share is a third slower for half a minute, and fast again. What something is asked of is therefore measured in several rounds, minutes
-//! apart; the middle one of each figure counts.
 
 use super::data::Collection;
 use super::dialects::{Chore, Dialect};
@@ -16,9 +13,8 @@ use super::processes::Usage;
 use super::skew::Zipfian;
 use super::workloads::{BATCH_DOCUMENTS, Shared, Workload};
 use crate::Error;
-use crate::measure::{middle, per_second, timed};
+use crate::measure::{per_second, timed};
 use crate::report::Figures;
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -34,13 +30,12 @@ const ERROR_SHARE_MAX: f64 = 0.01;
 /// With so many connections something is asked of some workloads.
 const JUDGED_CONNECTIONS: usize = 16;
 
-/// The figures of workloads, in all rounds so far: values and unit by name.
-type Rounds = BTreeMap<String, (Vec<f64>, &'static str)>;
-
 /// One system's run.
 pub struct Run<'a> {
     /// Its name in the report.
     pub name: &'static str,
+    /// How often the system was measured before.
+    pub round: usize,
     /// The server.
     pub service: Service<'a>,
     /// What to do.
@@ -87,27 +82,21 @@ impl Run<'_> {
         }
         let latest = Zipfian::new(self.options.documents());
         let times = self.options.times();
-        let mut rounds = Rounds::new();
-        for round in 0..self.options.rounds() {
-            for (workload, connections) in self.phases(round) {
-                let name = format!("{}_{connections}", workload.name());
-                match self.phase(workload, connections, times, &latest, &shared) {
-                    Ok(measured) => self.report(&name, workload, &measured, &mut rounds),
-                    Err(error) => self.fail(&name, &error.to_string()),
-                }
+        for (workload, connections) in self.phases() {
+            let name = format!("{}_{connections}", workload.name());
+            match self.phase(workload, connections, times, &latest, &shared) {
+                Ok(measured) => self.report(&name, workload, &measured),
+                Err(error) => self.fail(&name, &error.to_string()),
             }
-        }
-        for (metric, (values, unit)) in rounds {
-            self.record(&metric, middle(values), unit);
         }
     }
 
-    /// What belongs to a round: all workloads to the first, to the others what something is asked of.
-    fn phases(&self, round: usize) -> Vec<(Workload, usize)> {
+    /// All workloads belong to the first round, to the others what something is asked of.
+    fn phases(&self) -> Vec<(Workload, usize)> {
         let with_connections =
             |workload| self.options.connections.iter().map(move |&connections| (workload, connections));
         let belongs = |&(workload, connections): &(Workload, usize)| {
-            round == 0 || (workload.is_judged() && connections == JUDGED_CONNECTIONS)
+            self.round == 0 || (workload.is_judged() && connections == JUDGED_CONNECTIONS)
         };
         self.options.workloads().into_iter().flat_map(with_connections).filter(belongs).collect()
     }
@@ -192,7 +181,7 @@ impl Run<'_> {
         self.service.processes.map_or(Ok(Usage::default()), |processes| processes.usage())
     }
 
-    fn report(&mut self, name: &str, workload: Workload, measured: &Measured, rounds: &mut Rounds) {
+    fn report(&mut self, name: &str, workload: Workload, measured: &Measured) {
         let tally = &measured.tally;
         let asked = (tally.turns + tally.errors).max(1);
         if let Some(error) = &tally.first_error {
@@ -210,24 +199,28 @@ impl Run<'_> {
         }
         let units = (tally.turns * workload.units_per_operation()) as f64;
         let usage = &measured.usage;
-        let throughput = units / measured.duration.as_secs_f64();
-        let (p50_us, p99_us) = (tally.latencies.percentile_us(0.5), tally.latencies.percentile_us(0.99));
-        let cpu_us = usage.cpu_seconds * 1e6 / units;
-        let mut figures =
-            vec![("throughput", throughput, "operations/s"), ("p50", p50_us, "us"), ("p99", p99_us, "us")];
+        self.record(&format!("{name}_throughput"), units / measured.duration.as_secs_f64(), "operations/s");
+        self.record(&format!("{name}_p50"), tally.latencies.percentile_us(0.5), "us");
+        self.record(&format!("{name}_p99"), tally.latencies.percentile_us(0.99), "us");
         if self.service.processes.is_some() {
-            figures.push(("cpu", cpu_us, "us/operation"));
-            figures.push(("written", usage.written_bytes as f64 / units, "bytes/operation"));
-            figures.push(("dirtied", usage.dirtied_bytes as f64 / units, "bytes/operation"));
+            self.record(&format!("{name}_cpu"), usage.cpu_seconds * 1e6 / units, "us/operation");
+            self.record(&format!("{name}_written"), usage.written_bytes as f64 / units, "bytes/operation");
+            self.record(&format!("{name}_dirtied"), usage.dirtied_bytes as f64 / units, "bytes/operation");
         }
         if let Some(memory_bytes) = measured.memory_bytes {
-            figures.push(("memory", memory_bytes as f64, "bytes"));
+            self.record(&format!("{name}_memory"), memory_bytes as f64, "bytes");
         }
-        for (measure, value, unit) in figures {
-            rounds.entry(format!("{name}_{measure}")).or_insert_with(|| (Vec::new(), unit)).0.push(value);
-        }
+        self.show_progress(name);
+    }
+
+    fn show_progress(&self, name: &str) {
+        let value = |measure: &str| self.figures.of(self.name, &format!("{name}_{measure}")).unwrap_or_default();
         eprintln!(
-            "  {name:20} {throughput:>9.0} /s   p50 {p50_us:>7.0} us   p99 {p99_us:>8.0} us   server {cpu_us:>6.1} us/op",
+            "  {name:20} {:>9.0} /s   p50 {:>7.0} us   p99 {:>8.0} us   server {:>6.1} us/op",
+            value("throughput"),
+            value("p50"),
+            value("p99"),
+            value("cpu"),
         );
     }
 

@@ -165,7 +165,8 @@ impl Contestant {
         let (of_server, mut figures, mut failures) = (options.of_server(), Figures::default(), Vec::new());
         self.with_service(options.documents, |contestant, service| {
             let name = contestant.system.name();
-            let mut run = Run { name, service, options: &of_server, figures: &mut figures, failures: &mut failures };
+            let mut run =
+                Run { name, round: 0, service, options: &of_server, figures: &mut figures, failures: &mut failures };
             run.greet(&mut contestant.host)?;
             if loads.iter().any(|load| *load != Load::Transfer) {
                 run.load(&contestant.shared)?;

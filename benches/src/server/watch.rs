@@ -82,7 +82,8 @@ pub fn run(options: &WatchOptions) -> Result<(), Error> {
     let dialect = || -> Box<dyn Dialect> { Box::new(Mongo::new(orders)) };
     let service = Service { address: host.address, processes: Some(Processes::of(host.process())), dialect: &dialect };
     let (mut figures, mut failures) = (Figures::default(), Vec::new());
-    let mut run = Run { name: "pando", service, options: &of_server, figures: &mut figures, failures: &mut failures };
+    let mut run =
+        Run { name: "pando", round: 0, service, options: &of_server, figures: &mut figures, failures: &mut failures };
     run.greet(&mut host)?;
     let shared = Arc::new(Shared::new(of_server.documents(), options.connections));
     run.load(&shared)?;
