@@ -2,7 +2,7 @@
 //!
 //! Tasks ask; whoever asks first since the last flush began has the *duty* to see that there is a next one. It lets everything run that can
 //! ([`Inner::gather_company`]), so that whoever is about to commit comes along, and then:
-//! - it leads the flush itself, waiting for the disk on its worker, if that is small and quick, and another worker watches the sockets or is at
+//! - it leads the flush itself, waiting for the disk on its worker, if several commit at a time, that is small and quick, and another worker watches the sockets or is at
 //!   work ([`Tasks::can_wait_here`](pando_env::Tasks::can_wait_here)) or everybody has come: no thread has to be woken for it, and those who waited go on
 //!   on the same worker;
 //! - otherwise it calls the flusher, a thread that the core lends.
@@ -36,7 +36,7 @@ const GROUP_FADING: u64 = 8;
 const REST: Duration = Duration::from_micros(300);
 /// No task waits longer for company.
 const PATIENCE_NS: u64 = 1_000_000;
-/// In smaller groups nobody is waited for who does not come at once: where few commit among many who read, turns take long and bring little.
+/// Smaller groups are the thread's at once.
 const GROUP_MIN: u64 = 4;
 /// More need not be waited for: shared by so many, a sync costs each of them little, and meanwhile the disk would rest.
 const GROUP_ENOUGH: u64 = 16;
@@ -215,7 +215,11 @@ impl Inner {
             Asked::Along => flushed.wait_async().await,
             Asked::First(round) => {
                 let duty = Duty { flusher: &self.flusher, round };
-                if self.is_brief() && self.gather_company(&duty).await && self.leads_here(&duty) && self.try_lead()? {
+                if self.is_worth_it()
+                    && self.gather_company(&duty).await
+                    && self.leads_here(&duty)
+                    && self.try_lead()?
+                {
                     return self.lead(Side::Task);
                 }
                 drop(duty);
@@ -236,6 +240,12 @@ impl Inner {
             }
         }
         Ok(())
+    }
+
+    /// Whether a task should try to lead. Where few commit among many who read, all that it lets run first would delay it, and its wait for the disk
+    /// those who read.
+    fn is_worth_it(&self) -> bool {
+        self.group.load(Ordering::Relaxed) >= GROUP_MIN && self.is_brief()
     }
 
     /// Whether this worker may wait for the disk: another one sees to what comes meanwhile, or everybody who is likely to come has come.
@@ -275,7 +285,6 @@ impl Inner {
             match duty.asked() {
                 None => return false,
                 Some(asked) if asked >= GROUP_ENOUGH || self.has_all(asked) => return true,
-                Some(_) if self.group.load(Ordering::Relaxed) < GROUP_MIN => return true,
                 // Clients on this machine may be about to send.
                 Some(asked) if asked == seen && (given_way >= GIVES_WAY || !self.env.tasks().give_way()) => {
                     return true;
