@@ -3,7 +3,10 @@
 //! The speed of a virtual machine can differ by a third from one minute to the next, so figures that were taken a minute apart compare
 //! two minutes rather than two servers. Here all servers run at once, each waits while another is measured, and the turns are short:
 //! a better or worse moment strikes them alike. Each round gives every server one figure, and the first server's figure of that round
-//! is what the others' are compared with; told are the medians over all rounds.
+//! is what the others' are compared with; told are the medians over all rounds. Every other round goes backwards, so that nobody is always first.
+//!
+//! What a server happens to lie in stays with it through all rounds: a binary beside a copy of itself differs by up to a tenth. Where that matters, each is named
+//! twice, in the order a, b, b, a.
 //!
 //! The servers are PostgreSQL and any number of Pando's binaries, so that a change can be seen beside what was there before it.
 
@@ -231,8 +234,12 @@ pub fn run(options: &TurnsOptions) -> Result<(), Error> {
     );
     for load in loads {
         let mut turns: Vec<Vec<Turn>> = vec![Vec::new(); contestants.len()];
-        for _ in 0..options.rounds.max(1) {
-            for (contestant, turns) in contestants.iter_mut().zip(&mut turns) {
+        for round in 0..options.rounds.max(1) {
+            let mut order: Vec<_> = contestants.iter_mut().zip(&mut turns).collect();
+            if round % 2 == 1 {
+                order.reverse();
+            }
+            for (contestant, turns) in order {
                 turns.push(contestant.turn(options, load)?);
             }
         }

@@ -2,14 +2,14 @@
 //!
 //! Tasks ask; whoever asks first since the last flush began has the *duty* to see that there is a next one. It lets everything run that can
 //! ([`Inner::gather_company`]), so that whoever is about to commit comes along, and then:
-//! - it leads the flush itself, waiting for the disk on its worker, if several commit at a time, that is small and quick, and another worker watches the sockets or is at
+//! - it leads the flush itself, waiting for the disk on its worker, if several come while a flush lasts ([`Pace`](crate::pace::Pace)), that is small and quick, and another worker watches the sockets or is at
 //!   work ([`Tasks::can_wait_here`](pando_env::Tasks::can_wait_here)) or everybody has come: no thread has to be woken for it, and those who waited go on
 //!   on the same worker;
 //! - otherwise it calls the flusher, a thread that the core lends.
 //!
 //! A lone committer, one commit in each of the last flushes, leads at once and hands its worker over to another thread while it waits.
 //!
-//! A sync costs the processor about as much as a small commit. While several commit, the thread therefore rests between two
+//! A sync costs the processor about as much as a small commit. While others are likely to come, the thread therefore rests between two
 //! flushes until [`REST`] has passed since the last one began, unless everybody who is likely to come has come (as many as
 //! in the largest group of late), or nobody can: no worker of the runtime has anything to do ([`Flusher::hurry`]). On a slow disk syncs are further apart by themselves, and it never rests.
 //!
@@ -28,16 +28,16 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 /// After so many flushes with one commit at most, a committer is taken to be alone.
-const LONE_FLUSHES_MIN: u64 = 16;
+const LONE_FLUSHES_MIN: u64 = 64;
 /// A large group is hoped for again through about so many smaller ones.
 const GROUP_FADING: u64 = 8;
-/// From the beginning of a flush of the thread's to that of the next, while several commit. Longer rests spare little where few commit among many
+/// From the beginning of a flush of the thread's to that of the next, if others are likely to come until then. Longer rests spare little where few commit among many
 /// who read, and the few wait for them.
 const REST: Duration = Duration::from_micros(300);
 /// No task waits longer for company.
 const PATIENCE_NS: u64 = 1_000_000;
-/// Smaller groups are the thread's at once.
-const GROUP_MIN: u64 = 4;
+/// Where fewer come while a flush lasts it is the thread's at once: all that a task lets run first would delay those few, and its wait for the disk those who only read.
+const COMPANY_MIN: u64 = 2;
 /// More need not be waited for: shared by so many, a sync costs each of them little, and meanwhile the disk would rest.
 const GROUP_ENOUGH: u64 = 16;
 /// So often a leader lets other threads run before it leaves without those who have not come.
@@ -195,8 +195,8 @@ impl Drop for Duty<'_> {
 }
 
 impl Inner {
-    /// True if a committer is probably alone. One flush with one commit does not say so: among readers writers are often alone for
-    /// a moment, and a blocked worker costs the readers more than the flusher costs the writer.
+    /// True if a committer is probably alone. A few flushes with one commit do not say so: among readers writers are often alone for
+    /// a while, and a blocked worker costs the readers more than the flusher costs the writer.
     fn is_quiet(&self) -> bool {
         self.lone_flushes.load(Ordering::Relaxed) >= LONE_FLUSHES_MIN
     }
@@ -242,10 +242,9 @@ impl Inner {
         Ok(())
     }
 
-    /// Whether a task should try to lead. Where few commit among many who read, all that it lets run first would delay it, and its wait for the disk
-    /// those who read.
+    /// Whether a task should try to lead.
     fn is_worth_it(&self) -> bool {
-        self.group.load(Ordering::Relaxed) >= GROUP_MIN && self.is_brief()
+        self.is_brief() && self.pace.brings(COMPANY_MIN, self.flusher.took_ns.load(Ordering::Relaxed))
     }
 
     /// Whether this worker may wait for the disk: another one sees to what comes meanwhile, or everybody who is likely to come has come.
@@ -305,7 +304,8 @@ impl Inner {
         self.flusher.company.store(company, Ordering::Relaxed);
         let now_ns = self.env.clock().monotonic_ns();
         let passed = Duration::from_nanos(now_ns.saturating_sub(self.flusher.began_ns.load(Ordering::Relaxed)));
-        if let Some(rest) = REST.checked_sub(passed).filter(|_| company > 1) {
+        let is_worth_it = |rest: &Duration| company > 1 && self.pace.brings(1, rest.as_nanos() as u64);
+        if let Some(rest) = REST.checked_sub(passed).filter(is_worth_it) {
             self.flusher.rest(rest);
         }
     }
@@ -313,6 +313,7 @@ impl Inner {
     /// Keeps how many commits a flush can hope to take along: as many as the largest of late, which fades. The last one alone would not do: a
     /// group that left too early would make the next ones leave early, too. Counts the flushes in a row with one commit at most.
     pub(crate) fn note_group(&self, commits: u64) {
+        self.pace.note(commits, self.env.clock().monotonic_ns());
         let hoped = self.group.load(Ordering::Relaxed);
         self.group.store(commits.max(hoped - hoped.div_ceil(GROUP_FADING)), Ordering::Relaxed);
         match commits {

@@ -14,6 +14,7 @@ use crate::flush::{Durability, Writer};
 use crate::flusher::Flusher;
 use crate::flushes::Flushes;
 use crate::index::{OplogIndex, SegmentRows};
+use crate::pace::Pace;
 use crate::position::AtomicPosition;
 use crate::record::PreparedRecord;
 use crate::retention::Retention;
@@ -125,8 +126,10 @@ pub(crate) struct Inner {
     /// [`Tail::appended_bytes`] less what was written.
     pub(crate) buffered_bytes: AtomicU64,
     pub(crate) truncations: AtomicU64,
-    /// How many commits the last flush took along.
+    /// How many commits a flush takes along at most, of late.
     pub(crate) group: AtomicU64,
+    /// How fast they come.
+    pub(crate) pace: Pace,
     /// How many flushes in a row took at most one commit along.
     pub(crate) lone_flushes: AtomicU64,
     pub(crate) stopped: AtomicBool,
@@ -183,6 +186,7 @@ impl Inner {
             buffered_bytes: AtomicU64::new(0),
             truncations: AtomicU64::new(0),
             group: AtomicU64::new(0),
+            pace: Pace::default(),
             lone_flushes: AtomicU64::new(0),
             stopped: AtomicBool::new(false),
             filled: AtomicPosition::new(position),
