@@ -45,6 +45,8 @@ pub(crate) struct Durability {
 pub(crate) struct Writer {
     pub(crate) segment: Arc<Segment>,
     pub(crate) staging: Staging,
+    /// What was written since the last sync.
+    pub(crate) unsynced_bytes: u64,
 }
 
 /// What a flush takes along.
@@ -90,7 +92,7 @@ impl Inner {
         if let Err(error) = self.write_capture(&mut writer, &capture, sync) {
             return Err(self.stop(format!("writing {} failed: {error}", writer.segment.path.display())));
         }
-        let written_bytes = capture.pieces.iter().map(|piece| piece.bytes.len() as u64).sum();
+        writer.unsynced_bytes += capture.pieces.iter().map(|piece| piece.bytes.len() as u64).sum::<u64>();
         // The tail can use their memory again when nobody else has them.
         capture.pieces.clear();
         {
@@ -101,7 +103,7 @@ impl Inner {
             self.memory_start.store(tail.memory_start());
         }
         if sync {
-            self.filler.synced(written_bytes);
+            self.filler.synced(std::mem::take(&mut writer.unsynced_bytes));
             let mut durability = self.durability.lock();
             durability.position = capture.end;
             durability.no_holes = capture.no_holes;

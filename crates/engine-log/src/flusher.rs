@@ -13,6 +13,9 @@
 //! flushes until [`REST`] has passed since the last one began, unless everybody who is likely to come has come (as many as
 //! in the largest group of late), or nobody can: no worker of the runtime has anything to do ([`Flusher::hurry`]). On a slow disk syncs are further apart by themselves, and it never rests.
 //!
+//! What a batch of documents commits piece by piece is waited for once, at its end. So that it does not wait for all of its bytes then, the thread writes
+//! what has gathered meanwhile, without a sync, if neither it nor some worker has anything to do ([`Flusher::call_to_write`]).
+//!
 //! Invariants: a request that is made after its commit was appended is withdrawn ([`Flusher::withdraw`]) only by a leader
 //! that captures afterwards, so the commit is in that flush. While there are requests, somebody has the duty or the flusher is called: a task that ends or
 //! gives up with its duty open calls it. A call that does not ring because the flusher is awake is seen
@@ -68,6 +71,8 @@ pub(crate) struct Flusher {
     requests: AtomicU64,
     /// The thread is to flush.
     is_called: AtomicBool,
+    /// The thread is to write, as there is much.
+    is_called_to_write: AtomicBool,
     /// The thread is at work or rests, and looks for calls by itself.
     is_awake: AtomicBool,
     /// It waits for company.
@@ -101,6 +106,14 @@ impl Flusher {
     fn call(&self) {
         self.is_called.store(true, Ordering::SeqCst);
         if !self.is_awake.load(Ordering::SeqCst) {
+            self.alarm.ring();
+        }
+    }
+
+    /// Has the thread write what there is, if it would only sleep otherwise.
+    pub(crate) fn call_to_write(&self) {
+        let is_news = self.is_present.load(Ordering::SeqCst) && !self.is_called_to_write.swap(true, Ordering::SeqCst);
+        if is_news && !self.is_awake.load(Ordering::SeqCst) {
             self.alarm.ring();
         }
     }
@@ -143,7 +156,7 @@ impl Flusher {
     /// Waits until somebody calls; false if nobody has for so long.
     fn sleep(&self, at_most: Duration) -> bool {
         self.is_awake.store(false, Ordering::SeqCst);
-        let is_called = self.is_called() || self.alarm.wait(at_most);
+        let is_called = self.is_called() || self.is_called_to_write.load(Ordering::SeqCst) || self.alarm.wait(at_most);
         self.is_awake.store(true, Ordering::SeqCst);
         is_called
     }
@@ -160,6 +173,7 @@ impl Flusher {
     /// Whoever leads takes the requests so far upon itself.
     pub(crate) fn withdraw(&self) {
         self.is_called.store(false, Ordering::SeqCst);
+        self.is_called_to_write.store(false, Ordering::SeqCst);
         let next = |requests: u64| Some((requests / ROUND).wrapping_add(1).wrapping_mul(ROUND));
         let _ = self.requests.fetch_update(Ordering::SeqCst, Ordering::SeqCst, next);
     }
@@ -339,8 +353,10 @@ impl Log {
         inner.env.tasks().at_rest(Arc::downgrade(&at_rest));
         let mut outcome = Ok(());
         while outcome.is_ok() && goes_on() {
-            let is_wanted = inner.flusher.is_called() || (!inner.flusher.sleep(interval) && is_due());
-            if is_wanted {
+            let is_called = inner.flusher.is_called();
+            if !is_called && inner.flusher.is_called_to_write.swap(false, Ordering::SeqCst) {
+                outcome = inner.write_out(false).map(drop);
+            } else if is_called || (!inner.flusher.sleep(interval) && is_due()) {
                 inner.rest_for_company();
                 outcome = inner.lead_for_others();
             }
@@ -436,6 +452,21 @@ mod tests {
         flusher.call();
         assert!(!is_rung(&flusher), "it looks by itself");
         assert!(flusher.sleep(LONG));
+        flusher.withdraw();
+        assert!(!flusher.sleep(Duration::ZERO));
+    }
+
+    #[test]
+    fn a_call_to_write_wakes_it_once_and_a_flush_answers_it() {
+        let flusher = Flusher::default();
+        flusher.call_to_write();
+        assert!(!is_rung(&flusher), "nobody is there");
+        flusher.is_present.store(true, Ordering::SeqCst);
+        flusher.call_to_write();
+        assert!(is_rung(&flusher) && !flusher.is_called());
+        flusher.call_to_write();
+        assert!(!is_rung(&flusher), "it was told already");
+        assert!(flusher.sleep(LONG), "it does not fall asleep over it");
         flusher.withdraw();
         assert!(!flusher.sleep(Duration::ZERO));
     }

@@ -87,6 +87,9 @@ const SEGMENT_BYTES_MIN: u64 = 4096;
 const SEGMENT_BYTES_ADAPTED_MIN: u64 = 1 << 20;
 /// An oplog at its full size has about this many segments.
 const SEGMENTS_WANTED: u64 = 16;
+/// When so much is not written it is worth a write of its own, ahead of the flush that will be asked for, if there is a processor for it: where all are busy, fewer
+/// and larger writes take less of them.
+const MUCH_BYTES: u64 = 256 << 10;
 
 /// An open log. Clones share it.
 #[derive(Clone)]
@@ -169,7 +172,11 @@ impl Inner {
             directory,
             no_holes,
             truncating: Mutex::new(()),
-            io: Mutex::new(Writer { segment: Arc::clone(&start.segment), staging: Staging::default() }),
+            io: Mutex::new(Writer {
+                segment: Arc::clone(&start.segment),
+                staging: Staging::default(),
+                unsynced_bytes: 0,
+            }),
             growth: Mutex::new(start.segment.id + 1),
             space: Mutex::default(),
             left_bytes: AtomicU64::new(tail.left_bytes()),
@@ -359,8 +366,11 @@ impl Log {
     pub fn reserve(&self, bytes: u64) -> Result<Reservation> {
         let inner = &self.inner;
         inner.check_running()?;
-        if inner.buffered_bytes.load(Ordering::Relaxed) > inner.options.buffer_bytes_max {
+        let buffered_bytes = inner.buffered_bytes.load(Ordering::Relaxed);
+        if buffered_bytes > inner.options.buffer_bytes_max {
             inner.write_out(false)?;
+        } else if buffered_bytes >= MUCH_BYTES && inner.env.tasks().has_spare_worker() {
+            inner.flusher.call_to_write();
         }
         loop {
             {

@@ -32,6 +32,10 @@ pub trait Tasks: Send + Sync {
     fn parallelism(&self) -> usize;
     /// Has this called whenever no worker of the runtime has anything to do, for as long as it is there. It must not wait for anything.
     fn at_rest(&self, _call: Weak<dyn Fn() + Send + Sync>) {}
+    /// True if a worker of the runtime has nothing to do.
+    fn has_spare_worker(&self) -> bool {
+        false
+    }
     /// True if a worker of the runtime that asks may wait for the disk for a moment, without handing its tasks to another: one watches for what
     /// comes from outside, or is at work and will.
     fn can_wait_here(&self) -> bool {

@@ -144,3 +144,30 @@ fn x26_when_a_flush_fails_every_task_is_told() {
         assert!(world.commit(16, 1_000_000, Waiting::Patient) < 16_000_000, "nobody waits for ever");
     }
 }
+
+#[test]
+fn x21_much_is_written_before_anybody_waits_for_it() {
+    let (env, place) = (Env::real(), RealDirectory::new("much"));
+    let mut world = World::new(&env, place.path());
+    let before = world.log.durable_position();
+    let written = || world.log.statistics().written_bytes;
+    let (mut last, unwritten) = (None, written());
+    for _ in 0..5_000 {
+        last = append(&world.log, &world.slots, &world.sequence);
+    }
+    // The workers of the runtime may have to come to rest first.
+    for _ in 0..10_000 {
+        if written() > unwritten {
+            break;
+        }
+        env.clock().pause(Duration::from_millis(1));
+        last = append(&world.log, &world.slots, &world.sequence);
+    }
+    assert!(written() > unwritten, "the thread writes");
+    assert_eq!(world.log.durable_position(), before, "nothing was synced");
+    let (timestamp, point) = last.unwrap();
+    world.log.wait_durable(point).unwrap();
+    assert!(world.log.durable_no_holes() >= Timestamp(timestamp));
+    assert!(world.log.verify().unwrap().is_sound());
+    world.end_flusher();
+}

@@ -72,6 +72,10 @@ impl Tasks for RealTasks {
         workers::listen(call);
     }
 
+    fn has_spare_worker(&self) -> bool {
+        workers::any_rests()
+    }
+
     fn can_wait_here(&self) -> bool {
         workers::others_watch()
     }

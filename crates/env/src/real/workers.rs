@@ -62,6 +62,11 @@ pub(super) fn give_way() -> bool {
     GIVING_WAY.give_way(&*CLOCK, std::thread::yield_now)
 }
 
+/// Whether a worker has nothing to do.
+pub(super) fn any_rests() -> bool {
+    RESTING.load(Ordering::Relaxed) > 0
+}
+
 /// To be asked by a worker: whether another watches for what comes from outside, or is at work and will.
 pub(super) fn others_watch() -> bool {
     IS_WATCHED.load(Ordering::Relaxed) || RESTING.load(Ordering::Relaxed) + 1 < WORKERS.load(Ordering::Relaxed)
