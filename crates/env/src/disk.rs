@@ -72,6 +72,10 @@ pub trait Disk: Send + Sync {
 pub trait File: Send + Sync {
     /// Reads up to the buffer's length; zero at the end of the file.
     fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize>;
+    /// Reads from a place on as far as that takes no wait for the disk; how much that was, possibly nothing. Failures are told by `read_at`.
+    fn read_cached_at(&self, _buffer: &mut [u8], _offset: u64) -> usize {
+        0
+    }
     /// Writes the whole buffer, extending the file if needed.
     fn write_at(&self, buffer: &[u8], offset: u64) -> io::Result<()>;
     /// Writes blocks at a multiple of their size, past the system's cache where that can be, and makes them durable, with the blocks that were

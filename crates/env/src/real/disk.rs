@@ -1,5 +1,6 @@
 //! The machine's file system.
 
+use super::cached_read;
 use super::past_cache::{self, PastCache};
 use crate::{Block, DirectoryLock, Disk, File, OpenMode};
 use std::fs::{self, TryLockError};
@@ -121,6 +122,10 @@ impl File for RealFile {
                 result => return result,
             }
         }
+    }
+
+    fn read_cached_at(&self, buffer: &mut [u8], offset: u64) -> usize {
+        cached_read::read(&self.file, buffer, offset)
     }
 
     fn write_at(&self, buffer: &[u8], offset: u64) -> io::Result<()> {

@@ -6,6 +6,7 @@
 #![allow(clippy::disallowed_methods, clippy::disallowed_types)]
 
 mod blocks;
+mod cached_read;
 mod clock;
 mod disk;
 mod giving_way;
