@@ -75,7 +75,10 @@ impl Overlay {
         loop {
             let generation = self.generation();
             let directory = self.directory.load();
-            let leaf = directory.leaf(directory.locate(key)?).read();
+            let leaf = directory.leaf(directory.locate(key)?);
+            // Its lock is in the first line; what is looked at under it is in the second, too.
+            prefetch_at(Arc::as_ptr(leaf));
+            let leaf = leaf.read();
             if self.generation() != generation {
                 continue;
             }

@@ -6,7 +6,7 @@ use crate::overlay::{ChainRead, RangeRead, Rows};
 use crate::table::EngineTable;
 use crate::visibility::ReadView;
 use bytes::Bytes;
-use pando_engine_runs::Lookup;
+use pando_engine_runs::{Lookup, prefetch_at};
 use pando_storage::{Result, StorageError, give_each};
 
 /// What the overlay knows about a key.
@@ -153,7 +153,7 @@ fn overlay_read(view: &ReadView, table: &EngineTable, key: &[u8], rows: Rows) ->
         ChainRead::Nothing => OverlayRead::Nothing,
         ChainRead::PrepareConflict => OverlayRead::PrepareConflict,
         ChainRead::Version(version) => OverlayRead::Found {
-            value: version.value().cloned(),
+            value: version.value().map(share),
             sequence: match version.is_own(view) {
                 true => u64::MAX,
                 false => version.stamp().map_or(0, |stamp| stamp.sequence),
@@ -161,6 +161,12 @@ fn overlay_read(view: &ReadView, table: &EngineTable, key: &[u8], rows: Rows) ->
         },
     });
     read.unwrap_or(OverlayRead::Nothing)
+}
+
+/// Another handle on a value. Its bytes are on their way while its count is waited for: who reads it wants them next.
+fn share(value: &Bytes) -> Bytes {
+    prefetch_at(value.as_ptr());
+    value.clone()
 }
 
 fn deletes(range: RangeRead, sequence: u64) -> bool {
