@@ -7,7 +7,8 @@
 //!   on the same worker;
 //! - otherwise it calls the flusher, a thread that the core lends.
 //!
-//! A lone committer, one commit in each of the last flushes, leads at once and hands its worker over to another thread while it waits.
+//! A lone committer, one commit in each of the last flushes, leads at once. It waits for the disk on its worker if that is small and quick and another watches the sockets or nothing else is likely to
+//! happen ([`Solitude`](crate::solitude::Solitude)); otherwise it hands its worker over to another thread meanwhile.
 //!
 //! A sync costs the processor about as much as a small commit. While others are likely to come, the thread therefore rests between two
 //! flushes until [`REST`] has passed since the last one began, unless everybody who is likely to come has come (as many as
@@ -245,15 +246,29 @@ impl Inner {
                 match self.try_lead()? {
                     true => {
                         drop(ended);
-                        let mut result = Ok(());
-                        self.env.tasks().blocking(&mut || result = self.lead(Side::Thread));
-                        result?;
+                        self.lead_alone()?;
                     }
                     false => ended.wait_async().await,
                 }
             }
         }
         Ok(())
+    }
+
+    /// Leads for a committer that is alone, on its worker or in place of it.
+    fn lead_alone(&self) -> Result<()> {
+        let tasks = self.env.tasks();
+        if self.is_brief() && (tasks.can_wait_here() || self.solitude.is_likely()) {
+            return self.lead(Side::Task);
+        }
+        let (mut result, mut is_disturbed) = (Ok(()), true);
+        tasks.blocking(&mut || {
+            let wakes = tasks.wakes();
+            result = self.lead(Side::Thread);
+            is_disturbed = tasks.wakes() != wakes;
+        });
+        self.solitude.note(is_disturbed);
+        result
     }
 
     /// Whether a task should try to lead.

@@ -3,7 +3,7 @@
 //! One commit is one record: its oplog entries and the core's redo, atomic. What the redo means this crate does not know,
 //! nor anything of tables, transactions or documents.
 //!
-//! Read top down: `log` (the parts, reserving, appending), `flush` (writing, group commit, waiting), `flusher` (who does it), `pace` (with whom) and `flushes` (who is told), `recovery` and `chain`
+//! Read top down: `log` (the parts, reserving, appending), `flush` (writing, group commit, waiting), `flusher` (who does it), `pace` and `solitude` (with whom) and `flushes` (who is told), `recovery` and `chain`
 //! (opening after a crash), `oplog`, `reader` and `index` (the oplog view), `retention` (truncating both ends), `backup`,
 //! `verify` and `salvage`. Below them: `tail` (what is in memory), `space` (reservations), `segment` (files), `record` and
 //! `control` (bytes), `scan`, `rows`, `bell`.
@@ -34,6 +34,7 @@ mod rows;
 mod salvage;
 mod scan;
 mod segment;
+mod solitude;
 mod space;
 mod staging;
 mod statistics;

@@ -20,6 +20,7 @@ use crate::record::PreparedRecord;
 use crate::retention::Retention;
 use crate::rows::RowCache;
 use crate::segment::Segment;
+use crate::solitude::Solitude;
 use crate::space::{Reservation, Space};
 use crate::staging::Staging;
 use crate::statistics::Counters;
@@ -135,6 +136,8 @@ pub(crate) struct Inner {
     pub(crate) pace: Pace,
     /// How many flushes in a row took at most one commit along.
     pub(crate) lone_flushes: AtomicU64,
+    /// Whether such a committer is all that happens.
+    pub(crate) solitude: Solitude,
     pub(crate) stopped: AtomicBool,
     /// What is written with zeros ahead of the log's end, or is about to be; stored under `io`.
     pub(crate) filled: AtomicPosition,
@@ -195,6 +198,7 @@ impl Inner {
             group: AtomicU64::new(0),
             pace: Pace::default(),
             lone_flushes: AtomicU64::new(0),
+            solitude: Solitude::default(),
             stopped: AtomicBool::new(false),
             filled: AtomicPosition::new(position),
             filling_from: AtomicPosition::new(position),

@@ -36,6 +36,10 @@ pub trait Tasks: Send + Sync {
     fn has_spare_worker(&self) -> bool {
         false
     }
+    /// How often a worker of the runtime that had nothing to do was woken, so far.
+    fn wakes(&self) -> u64 {
+        0
+    }
     /// True if a worker of the runtime that asks may wait for the disk for a moment, without handing its tasks to another: one watches for what
     /// comes from outside, or is at work and will.
     fn can_wait_here(&self) -> bool {

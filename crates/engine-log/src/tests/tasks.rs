@@ -123,6 +123,28 @@ fn x21_tasks_share_flushes_and_every_one_is_told() {
 }
 
 #[test]
+fn x21_a_lone_committer_keeps_nobody_waiting() {
+    let place = RealDirectory::new("lone");
+    let world = World::new(&Env::real(), place.path());
+    let is_over = Arc::new(AtomicBool::new(false));
+    // Long enough to be taken for alone, and for nothing else to be known to happen.
+    assert_eq!(world.commit(1, 200, Waiting::Patient), 200);
+    let over = is_over.clone();
+    let neighbour = world.runtime.spawn(async move {
+        let mut turns = 0;
+        while !over.load(Ordering::SeqCst) {
+            tokio::task::yield_now().await;
+            turns += 1;
+        }
+        turns
+    });
+    assert_eq!(world.commit(1, 1_000, Waiting::Patient), 1_000);
+    assert_eq!(world.commit(4, 200, Waiting::Patient), 800, "nor those who come later");
+    is_over.store(true, Ordering::SeqCst);
+    assert!(world.runtime.block_on(neighbour).unwrap() > 0);
+}
+
+#[test]
 fn x21_whoever_gives_up_leaves_nobody_waiting() {
     let place = RealDirectory::new("tasks-give-up");
     let mut world = World::new(&Env::real(), place.path());

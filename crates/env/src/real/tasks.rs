@@ -76,6 +76,10 @@ impl Tasks for RealTasks {
         workers::any_rests()
     }
 
+    fn wakes(&self) -> u64 {
+        workers::wakes()
+    }
+
     fn can_wait_here(&self) -> bool {
         workers::others_watch()
     }

@@ -15,7 +15,7 @@ use super::RealClock;
 use super::giving_way::GivingWay;
 use parking_lot::RwLock;
 use std::cell::Cell;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{LazyLock, Weak};
 use tokio::runtime::Builder;
 
@@ -25,6 +25,8 @@ type Listener = Weak<dyn Fn() + Send + Sync>;
 /// So many workers have nothing to do.
 static RESTING: AtomicUsize = AtomicUsize::new(0);
 static LISTENERS: RwLock<Vec<Listener>> = RwLock::new(Vec::new());
+/// So often one of them was woken.
+static WAKES: AtomicU64 = AtomicU64::new(0);
 /// So many workers there are.
 static WORKERS: AtomicUsize = AtomicUsize::new(0);
 /// One of them waits for what comes from outside.
@@ -51,6 +53,7 @@ pub fn prepare_workers(builder: &mut Builder, count: usize) -> &mut Builder {
     });
     builder.on_thread_unpark(|| {
         RESTING.fetch_sub(1, Ordering::Relaxed);
+        WAKES.fetch_add(1, Ordering::Relaxed);
         if WATCHES.replace(false) {
             IS_WATCHED.store(false, Ordering::Relaxed);
         }
@@ -65,6 +68,11 @@ pub(super) fn give_way() -> bool {
 /// Whether a worker has nothing to do.
 pub(super) fn any_rests() -> bool {
     RESTING.load(Ordering::Relaxed) > 0
+}
+
+/// How often a worker that had nothing to do was woken.
+pub(super) fn wakes() -> u64 {
+    WAKES.load(Ordering::Relaxed)
 }
 
 /// To be asked by a worker: whether another watches for what comes from outside, or is at work and will.
