@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 /// So many flushes in a row show that nothing else happens, and so many are taken on trust.
 const TRIES: u32 = 16;
 
-/// See the module. Used by who leads a flush, thus by one at a time.
+/// See the module. Used by who leads a flush; where the leader changes two may use it at once, and at worst one flush is counted wrongly.
 #[derive(Default)]
 pub(crate) struct Solitude {
     /// So many in a row met nobody, up to [`TRIES`].
