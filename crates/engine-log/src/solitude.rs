@@ -1,7 +1,7 @@
 //! Whether anything else happens on the node while a lone committer waits for the disk.
 //!
-//! If nothing does, it may wait on its worker, although nobody watches the sockets then; handing the worker over to another thread costs about as much as
-//! the commit. It is found out by trying: while the worker is handed over, whatever comes wakes a worker. When nothing came in [`TRIES`] flushes in a row,
+//! If nothing does, it may wait on its worker, although nobody watches the sockets then; handing the worker over to another thread costs a quarter of an
+//! insert's processor time. It is found out by trying: while the worker is handed over, whatever comes wakes a worker. When nothing came in [`TRIES`] flushes in a row,
 //! as many are waited for on the worker, then one is handed over again. So whoever comes meets few flushes that hold it up, each of them short; and if
 //! others come so seldom that hardly a flush meets them, hardly one is held up.
 

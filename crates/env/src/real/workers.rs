@@ -117,4 +117,17 @@ mod tests {
         heard.recv().unwrap();
         assert!(nothing.recv().is_err(), "nobody is left who could call it");
     }
+
+    #[test]
+    fn a_worker_that_is_woken_is_counted() {
+        let mut builder = Builder::new_multi_thread();
+        let runtime = prepare_workers(&mut builder, 2).build().unwrap();
+        let before = wakes();
+        // A worker that has not come to rest yet is not woken.
+        let is_counted = (0..100_000).any(|_| {
+            runtime.block_on(runtime.spawn(async {})).unwrap();
+            wakes() > before
+        });
+        assert!(is_counted);
+    }
 }
