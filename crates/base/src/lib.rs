@@ -16,7 +16,7 @@ mod fail_point;
 mod log;
 mod metrics;
 mod namespace;
-mod operation;
+pub mod operation;
 mod parameter;
 pub mod record_id;
 mod timestamp;

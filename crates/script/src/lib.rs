@@ -17,7 +17,6 @@ mod script;
 #[cfg(test)]
 mod tests;
 
-pub use interruption::during;
 pub use script::{Script, ScriptLimits, SharedScript, Usage};
 
 use pando_base::Result;

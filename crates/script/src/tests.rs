@@ -1,6 +1,7 @@
 //! What code of clients may do, what it may not, and what its values become.
 
-use crate::{Script, ScriptLimits, during};
+use crate::{Script, ScriptLimits};
+use pando_base::operation::during;
 use pando_base::{ErrorCode, OperationContext};
 use pando_doc::{Doc, OwnedValue, Value, doc};
 

@@ -2,7 +2,7 @@
 //!
 //! Every request a client makes, and every longer task of the server's own, has an [`OperationContext`], passed down to
 //! whatever works for it. Work that can last asks [`OperationContext::check`] at every row: two loads, as long as nobody
-//! stopped it and it has no deadline. Work that waits gives its future to [`OperationContext::interruptible`].
+//! stopped it and it has no deadline. Loops that have no context at hand count their steps with [`tick`]. Work that waits gives its future to [`OperationContext::interruptible`].
 //!
 //! Stopping is a request, not force: [`OperationContext::kill`] stores a code, wakes those who wait, and the operation ends
 //! with that code where it next looks. The first kill wins. A scope in which it must not be stopped
@@ -17,6 +17,7 @@
 
 mod client;
 mod context;
+mod current;
 mod description;
 mod registry;
 mod resources;
@@ -29,6 +30,7 @@ mod tests;
 
 pub use client::{Client, ClientUser};
 pub use context::{DeadlineScope, IgnoreInterruptsScope, OperationContext, WeakOperation};
+pub use current::{STEPS_PER_LOOK, current, during, tick, tick_bytes};
 pub use description::{CursorFacts, OperationDescription, OperationKind, PlanFacts};
 pub use registry::{MonotonicClock, OperationRegistry};
 pub use resources::{ReadResources, ResourceMeter, ResourceUse, UnitSizes, Units, WriteResources};

@@ -1,12 +1,12 @@
 //! The asynchronous shell around an executor: it lets others run when a batch yields.
 
 use super::{BatchOutcome, BatchSource, Collections, DocumentSink, YieldCause};
+use pando_base::operation::during;
 use pando_base::{Error, OperationContext, Result};
 use pando_collection::rest_while_yielded;
 use pando_env::Env;
 use pando_operation::Operation;
 pub use pando_operation::yield_now;
-use pando_script::during;
 use std::time::Duration;
 
 /// The longest pause after a write conflict.

@@ -11,10 +11,11 @@ mod failure;
 mod from_script;
 mod to_script;
 
-use crate::interruption::{self, Watch};
+use crate::interruption::Watch;
 use crate::{Emitted, FunctionId, Scope, ScriptLimits};
 use failure::Pending;
 use md5::Digest;
+use pando_base::operation::{current, during};
 use pando_base::{Error, ErrorCode, Result, WeakOperation};
 use pando_doc::{DocRef, OwnedValue, Value};
 use parking_lot::{Condvar, Mutex};
@@ -137,9 +138,9 @@ impl QuickScope {
 
     /// Works inside, under the watch of the thread's operation, or else of the one that made the scope.
     fn enter<R>(&self, ms_max: u64, work: impl FnOnce(&Ctx<'_>) -> Result<R>) -> Result<R> {
-        let maker = if interruption::is_known() { None } else { self.maker.as_ref().and_then(WeakOperation::upgrade) };
+        let maker = if current().is_some() { None } else { self.maker.as_ref().and_then(WeakOperation::upgrade) };
         match maker {
-            Some(operation) => interruption::during(&operation, || self.enter_watched(ms_max, work)),
+            Some(operation) => during(&operation, || self.enter_watched(ms_max, work)),
             None => self.enter_watched(ms_max, work),
         }
     }

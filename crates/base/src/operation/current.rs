@@ -1,0 +1,97 @@
+//! Which operation a thread works for, so that loops deep below a command can be stopped.
+//!
+//! An expression, a regular expression or a sort of an array has no [`OperationContext`] at hand, and looking at the clock
+//! for each element would cost more than the element. So whoever drives the work says for whom it is ([`during`]), and every
+//! loop over input counts its steps with [`tick`]: a subtraction in a thread's own memory. Once in [`STEPS_PER_LOOK`] steps
+//! the operation is asked whether it has to stop: killed, past its deadline, or the server ends.
+//!
+//! A step is what takes some ten nanoseconds: an element of an array, a row of a list, sixty-four bytes of a string. What
+//! takes more counts more.
+
+use super::OperationContext;
+use crate::Result;
+use std::cell::{Cell, RefCell};
+
+/// So many steps are counted between two looks at the operation: well below a millisecond.
+pub const STEPS_PER_LOOK: u64 = 4096;
+
+/// So many bytes of a string are one step.
+const BYTES_PER_STEP: usize = 64;
+
+thread_local! {
+    static CURRENT: RefCell<Option<OperationContext>> = const { RefCell::new(None) };
+    static STEPS_LEFT: Cell<u64> = const { Cell::new(STEPS_PER_LOOK) };
+}
+
+/// Does something for an operation: [`tick`] on this thread fails meanwhile when the operation has to stop.
+pub fn during<R>(operation: &OperationContext, work: impl FnOnce() -> R) -> R {
+    struct Restore(Option<OperationContext>);
+    impl Drop for Restore {
+        fn drop(&mut self) {
+            let before = self.0.take();
+            CURRENT.with(|current| *current.borrow_mut() = before);
+        }
+    }
+    let before = CURRENT.with(|current| current.borrow_mut().replace(operation.clone()));
+    let _restore = Restore(before);
+    work()
+}
+
+/// The operation that this thread works for, if somebody has said so.
+pub fn current() -> Option<OperationContext> {
+    CURRENT.with(|current| current.borrow().clone())
+}
+
+/// Counts so many steps of a loop, and fails if the operation that this thread works for has to stop.
+#[inline]
+pub fn tick(steps: u64) -> Result<()> {
+    STEPS_LEFT.with(|left| match left.get().checked_sub(steps) {
+        Some(rest) => {
+            left.set(rest);
+            Ok(())
+        }
+        None => look(),
+    })
+}
+
+/// Counts work on so many bytes, as [`tick`] does.
+#[inline]
+pub fn tick_bytes(bytes: usize) -> Result<()> {
+    tick((bytes / BYTES_PER_STEP) as u64 + 1)
+}
+
+#[cold]
+fn look() -> Result<()> {
+    STEPS_LEFT.with(|left| left.set(STEPS_PER_LOOK));
+    current().map_or(Ok(()), |operation| operation.check())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ErrorCode;
+
+    #[test]
+    fn a_loop_ends_soon_after_its_operation_was_killed_and_not_for_others() {
+        let (ours, outer) = (OperationContext::detached(), OperationContext::detached());
+        let steps = |most: u64| (0..most).take_while(|_| tick(1).is_ok()).count() as u64;
+        during(&outer, || {
+            during(&ours, || {
+                assert_eq!(steps(3 * STEPS_PER_LOOK), 3 * STEPS_PER_LOOK);
+                ours.kill(ErrorCode::Interrupted);
+                assert!(steps(3 * STEPS_PER_LOOK) <= STEPS_PER_LOOK);
+                assert!(tick(STEPS_PER_LOOK + 1).is_err(), "many steps at once are not put off");
+            });
+            assert_eq!(steps(3 * STEPS_PER_LOOK), 3 * STEPS_PER_LOOK, "the outer operation goes on");
+        });
+        assert!(current().is_none());
+        assert!(tick(u64::MAX).is_ok(), "nobody to ask");
+    }
+
+    #[test]
+    fn long_strings_are_many_steps() {
+        let operation = OperationContext::detached();
+        operation.kill(ErrorCode::Interrupted);
+        during(&operation, || assert!(tick_bytes(64 * STEPS_PER_LOOK as usize + 64).is_err()));
+    }
+}
