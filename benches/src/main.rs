@@ -30,6 +30,10 @@ use phases::Plan;
 use report::Recorder;
 use std::process::ExitCode;
 
+/// Our engine is measured with the allocator that the server has; the peers' libraries bring or choose theirs.
+#[global_allocator]
+static ALLOCATOR: pando_env::real::Allocator = pando_env::real::Allocator;
+
 /// Whatever went wrong, to be shown to a human.
 type Error = Box<dyn std::error::Error + Send + Sync>;
 

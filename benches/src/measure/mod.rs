@@ -3,6 +3,7 @@
 //! Figures are about this process alone, which is why every system runs in a process of its own. What a machine must be like before something is measured
 //! is here as well: at rest ([`wait_for_rest`]), with memory at hand ([`Reserve`]).
 
+mod counted_disk;
 mod disk;
 mod latency;
 mod process;
@@ -10,6 +11,7 @@ mod reserve;
 mod rest;
 mod syncs;
 
+pub use counted_disk::CountedDisk;
 pub use disk::disk_use;
 pub use latency::Latencies;
 pub use process::{WrittenBytes, machine_bytes, quiet_disk, resident_bytes, written_bytes};

@@ -5,7 +5,7 @@
 
 use super::{Change, Direction, Peer, Reader, Wait, Writer};
 use crate::Error;
-use crate::measure::written_bytes;
+use crate::measure::{CountedDisk, written_bytes};
 use crate::workload::{BulkInput, DOCUMENT_BYTES};
 use pando_storage::{BeginOptions, CheckpointKind, Engine, Statistic, Table, TableOptions, TableSize, Transaction};
 use std::path::Path;
@@ -36,7 +36,9 @@ pub mod engine {
             engine_options.checkpoint_interval = Duration::ZERO;
             engine_options.checkpoint_log_bytes = u64::MAX;
         }
-        Ok(pando_engine::DurableEngine::open(&pando_env::Env::real(), directory, engine_options)?)
+        let env = pando_env::Env::real();
+        let env = env.with_disk(Arc::new(CountedDisk(Arc::clone(env.disk()))));
+        Ok(pando_engine::DurableEngine::open(&env, directory, engine_options)?)
     }
 
     /// Statistics that are above zero while background work waits or runs.
