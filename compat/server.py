@@ -34,8 +34,8 @@ def target_directory():
 
 
 def binary():
-    """The server that `./test` or `cargo build --profile checked -p pando` made, unless PANDO_BINARY names another."""
-    return Path(os.environ.get("PANDO_BINARY") or target_directory() / "checked" / "pando")
+    """What people run: the server of `cargo build --release`, unless PANDO_BINARY names another."""
+    return Path(os.environ.get("PANDO_BINARY") or target_directory() / "release" / "pando")
 
 
 def free_port():
@@ -45,12 +45,16 @@ def free_port():
 
 
 class Server:
-    def __init__(self, name="compat", options=(), port=None):
+    """One node with a data directory of its own. `program` names the binary, where it is not the one that was built."""
+
+    def __init__(self, name="compat", options=(), port=None, program=None):
         self.port = port or free_port()
         self.uri = f"mongodb://127.0.0.1:{self.port}/?directConnection=true"
         self.directory = target_directory() / "compat" / "run" / f"{name}-{self.port}"
         self.log = self.directory / "server.log"
+        self.data = self.directory / "data"
         self.options = list(options)
+        self.program = program
         self.process = None
 
     def __enter__(self):
@@ -68,24 +72,30 @@ class Server:
             self.kill()
 
     def start(self):
-        if not binary().is_file():
-            raise ServerFailure(f"{binary()} is missing: cargo build --profile checked -p pando")
+        """Starts it with nothing in its data directory."""
         shutil.rmtree(self.directory, ignore_errors=True)
-        data = self.directory / "data"
-        data.mkdir(parents=True)
-        command = [str(binary()), "--port", str(self.port), "--dbpath", str(data)]
+        self.data.mkdir(parents=True)
+        self.start_again()
+
+    def start_again(self):
+        """Starts it with the data that is there; returns after how many seconds it listened."""
+        program = Path(self.program or binary())
+        if not program.is_file():
+            raise ServerFailure(f"{program} is missing: cargo build --release")
+        command = [str(program), "--port", str(self.port), "--dbpath", str(self.data)]
         command += ["--setParameter", "enableTestCommands=1", *self.options]
-        with open(self.log, "wb") as log:
+        with open(self.log, "ab") as log:
             self.process = subprocess.Popen(
                 command, stdout=log, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, start_new_session=True
             )
-        deadline = time.monotonic() + START_SECONDS_MAX
+        began = time.monotonic()
         while not self.answers():
             if not self.is_running():
                 raise ServerFailure(f"the server ended at once, see {self.log}:\n{self.last_lines()}")
-            if time.monotonic() > deadline:
+            if time.monotonic() > began + START_SECONDS_MAX:
                 raise ServerFailure(f"the server does not listen after {START_SECONDS_MAX} s, see {self.log}")
-            time.sleep(0.05)
+            time.sleep(0.01)
+        return time.monotonic() - began
 
     def answers(self):
         try:
@@ -99,6 +109,11 @@ class Server:
 
     def stop(self):
         """Ends the server as a service manager would, and removes its data; the data of a failure stays."""
+        self.terminate()
+        shutil.rmtree(self.directory, ignore_errors=True)
+
+    def terminate(self):
+        """Ends the server as a service manager would."""
         if not self.is_running():
             raise ServerFailure(f"the server had ended by itself, see {self.log}:\n{self.last_lines()}")
         self.process.send_signal(signal.SIGTERM)
@@ -109,7 +124,6 @@ class Server:
             raise ServerFailure(f"the server does not end {STOP_SECONDS_MAX} s after SIGTERM, see {self.log}") from None
         if status != 0:
             raise ServerFailure(f"the server ended with status {status}, see {self.log}:\n{self.last_lines()}")
-        shutil.rmtree(self.directory, ignore_errors=True)
 
     def kill(self):
         if self.is_running():

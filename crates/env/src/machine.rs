@@ -48,6 +48,10 @@ pub struct MachineFacts {
 pub struct ProcessUsage {
     /// Memory in use.
     pub resident_bytes: u64,
+    /// The part of it that is no file's: the heap, stacks.
+    pub anonymous_bytes: u64,
+    /// What the allocator has from the system, including what it keeps for later.
+    pub heap_bytes: u64,
     /// Addresses in use.
     pub virtual_bytes: u64,
     /// Threads.
@@ -66,6 +70,8 @@ pub trait Machine: Send + Sync {
     fn facts(&self) -> &MachineFacts;
     /// What this process uses now; zeros where the system does not tell.
     fn usage(&self) -> ProcessUsage;
+    /// Gives memory that was freed a while ago back to the system, which the allocator does not do by itself at rest.
+    fn give_back_memory(&self) {}
     /// Ends the process on the spot with this code, as a test of recovery wants it: nothing is written any more. Where the process is
     /// only simulated, it goes on.
     fn end_abruptly(&self, code: i32);

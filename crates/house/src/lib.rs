@@ -6,7 +6,6 @@
 //! * `layers`: which crate may depend on which, and that nobody but the benches depends on a peer;
 //! * `manifests`: what every `Cargo.toml`, `Cargo.lock` and `clippy.toml` has to say;
 //! * `sources`: what every Rust file has to look like;
-//! * `profile`: that the record which release builds are arranged by is of use for the packages there are;
 //! * `bans`: who may make the raw calls that `clippy.toml` forbids;
 //! * `rows`: that `docs/rows.txt` is well formed. Whether each row has a test is `./test rows`, which asks the built tests.
 //!

@@ -9,7 +9,6 @@ use pando_house::{Source, expect_none, sources};
 /// Paths that may switch the bans off, and why.
 const EXCUSED: &[(&str, &str)] = &[
     ("crates/env/src/real/", "it is the real world"),
-    ("crates/env/tests/blocks.rs", "the allocator is one of real threads"),
     ("crates/env/src/simulated/tasks.rs", "tasks run on the runtime of whoever asks"),
     ("crates/house/", "it reads the repository"),
     ("crates/engine/tests/kill.rs", "it starts and kills child processes in real time"),

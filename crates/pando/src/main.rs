@@ -11,6 +11,7 @@
 mod demo;
 mod error;
 mod inspect;
+mod manual;
 mod reference;
 mod serve;
 mod show;
@@ -20,7 +21,7 @@ use clap::{Parser, Subcommand};
 use error::{PandoError, Result};
 use pando_base::ErrorCode;
 use pando_env::Env;
-use pando_env::real::ThreadBlocks;
+use pando_env::real::Allocator;
 use serve::ProgramName;
 use std::ffi::OsString;
 use std::io::{self, BufWriter, Write};
@@ -28,7 +29,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 #[global_allocator]
-static BLOCKS: ThreadBlocks = ThreadBlocks;
+static ALLOCATOR: Allocator = Allocator;
 
 const DATA_DIRECTORY: &str = "./pando-data";
 
@@ -53,8 +54,12 @@ enum Command {
         #[arg(long, default_value_t = 1000)]
         documents: u32,
     },
-    /// Prints the page of all options and parameters (docs/configuration.md)
-    Reference,
+    /// Prints the page of all options and parameters (docs/configuration.md), the manual, or completions
+    Reference {
+        /// What to print
+        #[arg(long, value_enum, default_value_t = manual::Form::Markdown)]
+        form: manual::Form,
+    },
     /// Repairs a damaged data directory and says what is lost: `pando repair --dbpath DIRECTORY`
     Repair,
     /// Serves: the same as no command at all; `pando serve --help` lists its options
@@ -132,7 +137,8 @@ fn run(command_line: CommandLine, env: &Env, out: &mut dyn Write) -> Result<()> 
     match command_line.command {
         Command::Inspect(inspect) => inspect.run(env, out),
         Command::Demo { data_directory, documents } => demo::run(env, &data_directory, documents, out),
-        Command::Reference => reference::write(out),
+        Command::Reference { form: manual::Form::Markdown } => reference::write(out),
+        Command::Reference { form } => manual::write(form, out),
         Command::Repair => Err(PandoError::Argument("repair has to be the first word".into())),
         Command::Serve => Err(PandoError::Argument("serve has to be the first word".into())),
     }

@@ -104,7 +104,7 @@ fn make(env: &Env, directory: &Path, more: &[&str], is_killed: bool) {
 
 /// Repairs; what it says.
 fn repair(directory: &Path) -> String {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_pando"));
+    let mut command = Command::new(support::binary());
     let ended = command.arg("repair").arg("--dbpath").arg(directory).stdin(Stdio::null()).output().expect("it runs");
     let told = format!("{}{}", String::from_utf8_lossy(&ended.stdout), String::from_utf8_lossy(&ended.stderr));
     assert!(ended.status.success(), "{told}");
@@ -201,7 +201,7 @@ fn x16_a_repair_that_did_not_end_keeps_nodes_from_starting() {
     let source = Scratch::new(&env);
     make(&env, &source.0, &["--standalone"], false);
     drop(env.disk().open(&source.0.join("_repair_incomplete"), OpenMode::CreateNew).expect("a new file"));
-    let started = Command::new(env!("CARGO_BIN_EXE_pando")).arg("--dbpath").arg(&source.0).output().expect("it runs");
+    let started = Command::new(support::binary()).arg("--dbpath").arg(&source.0).output().expect("it runs");
     let told = String::from_utf8_lossy(&started.stderr).into_owned();
     assert!(!started.status.success() && told.contains("incomplete repair"), "{told}");
     assert!(repair(&source.0).contains("was damaged."));

@@ -1,6 +1,8 @@
 //! What a person is told who starts the real program and cannot: each failure names its cause and what to do, on standard error,
 //! and the process ends with a status that is not zero.
 
+mod support;
+
 use pando_env::{Env, OpenMode};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -39,7 +41,7 @@ impl Drop for Scratch {
 }
 
 fn pando(directory: &Path, more: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_pando"));
+    let mut command = Command::new(support::binary());
     command.arg("--dbpath").arg(directory).args(more).stdin(Stdio::null());
     command
 }
@@ -112,7 +114,7 @@ fn u12_a_key_that_others_can_read_is_refused() {
 #[test]
 fn u12_help_names_the_options_and_the_version_is_told() {
     let asked = |words: &[&str]| {
-        let told = Command::new(env!("CARGO_BIN_EXE_pando")).args(words).output().expect("the program runs");
+        let told = Command::new(support::binary()).args(words).output().expect("the program runs");
         assert!(told.status.success());
         String::from_utf8_lossy(&told.stdout).into_owned()
     };

@@ -95,6 +95,26 @@ struct CollectionCache {
     entries: HashMap<String, CachedPlan>,
 }
 
+impl CollectionCache {
+    fn size_bytes(&self) -> usize {
+        self.entries.iter().map(|(key, entry)| entry.size_bytes(key)).sum()
+    }
+}
+
+impl CachedPlan {
+    /// How much memory the entry takes under this key, nearly.
+    fn size_bytes(&self, key: &str) -> usize {
+        let story = &self.story;
+        let trials: usize = story.trials.iter().map(Doc::size_bytes).sum();
+        size_of::<(String, CachedPlan, PlanStory)>()
+            + key.len()
+            + self.signature.len()
+            + story.created_from.size_bytes()
+            + story.plan.size_bytes()
+            + trials
+    }
+}
+
 /// The index filters of a collection, by shape.
 type Filters = BTreeMap<String, Arc<IndexFilter>>;
 
@@ -102,6 +122,8 @@ type Filters = BTreeMap<String, Arc<IndexFilter>>;
 #[derive(Clone, Default)]
 pub struct PlanCache {
     collections: Arc<Mutex<HashMap<Uuid, CollectionCache>>>,
+    /// How much memory all entries take. Changed under the lock of `collections`.
+    size_bytes: Arc<AtomicUsize>,
     filters: Arc<Mutex<HashMap<Uuid, Filters>>>,
     /// How many filters there are.
     filter_count: Arc<AtomicUsize>,
@@ -135,6 +157,7 @@ impl PlanCache {
         let mut caches = self.collections.lock();
         let cache = caches.entry(uuid).or_default();
         if cache.indexes != indexes {
+            self.lost(cache.size_bytes());
             *cache = CollectionCache { indexes, entries: HashMap::new() };
         }
         let (works, is_active) = match cache.entries.get(shape) {
@@ -144,21 +167,43 @@ impl PlanCache {
             _ => (works, false),
         };
         if cache.entries.len() >= ENTRY_COUNT_MAX && !cache.entries.contains_key(shape) {
+            self.lost(cache.size_bytes());
             cache.entries.clear();
         }
         let entry = CachedPlan { signature, works, is_active, story: Arc::new(story) };
-        cache.entries.insert(shape.to_owned(), entry);
+        self.size_bytes.fetch_add(entry.size_bytes(shape), Ordering::Relaxed);
+        if let Some(before) = cache.entries.insert(shape.to_owned(), entry) {
+            self.lost(before.size_bytes(shape));
+        }
+    }
+
+    /// How much memory the plans of all collections take.
+    pub fn size_bytes(&self) -> usize {
+        self.size_bytes.load(Ordering::Relaxed)
+    }
+
+    fn lost(&self, bytes: usize) {
+        self.size_bytes.fetch_sub(bytes, Ordering::Relaxed);
     }
 
     /// Forgets a collection's plans.
     pub fn clear(&self, uuid: &Uuid) {
-        self.collections.lock().remove(uuid);
+        let mut caches = self.collections.lock();
+        if let Some(cache) = caches.remove(uuid) {
+            self.lost(cache.size_bytes());
+        }
     }
 
     /// Forgets the plans of a shape, whatever indexes they could choose from.
     pub fn remove(&self, uuid: &Uuid, shape: &str) {
         if let Some(cache) = self.collections.lock().get_mut(uuid) {
-            cache.entries.retain(|key, _| !key.starts_with(shape) || !key[shape.len()..].starts_with(BESIDE_SHAPE));
+            cache.entries.retain(|key, entry| {
+                let is_kept = key.strip_prefix(shape).is_none_or(|rest| !rest.starts_with(BESIDE_SHAPE));
+                if !is_kept {
+                    self.lost(entry.size_bytes(key));
+                }
+                is_kept
+            });
         }
     }
 
@@ -250,6 +295,30 @@ impl OpObserver<Operation> for PlanCache {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn u8_the_memory_of_plans_is_counted_until_they_are_forgotten() {
+        let cache = PlanCache::new();
+        let (first, second) = (Uuid::from_bytes([1; 16]), Uuid::from_bytes([2; 16]));
+        let put = |uuid, indexes, shape: &str| {
+            cache.put(uuid, indexes, &cache_key(shape, ""), "plan".to_owned(), 1, PlanStory::default());
+        };
+        put(first, 0, "a");
+        let one = cache.size_bytes();
+        assert!(one > 0);
+        put(first, 0, "a");
+        assert_eq!(cache.size_bytes(), one, "it took the place of the other");
+        put(first, 0, "b");
+        put(second, 0, "a");
+        assert_eq!(cache.size_bytes(), 3 * one);
+        cache.remove(&first, "a");
+        assert_eq!(cache.size_bytes(), 2 * one);
+        put(first, 1, "c");
+        assert_eq!(cache.size_bytes(), 2 * one, "other indexes, another cache");
+        cache.clear(&first);
+        cache.clear(&second);
+        assert_eq!(cache.size_bytes(), 0);
+    }
 
     #[test]
     fn u8_what_is_known_of_a_dropped_collection_is_forgotten() {

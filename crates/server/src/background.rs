@@ -8,7 +8,7 @@ use crate::{compatibility, data};
 use pando_base::{Component, Log, LogValue, Namespace, Result, Severity, Timestamp, log};
 use pando_commands::Data;
 use pando_commands::session::{reap_sessions, refresh_sessions};
-use pando_env::Env;
+use pando_env::{Env, Machine};
 use pando_locks::{Mode, ResourceId};
 use pando_query::cursor::CURSOR_TIMEOUT_MS;
 use pando_repl::flow_control::FlowControlParameters;
@@ -32,6 +32,9 @@ const TRANSACTION_INTERVAL: Duration = Duration::from_secs(1);
 
 /// The period of flow control's tickets.
 const FLOW_INTERVAL: Duration = Duration::from_secs(1);
+
+/// How often freed memory is given back.
+const MEMORY_INTERVAL: Duration = Duration::from_secs(5);
 
 /// The tasks of a node.
 pub(crate) struct Background {
@@ -90,6 +93,20 @@ impl Background {
         drop(running);
         // Nothing is ever sent: this ends with the last task.
         let _ = ended.recv().await;
+    }
+}
+
+/// Gives memory that was freed back to the system, also while the node is at rest and nobody else would.
+pub(crate) fn keep_giving_memory_back(
+    env: &Env,
+    machine: &Arc<dyn Machine>,
+) -> impl Future<Output = ()> + Send + 'static {
+    let (env, machine) = (env.clone(), Arc::clone(machine));
+    async move {
+        loop {
+            env.clock().sleep(MEMORY_INTERVAL).await;
+            env.tasks().blocking(&mut || machine.give_back_memory());
+        }
     }
 }
 

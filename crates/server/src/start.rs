@@ -1,6 +1,6 @@
 //! From options to a node that listens, and back.
 
-use crate::background::Background;
+use crate::background::{Background, keep_giving_memory_back};
 use crate::control::ProcessControl;
 use crate::data::{self, Foundations};
 use crate::diagnostic_data;
@@ -102,6 +102,7 @@ impl Server {
             let directory = options.data_directory.as_ref().map(|data| data.join(diagnostic_data::DIRECTORY));
             let directory = directory.filter(|_| !options.is_read_only);
             background.spawn(env, diagnostic_data::collect(env.clone(), Arc::downgrade(&node), directory))?;
+            background.spawn(env, keep_giving_memory_back(env, &node.machine))?;
         }
         if let (Some(background), Some(data)) = (&background, served.filter(|_| !options.is_read_only)) {
             let replicated = data.replication.is_replicated();

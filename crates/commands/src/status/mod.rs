@@ -3,6 +3,7 @@
 mod indexes;
 mod latencies;
 mod locks;
+mod memory;
 mod metrics;
 mod read_concerns;
 mod sections;

@@ -1,6 +1,6 @@
 //! The list of sections, and those that are a few lines.
 
-use super::{StatusSection, indexes, latencies, locks, read_concerns, storage, transactions};
+use super::{StatusSection, indexes, latencies, locks, memory, read_concerns, storage, transactions};
 use crate::Invocation;
 use crate::counters::OpCounters;
 use pando_base::Counter;
@@ -29,7 +29,7 @@ impl StatusSection for Plain {
 
 /// The sections of this crate. The server sorts all by name.
 pub fn sections() -> Vec<Box<dyn StatusSection>> {
-    let plain: [(&'static str, Fill); 23] = [
+    let plain: [(&'static str, Fill); 24] = [
         ("asserts", asserts),
         ("bucketCatalog", buckets),
         ("catalogStats", storage::catalog),
@@ -42,7 +42,8 @@ pub fn sections() -> Vec<Box<dyn StatusSection>> {
         ("indexStats", indexes::statistics),
         ("locks", locks::taken),
         ("logicalSessionRecordCache", logical_sessions),
-        ("mem", memory),
+        ("mem", memory::compatible),
+        ("memory", memory::by_owner),
         ("opcounters", operations),
         ("opcountersRepl", replicated_operations),
         ("oplogTruncation", storage::oplog),
@@ -119,14 +120,6 @@ fn logical_sessions(invocation: &Invocation, section: &mut DocBuilder) {
     section.append("lastTransactionReaperJobTimestamp", Value::DateTime(done.reap_date_ms));
     section.append("lastTransactionReaperJobEntriesCleanedUp", small(done.reaped));
     section.append("sessionCatalogSize", count(data.sessions.list().len()));
-}
-
-fn memory(invocation: &Invocation, section: &mut DocBuilder) {
-    let usage = invocation.node.machine.usage();
-    section.append("bits", usize::BITS as i32);
-    section.append("resident", (usage.resident_bytes >> 20) as i32);
-    section.append("virtual", (usage.virtual_bytes >> 20) as i32);
-    section.append("supported", true);
 }
 
 fn operations(invocation: &Invocation, section: &mut DocBuilder) {

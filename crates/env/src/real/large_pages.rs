@@ -2,18 +2,8 @@
 //!
 //! Most systems give transparent large pages only to memory that asks for them, and only when it is first touched: what
 //! was touched before stays in small pages for minutes or for ever. The allocator's regions are found in the process's
-//! own map: private, anonymous, writable. They grow by small steps, and what is added has not asked; and no large page lies across the end of
-//! what an arena may use, so one that grows by less than a large page never gets any. So the allocator is told to grow by large steps
-//! before there is a second thread ([`reserve_ahead`]): an arena is usable as a whole from its beginning. One that is older grows by small pieces
-//! for ever; the address space that it has reserved asks with it. (Pieces that were touched before they asked stay apart in the map for ever, and
-//! no large page lies across two of them.)
-
-/// By how much the heap grows at a time. Address space only: what is not touched takes no memory.
-#[cfg(all(target_os = "linux", target_env = "gnu"))]
-const HEAP_STEP_BYTES: libc::c_int = 256 << 20;
-/// Larger pieces are mapped one by one. The allocator would find such a limit by itself if its step were not set.
-#[cfg(all(target_os = "linux", target_env = "gnu"))]
-const MAPPED_BYTES_MIN: libc::c_int = 16 << 20;
+//! own map: private, anonymous, writable. They grow, and what is added has not asked. The address space that a region has
+//! reserved behind it asks with it: no large page lies across two pieces that asked at different times.
 
 /// Smaller regions are not worth a large page.
 const REGION_BYTES_MIN: usize = 8 << 20;
@@ -45,17 +35,6 @@ pub(super) fn make(goes_on: &dyn Fn() -> bool) {
             }
             advise(piece, LARGE_PAGE_BYTES.min(end - piece), libc::MADV_COLLAPSE);
         }
-    }
-}
-
-/// Has the heap grow by large steps from now on.
-pub(super) fn reserve_ahead() {
-    #[cfg(all(target_os = "linux", target_env = "gnu"))]
-    // SAFETY: these parameters may be changed at any time; they take the allocator's own lock.
-    unsafe {
-        libc::mallopt(libc::M_TOP_PAD, HEAP_STEP_BYTES);
-        libc::mallopt(libc::M_TRIM_THRESHOLD, HEAP_STEP_BYTES.saturating_mul(2));
-        libc::mallopt(libc::M_MMAP_THRESHOLD, MAPPED_BYTES_MIN);
     }
 }
 

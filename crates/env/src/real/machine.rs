@@ -1,5 +1,6 @@
 //! The machine that this process runs on, as Linux tells of it. What it does not tell stays empty.
 
+use super::heap;
 use crate::{Machine, MachineFacts, ProcessUsage};
 use rustix::process::{Resource, getrlimit};
 
@@ -61,7 +62,17 @@ impl Machine for RealMachine {
     }
 
     fn usage(&self) -> ProcessUsage {
-        read("/proc/self/stat").and_then(|stat| parse_usage(&stat, self.facts.page_bytes)).unwrap_or_default()
+        let usage = read("/proc/self/stat").and_then(|stat| parse_usage(&stat, self.facts.page_bytes));
+        let anonymous_bytes = read("/proc/self/status").and_then(|status| kilobytes(&status, "RssAnon:"));
+        ProcessUsage {
+            anonymous_bytes: anonymous_bytes.unwrap_or(0),
+            heap_bytes: heap::committed_bytes(),
+            ..usage.unwrap_or_default()
+        }
+    }
+
+    fn give_back_memory(&self) {
+        heap::give_back();
     }
 }
 
@@ -129,12 +140,17 @@ fn parse_usage(stat: &str, page_bytes: u64) -> Option<ProcessUsage> {
         threads: number(20)? as u32,
         virtual_bytes: number(23)?,
         resident_bytes: number(24)?.saturating_mul(page_bytes),
+        ..ProcessUsage::default()
     })
 }
 
 fn memory_bytes() -> Option<u64> {
-    let memory = read("/proc/meminfo")?;
-    let line = memory.lines().find_map(|line| line.strip_prefix("MemTotal:"))?;
+    kilobytes(&read("/proc/meminfo")?, "MemTotal:")
+}
+
+/// The line of this name in a list that counts in kilobytes; as bytes.
+fn kilobytes(list: &str, name: &str) -> Option<u64> {
+    let line = list.lines().find_map(|line| line.strip_prefix(name))?;
     let kilobytes: u64 = line.split_ascii_whitespace().next()?.parse().ok()?;
     kilobytes.checked_mul(1024)
 }

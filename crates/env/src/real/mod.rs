@@ -5,11 +5,11 @@
 //! when they have run out of work (`workers`, `giving_way`) is the exception: nobody above can see it.
 #![allow(clippy::disallowed_methods, clippy::disallowed_types)]
 
-mod blocks;
 mod cached_read;
 mod clock;
 mod disk;
 mod giving_way;
+mod heap;
 mod large_pages;
 mod machine;
 mod network;
@@ -22,9 +22,9 @@ mod workers;
 use crate::Env;
 use std::sync::Arc;
 
-pub use blocks::ThreadBlocks;
 pub use clock::RealClock;
 pub use disk::RealDisk;
+pub use heap::Allocator;
 pub use machine::RealMachine;
 pub use network::RealNetwork;
 pub use random::RealRandom;
@@ -32,9 +32,8 @@ pub use signals::RealSignals;
 pub use tasks::RealTasks;
 pub use workers::prepare_workers;
 
-/// The machine that this process runs on. To be asked for before there are threads: what they allocate then may lie in large pages.
+/// The machine that this process runs on.
 pub fn environment() -> Env {
-    large_pages::reserve_ahead();
     Env::new(
         Arc::new(RealClock::new()),
         Arc::new(RealRandom),

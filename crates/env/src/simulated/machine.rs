@@ -43,6 +43,13 @@ impl Machine for SimulatedMachine {
     fn end_abruptly(&self, _code: i32) {}
 
     fn usage(&self) -> ProcessUsage {
-        ProcessUsage { resident_bytes: 32 << 20, virtual_bytes: 64 << 20, threads: 1, ..ProcessUsage::default() }
+        ProcessUsage {
+            resident_bytes: 32 << 20,
+            anonymous_bytes: 24 << 20,
+            heap_bytes: 24 << 20,
+            virtual_bytes: 64 << 20,
+            threads: 1,
+            ..ProcessUsage::default()
+        }
     }
 }

@@ -16,6 +16,11 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 /// Where clients work unless they say otherwise.
 pub const DATABASE: &str = "kill";
 
+/// Names the server that is tested: `PANDO_BINARY`, or else the one that was built with the tests.
+pub fn binary() -> PathBuf {
+    std::env::var_os("PANDO_BINARY").map_or_else(|| PathBuf::from(env!("CARGO_BIN_EXE_pando")), PathBuf::from)
+}
+
 /// A directory that is removed with everything in it, unless the test failed.
 pub struct Scratch(pub PathBuf);
 
@@ -50,7 +55,7 @@ impl Drop for Server {
 
 impl Server {
     pub fn spawn(directory: &Path, port: u16, more: &[&str]) -> Server {
-        let child = Command::new(env!("CARGO_BIN_EXE_pando"))
+        let child = Command::new(binary())
             .arg("--dbpath")
             .arg(directory)
             .args(["--port", &port.to_string(), "--bind_ip", "127.0.0.1", "--syncdelay", "0.1"])

@@ -319,6 +319,12 @@ impl SessionCatalog {
         self.entries().iter().map(|entry| entry.info()).collect()
     }
 
+    /// How much memory they take, nearly: what a session keeps of its transaction is the transaction's.
+    pub fn size_bytes(&self) -> usize {
+        let each = size_of::<(LogicalSessionId, Entry)>() + size_of::<(LogicalSessionId, ActiveSession)>();
+        self.0.shards.iter().map(|shard| shard.lock().len() * each).sum()
+    }
+
     fn entries(&self) -> Vec<Arc<Entry>> {
         self.0.shards.iter().flat_map(|shard| shard.lock().values().cloned().collect::<Vec<_>>()).collect()
     }

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""What administrators' tools and frameworks do with the server.
+"""Runs the test_*.py of a folder beside this file against the built server.
 
-usage: run.py [TEST...]
+usage: python_suite.py FOLDER [TEST...]
 
-Sets up a virtual environment below the target directory with the versions of requirements.txt, and runs the test_*.py of
-this folder in it; names choose modules, classes or tests as unittest takes them (test_dump.Replay). The closing lines
+Sets up a virtual environment below the target directory with the versions of the folder's requirements.txt, and runs its
+tests in it; names choose modules, classes or tests as unittest takes them (test_dump.Replay). The closing lines
 have cargo's form, so that `./test` counts them. Standard library only.
 """
 import hashlib
@@ -16,15 +16,15 @@ import venv
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
-sys.path.insert(0, str(HERE.parent))
+sys.path.insert(0, str(HERE))
 from server import target_directory  # noqa: E402
 
 
-def environment():
+def environment(folder):
     """The interpreter of the environment, which is made once for each content of requirements.txt."""
-    directory = target_directory() / "compat" / "tools"
+    directory = target_directory() / "compat" / folder.name
     python = directory / "venv" / "bin" / "python"
-    requirements = HERE / "requirements.txt"
+    requirements = folder / "requirements.txt"
     stamp = directory / "stamp"
     wanted = hashlib.sha256(requirements.read_bytes()).hexdigest()
     if not stamp.is_file() or stamp.read_text() != wanted:
@@ -35,7 +35,14 @@ def environment():
     return python
 
 
-if __name__ == "__main__":
-    interpreter = str(environment())
+def main(arguments):
+    folder = HERE / (arguments or [""])[0]
+    if not (folder / "requirements.txt").is_file():
+        sys.exit(__doc__)
+    interpreter = str(environment(folder))
     os.environ["PYTHONDONTWRITEBYTECODE"] = "1"
-    os.execv(interpreter, [interpreter, str(HERE / "suite.py"), *sys.argv[1:]])
+    os.execv(interpreter, [interpreter, str(HERE / "unittest_suite.py"), str(folder), *arguments[1:]])
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,10 +1,9 @@
-"""Runs the tests of this folder with unittest and tells of them in the form of `cargo test`. `run.py` starts it."""
+"""Runs the tests of a folder with unittest and tells of them in the form of `cargo test`. `python_suite.py` starts it."""
 import sys
 import unittest
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
-sys.path[:0] = [str(HERE), str(HERE.parent)]
 
 
 class Told(unittest.TestResult):
@@ -37,9 +36,10 @@ class Told(unittest.TestResult):
         self.tell(test, "FAILED", self.failures[-1][1])
 
 
-def main(names):
+def main(folder, names):
+    sys.path[:0] = [folder, str(HERE)]
     loader = unittest.defaultTestLoader
-    tests = loader.loadTestsFromNames(names) if names else loader.discover(str(HERE))
+    tests = loader.loadTestsFromNames(names) if names else loader.discover(folder)
     told = Told()
     tests.run(told)
     failed = len(told.failures) + len(told.errors)
@@ -49,4 +49,4 @@ def main(names):
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(main(sys.argv[1], sys.argv[2:]))
