@@ -1,6 +1,7 @@
 //! What parsing needs to know beside the text: the collation, the present time, variables given by the command, and which
 //! operators are allowed where the expression stands.
 
+use crate::limits::ExpressionLimits;
 use crate::expression::{Expression, SharedRandom, check_user_variable};
 use crate::metadata::MetaNeeds;
 use bstr::{BStr, BString};
@@ -77,6 +78,8 @@ pub struct ParseContext {
     pub metadata: MetaNeeds,
     /// What is allowed here.
     pub features: Features,
+    /// How much expressions may take.
+    pub limits: ExpressionLimits,
 }
 
 impl ParseContext {
@@ -94,6 +97,7 @@ impl ParseContext {
             is_map_reduce: false,
             metadata: MetaNeeds::default(),
             features: Features::ALL,
+            limits: ExpressionLimits::default(),
         }
     }
 

@@ -16,6 +16,7 @@
 pub mod accumulator;
 mod context;
 pub mod expression;
+mod limits;
 pub mod matcher;
 pub mod metadata;
 pub mod projection;
@@ -25,6 +26,7 @@ pub mod update;
 pub use accumulator::{Accumulator, AccumulatorKind};
 pub use context::{Features, ParseContext, SharedCollator};
 pub use expression::{Expression, Operand, Scope, SharedRandom};
+pub use limits::{ExpressionLimits, VALUE_BYTES_MAX, check_value};
 pub use matcher::MatchExpression;
 pub use projection::{Projection, ProjectionPolicies};
 pub use regex::Regex;

@@ -188,6 +188,7 @@ impl QueryEngine {
         let mut context = ParseContext::new(now_ms);
         context.random = Some(self.random.clone());
         context.script = self.script(operation);
+        context.limits = expression_limits(&self.parameters);
         if let Some(collation) = collation {
             context.collator = Some(Arc::new(IcuCollator::new(&collation)?));
         }

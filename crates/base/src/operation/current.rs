@@ -5,6 +5,9 @@
 //! loop over input counts its steps with [`tick`]: a subtraction in a thread's own memory. Once in [`STEPS_PER_LOOK`] steps
 //! the operation is asked whether it has to stop: killed, past its deadline, or the server ends.
 //!
+//! Some loops cannot tell an error: a comparison has to give an order, a filter says yes or no. They ask [`goes_on`] and end early,
+//! or only [`count`]; whoever has called them asks [`ended`] before what they gave is used for anything.
+//!
 //! A step is what takes some ten nanoseconds: an element of an array, a row of a list, sixty-four bytes of a string. What
 //! takes more counts more.
 
@@ -21,19 +24,31 @@ const BYTES_PER_STEP: usize = 64;
 thread_local! {
     static CURRENT: RefCell<Option<OperationContext>> = const { RefCell::new(None) };
     static STEPS_LEFT: Cell<u64> = const { Cell::new(STEPS_PER_LOOK) };
+    /// True once a look has said that the operation has to stop.
+    static HAS_TO_STOP: Cell<bool> = const { Cell::new(false) };
 }
 
 /// Does something for an operation: [`tick`] on this thread fails meanwhile when the operation has to stop.
 pub fn during<R>(operation: &OperationContext, work: impl FnOnce() -> R) -> R {
-    struct Restore(Option<OperationContext>);
+    work_for(Some(operation.clone()), work)
+}
+
+/// Does something that must not be stopped in the middle: [`tick`] does not fail meanwhile.
+pub fn unstopped<R>(work: impl FnOnce() -> R) -> R {
+    work_for(None, work)
+}
+
+fn work_for<R>(operation: Option<OperationContext>, work: impl FnOnce() -> R) -> R {
+    struct Restore(Option<OperationContext>, bool);
     impl Drop for Restore {
         fn drop(&mut self) {
             let before = self.0.take();
             CURRENT.with(|current| *current.borrow_mut() = before);
+            HAS_TO_STOP.set(self.1);
         }
     }
-    let before = CURRENT.with(|current| current.borrow_mut().replace(operation.clone()));
-    let _restore = Restore(before);
+    let before = CURRENT.with(|current| std::mem::replace(&mut *current.borrow_mut(), operation));
+    let _restore = Restore(before, HAS_TO_STOP.replace(false));
     work()
 }
 
@@ -60,10 +75,32 @@ pub fn tick_bytes(bytes: usize) -> Result<()> {
     tick((bytes / BYTES_PER_STEP) as u64 + 1)
 }
 
+/// Counts steps of a loop that cannot be left early.
+#[inline]
+pub fn count(steps: u64) {
+    if !HAS_TO_STOP.get() && tick(steps).is_err() {
+        debug_assert!(HAS_TO_STOP.get(), "the next to ask is told");
+    }
+}
+
+/// Counts steps of a loop that can be left but cannot say why: false if the operation has to stop.
+#[inline]
+pub fn goes_on(steps: u64) -> bool {
+    !HAS_TO_STOP.get() && tick(steps).is_ok()
+}
+
+/// Fails if a loop that could not say so was left early, or should have been.
+#[inline]
+pub fn ended() -> Result<()> {
+    if HAS_TO_STOP.get() { look() } else { Ok(()) }
+}
+
 #[cold]
 fn look() -> Result<()> {
     STEPS_LEFT.with(|left| left.set(STEPS_PER_LOOK));
-    current().map_or(Ok(()), |operation| operation.check())
+    let found = current().map_or(Ok(()), |operation| operation.check());
+    HAS_TO_STOP.set(found.is_err());
+    found
 }
 
 #[cfg(test)]
@@ -86,6 +123,20 @@ mod tests {
         });
         assert!(current().is_none());
         assert!(tick(u64::MAX).is_ok(), "nobody to ask");
+    }
+
+    #[test]
+    fn what_cannot_tell_an_error_is_asked_about_it() {
+        let operation = OperationContext::detached();
+        during(&operation, || {
+            assert!(goes_on(2 * STEPS_PER_LOOK) && ended().is_ok());
+            operation.kill(ErrorCode::Interrupted);
+            count(2 * STEPS_PER_LOOK);
+            assert!(!goes_on(1), "it is known at once");
+            unstopped(|| assert!(goes_on(2 * STEPS_PER_LOOK) && ended().is_ok()));
+            assert_eq!(ended().unwrap_err().code(), ErrorCode::Interrupted);
+        });
+        assert!(ended().is_ok(), "it was about the operation");
     }
 
     #[test]

@@ -6,6 +6,7 @@
 use super::CompareOptions;
 use crate::{DocRef, Value};
 use bstr::BStr;
+use pando_base::operation;
 use std::hash::{Hash, Hasher};
 
 /// Hashes a value, strings by bytes.
@@ -69,6 +70,7 @@ fn hash_document(doc: DocRef<'_>, options: &CompareOptions<'_>, hasher: &mut imp
 fn hash_elements(doc: DocRef<'_>, options: &CompareOptions<'_>, hasher: &mut impl Hasher) {
     let mut count = 0;
     for element in doc.elements() {
+        operation::count(1);
         count += 1;
         hash_text(element.name, hasher);
         hash_value_with(element.value, options, hasher);

@@ -18,6 +18,7 @@ pub use hash::{hash_value, hash_value_with};
 pub use number::compare_numbers;
 
 use crate::{DocRef, Element, Value};
+use pando_base::operation;
 use std::cmp::Ordering;
 
 /// How to compare, where MongoDB has a choice.
@@ -72,6 +73,8 @@ fn compare_elements<'a>(
     options: &CompareOptions<'_>,
 ) -> Ordering {
     loop {
+        // An order has to be given, so this only counts; one document has not that many fields.
+        operation::count(1);
         let order = match (left.next(), right.next()) {
             (None, None) => return Ordering::Equal,
             (None, Some(_)) => return Ordering::Less,

@@ -1,7 +1,7 @@
 //! `$accumulator`, a reckoning in JavaScript, and `$_internalJsReduce`, the reduce function of mapReduce.
 
-use super::state::size_bytes;
 use crate::expression::{Operand, function_source, needs_script};
+use crate::limits::value_bytes;
 use crate::{Expression, ParseContext};
 use pando_base::{Error, Result};
 use pando_doc::{Array, ArrayBuilder, Element, OwnedValue, Value};
@@ -108,7 +108,7 @@ impl Scripted {
                     return Err(Error::location(31251, reason));
                 };
                 *key = Some(first.to_owned());
-                self.values_bytes += size_bytes(second);
+                self.values_bytes += value_bytes(second);
                 values.push(second.to_owned());
                 Ok(())
             }
@@ -118,7 +118,7 @@ impl Scripted {
 
     pub(super) fn memory_bytes(&self) -> usize {
         match &self.progress {
-            Progress::State(state) => size_bytes(state.view()),
+            Progress::State(state) => value_bytes(state.view()),
             Progress::Values(..) => self.values_bytes,
         }
     }
@@ -147,7 +147,7 @@ impl Scripted {
                     *key = Some(first.to_owned());
                 }
                 for value in partial {
-                    self.values_bytes += size_bytes(value);
+                    self.values_bytes += value_bytes(value);
                     values.push(value.to_owned());
                 }
             }
@@ -176,7 +176,7 @@ impl Scripted {
         loop {
             let mut taken = ArrayBuilder::new();
             while let Some(value) = values.last() {
-                if taken.size_bytes() + size_bytes(key) + size_bytes(value.view()) > REDUCE_BYTES_MAX {
+                if taken.size_bytes() + value_bytes(key) + value_bytes(value.view()) > REDUCE_BYTES_MAX {
                     if taken.len() < 2 {
                         return Err(Error::location(31392, "Value too large to reduce"));
                     }

@@ -12,6 +12,7 @@ mod percentile;
 mod ranked;
 mod state;
 mod sum;
+mod value_set;
 
 pub use javascript::ScriptFunctions;
 pub use parse::{parse_accumulator, unary_accumulator};

@@ -2,15 +2,17 @@
 
 use super::{Accumulator, AccumulatorKind};
 use crate::expression::{Environment, Operand};
-use pando_base::Result;
+use pando_base::{Result, operation};
 
 fn over<'a>(operands: &[Operand<'a>], environment: &Environment<'_>, kind: &AccumulatorKind) -> Result<Operand<'a>> {
     let single = match operands {
-        [only] => only.array_operands(),
+        [only] => only.array_operands()?,
         _ => None,
     };
     if matches!(kind, AccumulatorKind::Min | AccumulatorKind::Max) {
-        return Ok(extreme(single.as_deref().unwrap_or(operands), environment, kind));
+        let operands = single.as_deref().unwrap_or(operands);
+        operation::tick(operands.len() as u64)?;
+        return Ok(extreme(operands, environment, kind));
     }
     let mut accumulator = Accumulator::new(kind, None, None)?;
     for operand in single.as_deref().unwrap_or(operands) {

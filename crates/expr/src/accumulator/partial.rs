@@ -2,10 +2,11 @@
 //!
 //! The value is an array whose form is known only here. Parts are merged in the order in which their values were added.
 
-use super::state::{Accumulator, State, size_bytes};
+use super::state::{Accumulator, State};
 use super::sum::whole;
+use crate::limits::value_bytes;
 use pando_base::{Error, Result};
-use pando_doc::{Array, ArrayBuilder, ArrayRef, CompareOptions, Value, compare_with};
+use pando_doc::{Array, ArrayBuilder, ArrayRef, CompareOptions, Value};
 
 impl Accumulator {
     /// What was remembered so far.
@@ -23,7 +24,8 @@ impl Accumulator {
                 out.push(true);
                 value.iter().for_each(|value| out.push(value.view()));
             }
-            State::Push(values) | State::Set(values) => values.iter().for_each(|value| out.push(value.view())),
+            State::Push(values) => values.iter().for_each(|value| out.push(value.view())),
+            State::Set(values) => values.values().iter().for_each(|value| out.push(value.view())),
             State::Merge(_) => self.result().iter().for_each(|merged| out.push(merged.view())),
             State::Deviation(deviation, _) => deviation.write(&mut out),
             State::Count(count) => out.push(*count),
@@ -57,10 +59,8 @@ impl Accumulator {
             }
             State::Set(known) => {
                 for value in values {
-                    let place = known.binary_search_by(|other| compare_with(other.view(), value, &options));
-                    if let Err(place) = place {
-                        self.memory_bytes += size_bytes(value);
-                        known.insert(place, value.to_owned());
+                    if known.insert(value.to_owned(), &options) {
+                        self.memory_bytes += value_bytes(value);
                     }
                 }
             }

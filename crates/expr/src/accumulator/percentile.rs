@@ -4,8 +4,11 @@
 
 use crate::expression::Operand;
 use crate::{Expression, ParseContext};
-use pando_base::{Error, Result};
+use pando_base::{Error, Result, operation};
 use pando_doc::{Array, Element, OwnedValue, Value};
+
+/// Sorting a number among others is so many steps.
+const SORTED_STEPS: usize = 4;
 
 /// Numbers that are being collected.
 #[derive(Clone, Debug, Default)]
@@ -114,11 +117,12 @@ fn parse_shares(written: Value<'_>, context: &ParseContext) -> Result<Vec<f64>> 
 }
 
 /// The percentiles of a number or of the numbers of an array.
-pub(crate) fn of_operand(input: &Operand<'_>, shares: &[f64], is_median: bool) -> OwnedValue {
+pub(crate) fn of_operand(input: &Operand<'_>, shares: &[f64], is_median: bool) -> Result<OwnedValue> {
     let mut percentile = Percentile::default();
-    match input.array_operands() {
+    match input.array_operands()? {
         Some(values) => values.iter().for_each(|value| percentile.add(value)),
         None => percentile.add(input),
     }
-    percentile.result(shares, is_median)
+    operation::tick((percentile.numbers.len() * SORTED_STEPS) as u64)?;
+    Ok(percentile.result(shares, is_median))
 }

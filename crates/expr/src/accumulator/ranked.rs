@@ -1,11 +1,14 @@
 //! The first, last, least or greatest so many: `$firstN`, `$lastN`, `$minN`, `$maxN`, `$top`, `$bottom`, `$topN`, `$bottomN`.
 
 use super::AccumulatorKind;
-use super::state::size_bytes;
 use crate::expression::{Operand, sort::Pattern};
-use pando_base::{Error, Result};
+use crate::limits::value_bytes;
+use pando_base::{Error, Result, operation};
 use pando_doc::{ArrayBuilder, CompareOptions, OwnedValue, Value, compare_with};
 use std::collections::VecDeque;
+
+/// As many values move by a place in a step.
+const MOVED_PER_STEP: usize = 8;
 
 /// Which values are kept.
 #[derive(Clone)]
@@ -33,7 +36,7 @@ pub(super) struct Ranked {
 }
 
 fn pair_bytes((key, value): &(OwnedValue, OwnedValue)) -> usize {
-    size_bytes(key.view()) + size_bytes(value.view())
+    value_bytes(key.view()) + value_bytes(value.view())
 }
 
 /// The `n` of `$firstN` and its kin.
@@ -84,6 +87,8 @@ impl Ranked {
                 (part("document"), part("output"))
             }
         };
+        // What stands behind the new one moves by a place.
+        operation::tick(1 + (self.kept.len().min(self.count) / MOVED_PER_STEP) as u64)?;
         self.keep(key, value, options);
         Ok(())
     }

@@ -5,9 +5,10 @@ use super::percentile::Percentile;
 use super::ranked::Ranked;
 use super::sum::{Deviation, Sum};
 use crate::context::{SharedCollator, strings};
-use crate::expression::{Operand, merge_into};
-use bstr::BString;
-use pando_base::{Error, ErrorCode, Result};
+use super::value_set::ValueSet;
+use crate::expression::{Fields, Operand};
+use crate::limits::value_bytes;
+use pando_base::{Error, ErrorCode, Result, operation};
 use pando_doc::{CompareOptions, Doc, Number, OwnedValue, Value, compare_with};
 use std::sync::Arc;
 
@@ -91,9 +92,8 @@ pub(super) enum State {
     First(Option<Option<OwnedValue>>),
     Last(Option<OwnedValue>),
     Push(Vec<OwnedValue>),
-    /// Sorted.
-    Set(Vec<OwnedValue>),
-    Merge(Vec<(BString, OwnedValue)>),
+    Set(ValueSet),
+    Merge(Fields),
     Deviation(Deviation, bool),
     Count(i64),
     Ranked(Ranked),
@@ -124,8 +124,8 @@ impl Accumulator {
             AccumulatorKind::First => State::First(None),
             AccumulatorKind::Last => State::Last(None),
             AccumulatorKind::Push => State::Push(Vec::new()),
-            AccumulatorKind::AddToSet => State::Set(Vec::new()),
-            AccumulatorKind::MergeObjects => State::Merge(Vec::new()),
+            AccumulatorKind::AddToSet => State::Set(ValueSet::default()),
+            AccumulatorKind::MergeObjects => State::Merge(Fields::default()),
             AccumulatorKind::StdDevPop => State::Deviation(Deviation::default(), false),
             AccumulatorKind::StdDevSamp => State::Deviation(Deviation::default(), true),
             AccumulatorKind::Count => State::Count(0),
@@ -144,6 +144,7 @@ impl Accumulator {
 
     /// Takes one more value.
     pub fn add(&mut self, value: Operand<'_>) -> Result<()> {
+        operation::tick(VALUE_STEPS)?;
         let options = CompareOptions { strings: strings(&self.collator), ..CompareOptions::default() };
         match &mut self.state {
             State::Sum(sum) => {
@@ -176,21 +177,26 @@ impl Accumulator {
             State::Last(last) => *last = value.into_value(),
             State::Push(values) => {
                 if let Some(value) = value.into_value() {
-                    self.memory_bytes += size_bytes(value.view());
+                    let size_bytes = value_bytes(value.view());
+                    operation::tick_bytes(size_bytes)?;
+                    self.memory_bytes += size_bytes;
                     values.push(value);
                 }
             }
             State::Set(values) => {
                 if let Some(value) = value.into_value() {
-                    let place = values.binary_search_by(|other| compare_with(other.view(), value.view(), &options));
-                    if let Err(place) = place {
-                        self.memory_bytes += size_bytes(value.view());
-                        values.insert(place, value);
+                    let size_bytes = value_bytes(value.view());
+                    operation::tick_bytes(size_bytes)?;
+                    if values.insert(value, &options) {
+                        self.memory_bytes += size_bytes;
                     }
                 }
             }
             State::Merge(fields) => match value.or_null() {
-                Value::Document(doc) => merge_into(fields, doc),
+                Value::Document(doc) => {
+                    fields.merge(doc)?;
+                    self.memory_bytes = fields.size_bytes();
+                }
                 other if other.is_nullish() => {}
                 other => {
                     let reason = format!(
@@ -257,8 +263,12 @@ impl Accumulator {
             State::Extreme(Some(best), _) => best.clone(),
             State::First(first) => return first.clone().flatten(),
             State::Last(last) => return last.clone(),
-            State::Push(values) | State::Set(values) => OwnedValue::Array(values.iter().collect()),
-            State::Merge(fields) => OwnedValue::Document(fields.iter().map(|(name, value)| (name, value)).collect()),
+            State::Push(values) => OwnedValue::Array(values.iter().collect()),
+            State::Set(values) => {
+                let options = CompareOptions { strings: strings(&self.collator), ..CompareOptions::default() };
+                OwnedValue::Array(values.sorted(&options).into_iter().collect())
+            }
+            State::Merge(fields) => OwnedValue::Document(fields.to_doc()),
             State::Deviation(deviation, is_sample) => {
                 deviation.result(*is_sample).map_or(OwnedValue::Null, OwnedValue::Double)
             }
@@ -273,14 +283,8 @@ impl Accumulator {
 /// What one accumulator may remember.
 const MEMORY_BYTES_MAX: usize = 100 * 1024 * 1024;
 
-pub(super) fn size_bytes(value: Value<'_>) -> usize {
-    size_of::<OwnedValue>()
-        + match value {
-            Value::String(text) => text.len(),
-            Value::Binary { bytes, .. } => bytes.len(),
-            value => value.as_nested().map_or(0, |doc| doc.size_bytes()),
-        }
-}
+/// Taking a value is so many steps beside its bytes.
+const VALUE_STEPS: u64 = 2;
 
 impl std::fmt::Debug for Accumulator {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {

@@ -1,8 +1,11 @@
 //! Operators that look into arrays or take parts of them.
 
 use super::{Environment, Operand};
-use pando_base::{Error, Result};
+use pando_base::{Error, Result, operation};
 use pando_doc::{Number, Value};
+
+/// Small values lie close together: going over a byte of an array costs as many times that of a string.
+const VALUE_STEPS: usize = 8;
 
 /// A whole number of 32 bits, with the codes of the errors: not a number, not whole.
 pub(super) fn whole_i32(operand: &Operand<'_>, codes: (i32, i32), what: &str) -> Result<i32> {
@@ -33,15 +36,17 @@ pub(super) fn array_elem_at<'a>(operands: &[Operand<'a>], _: &Environment<'_>) -
             return Err(Error::location(28689, reason));
         }
     };
-    Ok(at(array, index.into()))
+    at(array, index.into())
 }
 
-fn at<'a>(array: &Operand<'a>, index: i64) -> Operand<'a> {
+/// The values of an array are gone through to find a place.
+fn at<'a>(array: &Operand<'a>, index: i64) -> Result<Operand<'a>> {
+    let Some(Value::Array(values)) = array.view() else { return Ok(Operand::Missing) };
+    operation::tick_bytes(values.as_doc().size_bytes() * VALUE_STEPS)?;
     if let Operand::Borrowed(Value::Array(array)) = array {
-        return Operand::from(place(index, array.len()).and_then(|place| array.get(place)));
+        return Ok(Operand::from(place(index, array.len()).and_then(|place| array.get(place))));
     }
-    let Some(Value::Array(values)) = array.view() else { return Operand::Missing };
-    array.child(place(index, values.len()).and_then(|place| values.get(place)))
+    Ok(array.child(place(index, values.len()).and_then(|place| values.get(place))))
 }
 
 pub(super) fn first<'a>(operands: &[Operand<'a>], _: &Environment<'_>) -> Result<Operand<'a>> {
@@ -55,7 +60,7 @@ pub(super) fn last<'a>(operands: &[Operand<'a>], _: &Environment<'_>) -> Result<
 fn end<'a>(operands: &[Operand<'a>], name: &str, index: i64) -> Result<Operand<'a>> {
     let Some(array) = operands.first() else { return Ok(Operand::NULL) };
     match array.or_null() {
-        Value::Array(_) => Ok(at(array, index)),
+        Value::Array(_) => at(array, index),
         value if value.is_nullish() => Ok(Operand::NULL),
         _ => {
             let reason = format!("{name}'s argument must be an array, but is {}", array.type_name());
@@ -66,7 +71,10 @@ fn end<'a>(operands: &[Operand<'a>], name: &str, index: i64) -> Result<Operand<'
 
 pub(super) fn size<'a>(operands: &[Operand<'a>], _: &Environment<'_>) -> Result<Operand<'a>> {
     match operands.first().and_then(Operand::view) {
-        Some(Value::Array(array)) => Ok(Operand::from(array.len() as i32)),
+        Some(Value::Array(array)) => {
+            operation::tick_bytes(array.as_doc().size_bytes() * VALUE_STEPS)?;
+            Ok(Operand::from(array.len() as i32))
+        }
         other => {
             let found = other.map_or("missing", |value| value.value_type().name());
             let reason = format!("The argument to $size must be an array, but was of type: {found}");
@@ -85,8 +93,13 @@ pub(super) fn is_in<'a>(operands: &[Operand<'a>], environment: &Environment<'_>)
         let reason = format!("$in requires an array as a second argument, found: {}", array.type_name());
         return Err(Error::location(40081, reason));
     };
-    let is_sought = |value| environment.compare(value, sought.comparable()).is_eq();
-    Ok(Operand::from(values.values().any(is_sought)))
+    for value in values.values() {
+        operation::tick(1)?;
+        if environment.compare(value, sought.comparable()).is_eq() {
+            return Ok(Operand::from(true));
+        }
+    }
+    Ok(Operand::from(false))
 }
 
 pub(super) fn index_of_array<'a>(operands: &[Operand<'a>], environment: &Environment<'_>) -> Result<Operand<'a>> {
@@ -100,12 +113,13 @@ pub(super) fn index_of_array<'a>(operands: &[Operand<'a>], environment: &Environ
     };
     let start = operands.get(2).map_or(Ok(0), |operand| index_bound(operand, "$indexOfArray", "starting"))?;
     let end = operands.get(3).map_or(Ok(usize::MAX), |operand| index_bound(operand, "$indexOfArray", "ending"))?;
-    let found = values.values().enumerate().take(end).skip(start);
-    let found = found
-        .into_iter()
-        .find(|(_, value)| environment.compare(*value, sought.comparable()).is_eq())
-        .map_or(-1, |(index, _)| index as i32);
-    Ok(Operand::from(found))
+    for (index, value) in values.values().enumerate().take(end) {
+        operation::tick(1)?;
+        if index >= start && environment.compare(value, sought.comparable()).is_eq() {
+            return Ok(Operand::from(index as i32));
+        }
+    }
+    Ok(Operand::from(-1))
 }
 
 /// A bound of `$indexOf…`: whole and not negative.
@@ -128,7 +142,7 @@ pub(super) fn slice<'a>(operands: &[Operand<'a>], _: &Environment<'_>) -> Result
     if array.is_nullish() || second.is_nullish() || third.is_some_and(Operand::is_nullish) {
         return Ok(Operand::NULL);
     }
-    let Some(values) = array.array_operands() else {
+    let Some(values) = array.array_operands()? else {
         let reason = format!("First argument to $slice must be an array, but is of type: {}", array.type_name());
         return Err(Error::location(28724, reason));
     };
@@ -147,13 +161,13 @@ pub(super) fn slice<'a>(operands: &[Operand<'a>], _: &Environment<'_>) -> Result
             (if second < 0 { from_end(second) } else { second as usize }, count as usize)
         }
     };
-    Ok(Operand::array(values.into_iter().skip(start).take(count)))
+    Operand::array(values.into_iter().skip(start).take(count))
 }
 
 /// The operands of `$firstN` and its kin: how many, and the values.
 fn count_and_values<'a>(operands: &[Option<Operand<'a>>], name: &str) -> Result<(usize, Vec<Operand<'a>>)> {
     let [Some(count), Some(input)] = operands else { return Err(Error::internal("both operands are required")) };
-    let Some(values) = input.array_operands() else {
+    let Some(values) = input.array_operands()? else {
         let reason = format!("Value for 'input' must be an array, but found {}", input.type_name());
         return Err(Error::location(5788200, format!("{name}: {reason}")));
     };
@@ -162,25 +176,25 @@ fn count_and_values<'a>(operands: &[Option<Operand<'a>>], name: &str) -> Result<
 
 pub(super) fn first_n<'a>(operands: &[Option<Operand<'a>>], _: &Environment<'_>) -> Result<Operand<'a>> {
     let (count, values) = count_and_values(operands, "$firstN")?;
-    Ok(Operand::array(values.into_iter().take(count)))
+    Operand::array(values.into_iter().take(count))
 }
 
 pub(super) fn last_n<'a>(operands: &[Option<Operand<'a>>], _: &Environment<'_>) -> Result<Operand<'a>> {
     let (count, values) = count_and_values(operands, "$lastN")?;
     let skipped = values.len().saturating_sub(count);
-    Ok(Operand::array(values.into_iter().skip(skipped)))
+    Operand::array(values.into_iter().skip(skipped))
 }
 
 pub(super) fn max_n<'a>(operands: &[Option<Operand<'a>>], environment: &Environment<'_>) -> Result<Operand<'a>> {
     let (count, mut values) = count_and_values(operands, "$maxN")?;
     values.retain(|value| !value.is_nullish());
-    values.sort_by(|left, right| environment.compare(right.or_null(), left.or_null()));
-    Ok(Operand::array(values.into_iter().take(count)))
+    let values = operation::sort_by(values, |left, right| environment.compare(right.or_null(), left.or_null()))?;
+    Operand::array(values.into_iter().take(count))
 }
 
 pub(super) fn min_n<'a>(operands: &[Option<Operand<'a>>], environment: &Environment<'_>) -> Result<Operand<'a>> {
     let (count, mut values) = count_and_values(operands, "$minN")?;
     values.retain(|value| !value.is_nullish());
-    values.sort_by(|left, right| environment.compare(left.or_null(), right.or_null()));
-    Ok(Operand::array(values.into_iter().take(count)))
+    let values = operation::sort_by(values, |left, right| environment.compare(left.or_null(), right.or_null()))?;
+    Operand::array(values.into_iter().take(count))
 }

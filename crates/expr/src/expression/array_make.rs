@@ -2,18 +2,19 @@
 
 use super::array::whole_i32;
 use super::parse::Parser;
-use super::{Environment, Node, Operand, registry, sort};
-use pando_base::{Error, ErrorCode, Result};
-use pando_doc::{ArrayBuilder, DocBuilder, Element, OwnedValue, Value};
+use super::{Environment, Node, Operand, Values, registry, sort};
+use pando_base::{Error, ErrorCode, Result, operation};
+use pando_doc::{DocBuilder, Element, OwnedValue, Value};
 
-/// What one expression may make at most.
-const MEMORY_BYTES_MAX: usize = 100 * 1024 * 1024;
+/// How MongoDB reckons the memory of a range: something for the list, and as much for each number.
+const RANGE_BASE_BYTES: i64 = 24;
+const RANGE_VALUE_BYTES: i64 = 16;
 
 pub(super) fn concat_arrays<'a>(operands: &[Operand<'a>], _: &Environment<'_>) -> Result<Operand<'a>> {
-    let mut builder = ArrayBuilder::new();
+    let mut joined = Values::new();
     for operand in operands {
         match operand.or_null() {
-            Value::Array(array) => array.values().for_each(|value| builder.push(value)),
+            Value::Array(array) => array.values().try_for_each(|value| joined.push(value))?,
             value if value.is_nullish() => return Ok(Operand::NULL),
             value => {
                 let reason = format!("$concatArrays only supports arrays, not {}", value.value_type());
@@ -21,10 +22,10 @@ pub(super) fn concat_arrays<'a>(operands: &[Operand<'a>], _: &Environment<'_>) -
             }
         }
     }
-    Ok(Operand::from(builder.finish()))
+    Ok(joined.finish())
 }
 
-pub(super) fn range<'a>(operands: &[Operand<'a>], _: &Environment<'_>) -> Result<Operand<'a>> {
+pub(super) fn range<'a>(operands: &[Operand<'a>], environment: &Environment<'_>) -> Result<Operand<'a>> {
     let (Some(start), Some(end)) = (operands.first(), operands.get(1)) else { return Ok(Operand::NULL) };
     let start = whole_i32(start, (34443, 34444), "$range's starting value")?;
     let end = whole_i32(end, (34445, 34446), "$range's ending value")?;
@@ -33,16 +34,22 @@ pub(super) fn range<'a>(operands: &[Operand<'a>], _: &Environment<'_>) -> Result
         return Err(Error::location(34449, "$range requires a non-zero step value"));
     }
     let (mut current, end, step) = (i64::from(start), i64::from(end), i64::from(step));
-    let mut builder = ArrayBuilder::new();
+    let count = (end - current) / step;
+    let count = if count >= 0 { count + 1 } else { 0 };
+    let limit_bytes = environment.limits().range_bytes_max;
+    let needed_bytes = RANGE_BASE_BYTES + count * RANGE_VALUE_BYTES;
+    if needed_bytes >= limit_bytes {
+        let reason = format!(
+            "$range would use too much memory ({needed_bytes} bytes) and cannot spill to disk. Memory limit: {limit_bytes} bytes"
+        );
+        return Err(Error::new(ErrorCode::ExceededMemoryLimit, reason));
+    }
+    let mut values = Values::new();
     while (step > 0 && current < end) || (step < 0 && current > end) {
-        if builder.size_bytes() > MEMORY_BYTES_MAX {
-            let reason = format!("$range would use too much memory, more than {MEMORY_BYTES_MAX} bytes");
-            return Err(Error::new(ErrorCode::ExceededMemoryLimit, reason));
-        }
-        builder.push(current as i32);
+        values.push(Value::Int32(current as i32))?;
         current += step;
     }
-    Ok(Operand::from(builder.finish()))
+    Ok(values.finish())
 }
 
 pub(super) fn reverse_array<'a>(operands: &[Operand<'a>], _: &Environment<'_>) -> Result<Operand<'a>> {
@@ -50,8 +57,8 @@ pub(super) fn reverse_array<'a>(operands: &[Operand<'a>], _: &Environment<'_>) -
     if operand.is_nullish() {
         return Ok(Operand::NULL);
     }
-    match operand.array_operands() {
-        Some(values) => Ok(Operand::array(values.into_iter().rev())),
+    match operand.array_operands()? {
+        Some(values) => Operand::array(values.into_iter().rev()),
         None => {
             let reason =
                 format!("The argument to $reverseArray must be an array, but was of type: {}", operand.type_name());
@@ -100,7 +107,7 @@ pub(super) fn zip<'a>(operands: &[Option<Operand<'a>>], _: &Environment<'_>) -> 
         return Ok(Operand::NULL);
     }
     let is_longest = longest.as_ref().is_some_and(Operand::is_true);
-    let Some(inputs) = inputs.array_operands() else {
+    let Some(inputs) = inputs.array_operands()? else {
         let reason = format!("inputs must be an array of expressions, found {}", inputs.type_name());
         return Err(Error::location(34461, reason));
     };
@@ -109,27 +116,26 @@ pub(super) fn zip<'a>(operands: &[Option<Operand<'a>>], _: &Environment<'_>) -> 
         if input.is_nullish() {
             return Ok(Operand::NULL);
         }
-        columns.push(input.array_operands().ok_or_else(|| {
+        columns.push(input.array_operands()?.ok_or_else(|| {
             let reason = format!("$zip found a non-array expression in input: {}", input.or_null());
             Error::location(34468, reason)
         })?);
     }
     let defaults = match defaults {
-        Some(defaults) => defaults.array_operands().unwrap_or_default(),
+        Some(defaults) => defaults.array_operands()?.unwrap_or_default(),
         None => Vec::new(),
     };
     let lengths = columns.iter().map(Vec::len);
     let length = if is_longest { lengths.max() } else { lengths.min() }.unwrap_or(0);
-    let mut builder = ArrayBuilder::new();
+    let mut rows = Values::new();
     for row in 0..length {
-        builder.array(|cells| {
-            for (place, column) in columns.iter().enumerate() {
-                let cell = column.get(row).or_else(|| defaults.get(place));
-                cells.push(cell.map_or(Value::Null, Operand::or_null));
-            }
-        });
+        let cell = |(place, column): (usize, &Vec<Operand<'a>>)| {
+            column.get(row).or_else(|| defaults.get(place)).cloned().unwrap_or(Operand::NULL)
+        };
+        let cells: Vec<Operand<'_>> = columns.iter().enumerate().map(cell).collect();
+        rows.array(cells.iter().map(Operand::or_null))?;
     }
-    Ok(Operand::from(builder.finish()))
+    Ok(rows.finish())
 }
 
 /// The order of `$sortArray` is no expression: its names may have dots.
@@ -169,9 +175,10 @@ pub(super) fn sort_array<'a>(operands: &[Option<Operand<'a>>], environment: &Env
         return Err(Error::location(2942504, reason));
     };
     let pattern = sort::Pattern::parse(sort_by.or_null())?;
-    let mut values: Vec<Value<'_>> = array.values().collect();
-    values.sort_by(|left, right| pattern.compare(*left, *right, &environment.options()));
-    let mut builder = ArrayBuilder::new();
-    values.into_iter().for_each(|value| builder.push(value));
-    Ok(Operand::from(builder.finish()))
+    let values: Vec<Value<'_>> = array.values().collect();
+    let options = environment.options();
+    let values = operation::sort_by(values, |left, right| pattern.compare(*left, *right, &options))?;
+    let mut sorted = Values::new();
+    values.into_iter().try_for_each(|value| sorted.push(value))?;
+    Ok(sorted.finish())
 }

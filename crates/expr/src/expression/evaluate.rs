@@ -3,7 +3,8 @@
 use super::tree::{Node, Variable};
 use super::{Expression, Operand, javascript, path, random, scoped};
 use crate::context::{SharedCollator, strings};
-use pando_base::{Error, Result};
+use crate::limits::{ExpressionLimits, check_value};
+use pando_base::{Error, Result, operation};
 use pando_doc::{CompareOptions, DocBuilder, DocRef, OwnedValue, StringComparator, Value, compare_with};
 use std::cmp::Ordering;
 
@@ -11,12 +12,18 @@ use std::cmp::Ordering;
 #[derive(Clone, Copy, Default)]
 pub struct Environment<'e> {
     strings: Option<&'e dyn StringComparator>,
+    limits: ExpressionLimits,
 }
 
 impl<'e> Environment<'e> {
-    /// With this collation.
-    pub fn new(collator: &'e Option<SharedCollator>) -> Environment<'e> {
-        Environment { strings: strings(collator) }
+    /// With this collation and these limits.
+    pub fn new(collator: &'e Option<SharedCollator>, limits: ExpressionLimits) -> Environment<'e> {
+        Environment { strings: strings(collator), limits }
+    }
+
+    /// How much may be taken.
+    pub fn limits(&self) -> ExpressionLimits {
+        self.limits
     }
 
     /// The order of two values.
@@ -43,7 +50,7 @@ impl<'a> Scope<'a> {
     pub fn new(root: DocRef<'a>, expression: &'a Expression) -> Scope<'a> {
         // Few expressions have variables, and one is evaluated for every document.
         let slots = if expression.slots == 0 { Vec::new() } else { vec![Operand::Missing; expression.slots] };
-        Scope { root, slots, environment: Environment::new(&expression.collator) }
+        Scope { root, slots, environment: Environment::new(&expression.collator, expression.limits) }
     }
 
     /// Sets a variable.
@@ -68,6 +75,7 @@ impl<'a> Scope<'a> {
 }
 
 pub(super) fn evaluate<'a>(node: &'a Node, scope: &mut Scope<'a>) -> Result<Operand<'a>> {
+    operation::tick(1)?;
     match node {
         Node::Constant(value) => Ok(value.as_ref().map_or(Operand::Missing, |value| Operand::Borrowed(value.view()))),
         Node::Random(random) => Ok(random::evaluate(random)),
@@ -86,7 +94,7 @@ pub(super) fn evaluate<'a>(node: &'a Node, scope: &mut Scope<'a>) -> Result<Oper
         Node::Object(fields) => object(fields, scope),
         Node::Array(nodes) => {
             let values = nodes.iter().map(|node| evaluate(node, scope)).collect::<Result<Vec<_>>>()?;
-            Ok(Operand::array(values))
+            Operand::array(values)
         }
         Node::Call { function, operands } => call(function.evaluate, operands, scope),
         Node::Named { function, operands } => {
@@ -159,8 +167,10 @@ fn object<'a>(fields: &'a [(bstr::BString, Node)], scope: &mut Scope<'a>) -> Res
     for (name, node) in fields {
         if let Some(value) = evaluate(node, scope)?.view() {
             builder.append(name, value);
+            check_value(builder.size_bytes())?;
         }
     }
+    operation::tick_bytes(builder.size_bytes())?;
     Ok(Operand::from(builder.finish()))
 }
 

@@ -18,6 +18,7 @@ mod convert;
 mod convert_number;
 mod date;
 mod evaluate;
+mod fields;
 mod function;
 mod javascript;
 mod meta;
@@ -50,16 +51,18 @@ pub use date::{TimeUnit, add_to_date, date_difference};
 pub use evaluate::{Environment, Scope};
 pub use javascript::ScriptCall;
 pub(crate) use javascript::{function_source, needs_script};
-pub(crate) use object::merge_into;
+pub(crate) use fields::Fields;
 pub use operand::Operand;
+pub(crate) use operand::Values;
 pub use random::SharedRandom;
 pub use tree::{Node, Variable};
 pub(crate) use variables::check_user_variable;
 
 use crate::ParseContext;
 use crate::context::SharedCollator;
+use crate::limits::ExpressionLimits;
 use bstr::BStr;
-use pando_base::Result;
+use pando_base::{Result, operation};
 use pando_doc::{DocRef, FieldPath, OwnedValue, Value};
 
 /// A parsed expression.
@@ -69,6 +72,7 @@ pub struct Expression {
     /// How many variables it binds.
     slots: usize,
     collator: Option<SharedCollator>,
+    limits: ExpressionLimits,
 }
 
 impl Expression {
@@ -76,7 +80,7 @@ impl Expression {
     pub fn parse(value: Value<'_>, context: &ParseContext) -> Result<Expression> {
         let mut parser = parse::Parser::new(context);
         let root = parser.operand(value)?;
-        Ok(Expression { root, slots: parser.slots(), collator: context.collator.clone() })
+        Ok(Expression { root, slots: parser.slots(), collator: context.collator.clone(), limits: context.limits })
     }
 
     /// True if there is an operator of this name.
@@ -88,7 +92,7 @@ impl Expression {
     pub fn parse_object(doc: DocRef<'_>, context: &ParseContext) -> Result<Expression> {
         let mut parser = parse::Parser::new(context);
         let root = parser.object(doc)?;
-        Ok(Expression { root, slots: parser.slots(), collator: context.collator.clone() })
+        Ok(Expression { root, slots: parser.slots(), collator: context.collator.clone(), limits: context.limits })
     }
 
     /// Reads an expression with variables whose values the caller sets in the [`Scope`], such as those of `$lookup`: the first
@@ -99,23 +103,23 @@ impl Expression {
             parser.bind(name);
         });
         let root = parser.operand(value)?;
-        Ok(Expression { root, slots: parser.slots(), collator: context.collator.clone() })
+        Ok(Expression { root, slots: parser.slots(), collator: context.collator.clone(), limits: context.limits })
     }
 
     /// A constant.
     pub fn constant(value: OwnedValue) -> Expression {
-        Expression { root: Node::Constant(Some(value)), slots: 0, collator: None }
+        Expression { root: Node::Constant(Some(value)), slots: 0, collator: None, limits: ExpressionLimits::default() }
     }
 
     /// A field of the document.
     pub fn field(path: FieldPath) -> Expression {
         let root = Node::Path { variable: Variable::Root, path: Some(path) };
-        Expression { root, slots: 0, collator: None }
+        Expression { root, slots: 0, collator: None, limits: ExpressionLimits::default() }
     }
 
     /// The expression with constants folded; an error that is certain is told here.
     pub fn optimize(mut self) -> Result<Expression> {
-        self.root = optimize::optimize(self.root, &Environment::new(&self.collator))?;
+        self.root = optimize::optimize(self.root, &Environment::new(&self.collator, self.limits))?;
         Ok(self)
     }
 
@@ -142,7 +146,9 @@ impl Expression {
 
     /// The value for a document and the variables of the scope.
     pub fn evaluate<'a>(&'a self, scope: &mut Scope<'a>) -> Result<Operand<'a>> {
-        evaluate::evaluate(&self.root, scope)
+        let value = evaluate::evaluate(&self.root, scope)?;
+        operation::ended()?;
+        Ok(value)
     }
 
     /// The value for a document.

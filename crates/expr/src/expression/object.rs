@@ -2,31 +2,22 @@
 
 use super::parse::Parser;
 use super::tree::{Node, Variable};
-use super::{Environment, Operand, function::NamedFunction, registry};
-use bstr::{BStr, BString};
-use pando_base::{Error, Result};
-use pando_doc::{ArrayBuilder, DocBuilder, DocRef, Element, OwnedValue, Value};
+use super::{Environment, Fields, Operand, Values, function::NamedFunction, registry};
+use crate::limits::check_value;
+use bstr::BStr;
+use pando_base::{Error, Result, operation};
+use pando_doc::{DocBuilder, Element, OwnedValue, Value};
 
-/// Puts the fields of a document over those there are; a field that was there keeps its place.
-pub(crate) fn merge_into(fields: &mut Vec<(BString, OwnedValue)>, doc: DocRef<'_>) {
-    for element in doc.elements() {
-        let value = element.value.to_owned();
-        match fields.iter_mut().find(|(name, _)| name == element.name) {
-            Some(field) => field.1 = value,
-            None => fields.push((element.name.to_owned(), value)),
-        }
-    }
-}
 
 pub(super) fn merge_objects<'a>(operands: &[Operand<'a>], _: &Environment<'_>) -> Result<Operand<'a>> {
-    let mut fields = Vec::new();
+    let mut fields = Fields::default();
     let single = match operands {
-        [only] => only.array_operands(),
+        [only] => only.array_operands()?,
         _ => None,
     };
     for operand in single.as_deref().unwrap_or(operands) {
         match operand.or_null() {
-            Value::Document(doc) => merge_into(&mut fields, doc),
+            Value::Document(doc) => fields.merge(doc)?,
             value if value.is_nullish() => {}
             value => {
                 let reason = format!(
@@ -37,21 +28,21 @@ pub(super) fn merge_objects<'a>(operands: &[Operand<'a>], _: &Environment<'_>) -
             }
         }
     }
-    Ok(Operand::from(fields.into_iter().collect::<pando_doc::Doc>()))
+    Ok(Operand::from(fields.to_doc()))
 }
 
 pub(super) fn object_to_array<'a>(operands: &[Operand<'a>], _: &Environment<'_>) -> Result<Operand<'a>> {
     let Some(operand) = operands.first() else { return Ok(Operand::NULL) };
     match operand.or_null() {
         Value::Document(doc) => {
-            let mut builder = ArrayBuilder::new();
+            let mut pairs = Values::new();
             for element in doc.elements() {
-                builder.document(|pair| {
+                pairs.document(|pair| {
                     pair.append("k", element.name);
                     pair.append("v", element.value);
-                });
+                })?;
             }
-            Ok(Operand::from(builder.finish()))
+            Ok(pairs.finish())
         }
         value if value.is_nullish() => Ok(Operand::NULL),
         value => {
@@ -79,19 +70,16 @@ pub(super) fn array_to_object<'a>(operands: &[Operand<'a>], _: &Environment<'_>)
             return Err(Error::location(40398, reason));
         }
     };
-    let mut fields: Vec<(BString, OwnedValue)> = Vec::new();
+    let mut fields = Fields::default();
     for value in array.values() {
         let (name, value) = if is_pairs { pair_of_array(value)? } else { pair_of_document(value)? };
         if name.contains(&0) {
             let code = if is_pairs { 4940400 } else { 4940401 };
             return Err(Error::location(code, "Key field cannot contain an embedded null byte"));
         }
-        match fields.iter_mut().find(|(other, _)| other == name) {
-            Some(field) => field.1 = value.to_owned(),
-            None => fields.push((name.to_owned(), value.to_owned())),
-        }
+        fields.set(name, value)?;
     }
-    Ok(Operand::from(fields.into_iter().collect::<pando_doc::Doc>()))
+    Ok(Operand::from(fields.to_doc()))
 }
 
 fn pair_of_array(value: Value<'_>) -> Result<(&BStr, Value<'_>)> {
@@ -279,6 +267,7 @@ pub(super) fn set_field<'a>(operands: &[Option<Operand<'a>>], _: &Environment<'_
         }
     };
     let Some(Value::String(name)) = field.view() else { return Ok(Operand::NULL) };
+    operation::tick_bytes(doc.size_bytes())?;
     let mut builder = DocBuilder::with_capacity(doc.size_bytes() + 16);
     let mut is_set = false;
     for element in doc.raw_elements() {
@@ -292,5 +281,6 @@ pub(super) fn set_field<'a>(operands: &[Option<Operand<'a>>], _: &Environment<'_
     if let (Some(value), false) = (value.view(), is_set) {
         builder.append(name, value);
     }
+    check_value(builder.size_bytes())?;
     Ok(Operand::from(builder.finish()))
 }

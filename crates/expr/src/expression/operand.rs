@@ -1,7 +1,9 @@
 //! A value in an evaluation: missing, borrowed from the document or the expression, or made on the way.
 
+use crate::limits::{check_string, check_value};
 use bytes::Bytes;
-use pando_doc::{Array, ArrayBuilder, Doc, Number, OwnedValue, Value};
+use pando_base::{Result, operation};
+use pando_doc::{Array, ArrayBuilder, Doc, DocBuilder, Number, OwnedValue, Value};
 
 /// What an expression evaluates to.
 #[derive(Clone, Debug)]
@@ -84,26 +86,83 @@ impl<'a> Operand<'a> {
     }
 
     /// The values of an array, each as an operand; none if it is no array.
-    pub fn array_operands(&self) -> Option<Vec<Operand<'a>>> {
+    pub fn array_operands(&self) -> Result<Option<Vec<Operand<'a>>>> {
+        let mut operands = Vec::new();
         match self {
-            Operand::Borrowed(Value::Array(array)) => Some(array.values().map(Operand::Borrowed).collect()),
-            Operand::Owned(OwnedValue::Array(array)) => {
-                Some(array.values().map(|value| Operand::Owned(value.to_shared(array.as_doc()))).collect())
+            Operand::Borrowed(Value::Array(array)) => {
+                for value in array.values() {
+                    operation::tick(1)?;
+                    operands.push(Operand::Borrowed(value));
+                }
             }
-            _ => None,
+            Operand::Owned(OwnedValue::Array(array)) => {
+                for value in array.values() {
+                    operation::tick(1)?;
+                    operands.push(Operand::Owned(value.to_shared(array.as_doc())));
+                }
+            }
+            _ => return Ok(None),
         }
+        Ok(Some(operands))
     }
 
-    /// A string.
-    pub fn string(bytes: impl Into<Bytes>) -> Operand<'a> {
-        Operand::Owned(OwnedValue::String(bytes.into()))
+    /// A string, if it is not too long.
+    pub fn string(bytes: impl Into<Bytes>) -> Result<Operand<'a>> {
+        let bytes = bytes.into();
+        check_string(bytes.len())?;
+        Ok(Operand::Owned(OwnedValue::String(bytes)))
     }
 
-    /// An array of operands, null in place of what is missing.
-    pub fn array<'o>(operands: impl IntoIterator<Item = Operand<'o>>) -> Operand<'a> {
-        let mut builder = ArrayBuilder::new();
-        operands.into_iter().for_each(|operand| builder.push(operand.or_null()));
-        Operand::from(builder.finish())
+    /// An array of operands, null in place of what is missing, if it does not get too large.
+    pub fn array<'o>(operands: impl IntoIterator<Item = Operand<'o>>) -> Result<Operand<'a>> {
+        let mut values = Values::new();
+        operands.into_iter().try_for_each(|operand| values.push(operand.or_null()))?;
+        Ok(values.finish())
+    }
+}
+
+/// An array that an expression makes, value by value.
+#[derive(Default)]
+pub(crate) struct Values(ArrayBuilder);
+
+impl Values {
+    pub(crate) fn new() -> Values {
+        Values::default()
+    }
+
+    /// How many there are.
+    pub(crate) fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    pub(crate) fn push(&mut self, value: Value<'_>) -> Result<()> {
+        let before = self.0.size_bytes();
+        self.0.push(value);
+        self.grown(before)
+    }
+
+    pub(crate) fn document(&mut self, fill: impl FnOnce(&mut DocBuilder)) -> Result<()> {
+        let before = self.0.size_bytes();
+        self.0.document(fill);
+        self.grown(before)
+    }
+
+    /// An array inside of it; the values are given one by one.
+    pub(crate) fn array<'v>(&mut self, values: impl Iterator<Item = Value<'v>>) -> Result<()> {
+        let mut nested = Values::new();
+        for value in values {
+            nested.push(value)?;
+        }
+        self.push(Value::Array(nested.0.finish().view()))
+    }
+
+    fn grown(&self, before: usize) -> Result<()> {
+        check_value(self.0.size_bytes())?;
+        operation::tick_bytes(self.0.size_bytes() - before)
+    }
+
+    pub(crate) fn finish<'a>(self) -> Operand<'a> {
+        Operand::from(self.0.finish())
     }
 }
 

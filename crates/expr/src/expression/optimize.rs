@@ -5,10 +5,11 @@ use super::function::Function;
 use super::regex::Search;
 use super::tree::Node;
 use super::{Operand, scoped};
-use pando_base::Result;
+use pando_base::{Result, operation};
 use pando_doc::OwnedValue;
 
 pub(super) fn optimize(node: Node, environment: &Environment<'_>) -> Result<Node> {
+    operation::tick(1)?;
     let all = |nodes: Vec<Node>| nodes.into_iter().map(|node| optimize(node, environment)).collect::<Result<Vec<_>>>();
     Ok(match node {
         Node::Call { function, operands } => {
@@ -36,7 +37,7 @@ pub(super) fn optimize(node: Node, environment: &Environment<'_>) -> Result<Node
         Node::Array(nodes) => {
             let nodes = all(nodes)?;
             match constants(&nodes) {
-                Some(values) => constant(Operand::array(values)),
+                Some(values) => constant(Operand::array(values)?),
                 None => Node::Array(nodes),
             }
         }
@@ -60,7 +61,7 @@ pub(super) fn optimize(node: Node, environment: &Environment<'_>) -> Result<Node
             if !is_fixed {
                 return Ok(node);
             }
-            let root = super::Expression { root: node, slots: 0, collator: None };
+            let root = super::Expression { root: node, slots: 0, collator: None, limits: environment.limits() };
             let mut scope = super::Scope::new(pando_doc::DocRef::EMPTY, &root);
             constant(scoped::evaluate(&root.root, &mut scope)?)
         }

@@ -5,9 +5,14 @@ use super::registry;
 use super::tree::{Node, Variable};
 use super::variables::check_readable_variable;
 use crate::ParseContext;
+use crate::limits::check_string;
 use bstr::{BStr, BString, ByteSlice};
-use pando_base::{Error, ErrorCode, Result};
+use pando_base::{Error, ErrorCode, Result, operation};
 use pando_doc::{DocRef, Element, FieldPath, OwnedValue, Value};
+use std::collections::HashSet;
+
+/// Reading a part of an expression is so many steps.
+const PARSE_STEPS: u64 = 8;
 
 /// The state of parsing one expression: which variables are bound where it stands.
 pub(super) struct Parser<'c> {
@@ -54,13 +59,19 @@ impl<'c> Parser<'c> {
 
     /// Any expression.
     pub(super) fn operand(&mut self, value: Value<'_>) -> Result<Node> {
+        operation::tick(PARSE_STEPS)?;
         match value {
             Value::String(text) if text.starts_with(b"$") => self.path(text),
             Value::Document(doc) => self.document(doc),
             Value::Array(array) => {
                 Ok(Node::Array(array.values().map(|value| self.operand(value)).collect::<Result<_>>()?))
             }
-            constant => Ok(Node::Constant(Some(constant.to_owned()))),
+            constant => {
+                if let Value::String(text) = constant {
+                    check_string(text.len())?;
+                }
+                Ok(Node::Constant(Some(constant.to_owned())))
+            }
         }
     }
 
@@ -81,9 +92,10 @@ impl<'c> Parser<'c> {
     /// Fields that are expressions.
     pub(super) fn object(&mut self, doc: DocRef<'_>) -> Result<Node> {
         let mut fields: Vec<(BString, Node)> = Vec::new();
+        let mut names = HashSet::new();
         for element in doc.elements() {
             check_field_name(element.name)?;
-            if fields.iter().any(|(name, _)| name == element.name) {
+            if !names.insert(element.name) {
                 let reason = format!("duplicate field name specified in object literal: {doc}");
                 return Err(Error::location(16406, reason));
             }

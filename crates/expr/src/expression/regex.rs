@@ -3,12 +3,12 @@
 //! Places are told in code points. A pattern that is constant is compiled once, when the expression is optimised.
 
 use super::function::NamedFunction;
-use super::{Environment, Node, Operand, text};
+use super::{Environment, Node, Operand, Values, text};
 use crate::Regex;
-use crate::regex::Groups;
+use crate::regex::{Groups, Search as TextSearch, Subject};
 use bstr::BStr;
-use pando_base::{Error, Result};
-use pando_doc::{ArrayBuilder, DocBuilder, Value};
+use pando_base::{Error, Result, operation};
+use pando_doc::{DocBuilder, Value};
 
 /// How much the matches of `$regexFindAll` may take together.
 const RESULT_BYTES_MAX: usize = 64 << 20;
@@ -92,21 +92,46 @@ fn search<'a>(operands: &[Option<Operand<'_>>], name: &str) -> Result<Operand<'a
 
 fn run<'a>(name: &str, input: Option<&BStr>, regex: Option<&Regex>) -> Result<Operand<'a>> {
     let both = input.zip(regex);
+    let search = |(input, regex)| Ok::<_, Error>(TextSearch::new(regex, Subject::checked(input)?));
     match name {
         "$regexMatch" => {
-            let found = both.map(|(input, regex)| regex.try_is_match(input)).transpose()?;
+            let found = both.map(|both| search(both)?.is_match()).transpose()?;
             Ok(Operand::from(found.unwrap_or(false)))
         }
-        "$regexFind" => both.map_or(Ok(Operand::NULL), |(input, regex)| find(input, regex)),
-        _ => both.map_or_else(|| Ok(Operand::array([])), |(input, regex)| find_all(input, regex)),
+        "$regexFind" => match both {
+            Some(both) => find(both.0, &mut search(both)?),
+            None => Ok(Operand::NULL),
+        },
+        _ => match both {
+            Some(both) => find_all(both.0, &mut search(both)?),
+            None => Operand::array([]),
+        },
     }
 }
 
-fn write_match(input: &BStr, groups: &Groups, builder: &mut DocBuilder) {
+/// Counts code points forward, so that many places of one text are told in one walk over it.
+#[derive(Default)]
+struct Counter {
+    offset: usize,
+    number: usize,
+}
+
+impl Counter {
+    /// The number of the code point that begins at this byte; places are asked for in order.
+    fn number_at(&mut self, input: &BStr, offset: usize) -> Result<usize> {
+        let passed = input.get(self.offset..offset).unwrap_or_default();
+        operation::tick_bytes(passed.len())?;
+        self.number += text::count(BStr::new(passed));
+        self.offset = self.offset.max(offset);
+        Ok(self.number)
+    }
+}
+
+fn write_match(input: &BStr, groups: &Groups, number: usize, builder: &mut DocBuilder) {
     let part = |(start, end): (usize, usize)| Value::String(BStr::new(input.get(start..end).unwrap_or_default()));
     let whole = groups.first().copied().flatten().unwrap_or((0, 0));
     builder.append("match", part(whole));
-    builder.append("idx", text::number_at(input, whole.0) as i32);
+    builder.append("idx", number as i32);
     builder.array("captures", |captures| {
         for group in groups.iter().skip(1) {
             captures.push(group.map_or(Value::Null, part));
@@ -114,26 +139,29 @@ fn write_match(input: &BStr, groups: &Groups, builder: &mut DocBuilder) {
     });
 }
 
-fn find<'a>(input: &BStr, regex: &Regex) -> Result<Operand<'a>> {
-    let Some(groups) = regex.captures_at(input, 0)? else { return Ok(Operand::NULL) };
+fn find<'a>(input: &BStr, search: &mut TextSearch<'_, '_>) -> Result<Operand<'a>> {
+    let Some(groups) = search.next(0)? else { return Ok(Operand::NULL) };
+    let start = groups.first().copied().flatten().map_or(0, |(start, _)| start);
     let mut builder = DocBuilder::new();
-    write_match(input, &groups, &mut builder);
+    write_match(input, &groups, Counter::default().number_at(input, start)?, &mut builder);
     Ok(Operand::from(builder.finish()))
 }
 
-fn find_all<'a>(input: &BStr, regex: &Regex) -> Result<Operand<'a>> {
-    let mut builder = ArrayBuilder::new();
+fn find_all<'a>(input: &BStr, search: &mut TextSearch<'_, '_>) -> Result<Operand<'a>> {
+    let mut found = Values::new();
+    let mut counter = Counter::default();
     let (mut start, mut size_bytes) = (0, 0);
     loop {
-        let Some(groups) = regex.captures_at(input, start)? else { break };
+        let Some(groups) = search.next(start)? else { break };
         let texts = groups.iter().flatten().map(|(from, to)| to - from).sum::<usize>();
         size_bytes += texts + groups.len() * size_of::<Value<'_>>();
         if size_bytes > RESULT_BYTES_MAX {
             let reason = "$regexFindAll: the size of buffer to store output exceeded the 64MB limit";
             return Err(Error::location(51151, reason));
         }
-        builder.document(|found| write_match(input, &groups, found));
         let (from, to) = groups.first().copied().flatten().unwrap_or((start, start));
+        let number = counter.number_at(input, from)?;
+        found.document(|one| write_match(input, &groups, number, one))?;
         // An empty match moves on by one code point.
         start = if to > from { to } else { next_point(input, to) };
         // Nothing is looked for at the end, unless the text is empty.
@@ -141,7 +169,7 @@ fn find_all<'a>(input: &BStr, regex: &Regex) -> Result<Operand<'a>> {
             break;
         }
     }
-    Ok(Operand::from(builder.finish()))
+    Ok(found.finish())
 }
 
 fn next_point(input: &BStr, offset: usize) -> usize {

@@ -2,10 +2,9 @@
 
 use super::evaluate::{Scope, evaluate as evaluate_node};
 use super::tree::Node;
-use super::{Operand, convert};
+use super::{Operand, Values, convert};
 use crate::accumulator::percentile_of_operand;
 use pando_base::{Error, Result};
-use pando_doc::ArrayBuilder;
 
 pub(super) fn evaluate<'a>(node: &'a Node, scope: &mut Scope<'a>) -> Result<Operand<'a>> {
     match node {
@@ -22,7 +21,7 @@ pub(super) fn evaluate<'a>(node: &'a Node, scope: &mut Scope<'a>) -> Result<Oper
             if input.is_nullish() {
                 return Ok(Operand::NULL);
             }
-            let Some(values) = input.array_operands() else {
+            let Some(values) = input.array_operands()? else {
                 let reason = format!("$reduce requires that 'input' be an array, found: {}", input.or_null());
                 return Err(Error::location(40080, reason));
             };
@@ -54,7 +53,7 @@ pub(super) fn evaluate<'a>(node: &'a Node, scope: &mut Scope<'a>) -> Result<Oper
         }
         Node::Percentile { input, shares, is_median } => {
             let input = evaluate_node(input, scope)?;
-            Ok(Operand::Owned(percentile_of_operand(&input, shares, *is_median)))
+            Ok(Operand::Owned(percentile_of_operand(&input, shares, *is_median)?))
         }
         other => {
             debug_assert!(false, "evaluated elsewhere: {other:?}");
@@ -68,15 +67,15 @@ fn map<'a>(input: &'a Node, slot: usize, body: &'a Node, scope: &mut Scope<'a>) 
     if input.is_nullish() {
         return Ok(Operand::NULL);
     }
-    let Some(values) = input.array_operands() else {
+    let Some(values) = input.array_operands()? else {
         return Err(Error::location(16883, format!("input to $map must be an array not {}", input.type_name())));
     };
-    let mut builder = ArrayBuilder::new();
+    let mut made = Values::new();
     for value in values {
         scope.set(slot, value);
-        builder.push(evaluate_node(body, scope)?.or_null());
+        made.push(evaluate_node(body, scope)?.or_null())?;
     }
-    Ok(Operand::from(builder.finish()))
+    Ok(made.finish())
 }
 
 fn filter<'a>(
@@ -90,22 +89,22 @@ fn filter<'a>(
     if input.is_nullish() {
         return Ok(Operand::NULL);
     }
-    let Some(values) = input.array_operands() else {
+    let Some(values) = input.array_operands()? else {
         return Err(Error::location(28651, format!("input to $filter must be an array not {}", input.type_name())));
     };
     let limit = limit.map(|node| evaluate_node(node, scope)).transpose()?;
     let limit = limit.filter(|limit| !limit.is_nullish()).map(filter_limit).transpose()?;
-    let mut builder = ArrayBuilder::new();
+    let mut kept = Values::new();
     for value in values {
-        if limit.is_some_and(|limit| builder.len() >= limit) {
+        if limit.is_some_and(|limit| kept.len() >= limit) {
             break;
         }
         scope.set(slot, value.clone());
         if evaluate_node(condition, scope)?.is_true() {
-            builder.push(value.or_null());
+            kept.push(value.or_null())?;
         }
     }
-    Ok(Operand::from(builder.finish()))
+    Ok(kept.finish())
 }
 
 fn filter_limit(limit: Operand<'_>) -> Result<usize> {

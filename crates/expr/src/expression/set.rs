@@ -1,20 +1,26 @@
 //! Sets: arrays whose order and repetitions do not matter.
 
-use super::{Environment, Operand};
-use pando_base::{Error, Result};
-use pando_doc::{ArrayRef, OwnedValue, Value};
+use super::{Environment, Operand, Values};
+use pando_base::{Error, Result, operation};
+use pando_doc::{ArrayRef, Value};
 use std::cmp::Ordering;
 
 /// The values, sorted, each once.
-fn sorted<'a>(array: ArrayRef<'a>, environment: &Environment<'_>) -> Vec<Value<'a>> {
-    let mut values: Vec<Value<'a>> = array.values().collect();
-    values.sort_by(|left, right| environment.compare(*left, *right));
-    values.dedup_by(|left, right| environment.compare(*left, *right).is_eq());
-    values
+fn sorted<'a>(array: ArrayRef<'a>, environment: &Environment<'_>) -> Result<Vec<Value<'a>>> {
+    once(array.values().collect(), environment)
 }
 
-fn has(sorted: &[Value<'_>], value: Value<'_>, environment: &Environment<'_>) -> bool {
-    sorted.binary_search_by(|other| environment.compare(*other, value)).is_ok()
+fn once<'a>(values: Vec<Value<'a>>, environment: &Environment<'_>) -> Result<Vec<Value<'a>>> {
+    let values = operation::sort_by(values, |left, right| environment.compare(*left, *right))?;
+    operation::dedup_by(values, |left, right| environment.compare(*left, *right).is_eq())
+}
+
+/// One search is so many steps.
+const SEARCH_STEPS: u64 = 16;
+
+fn has(sorted: &[Value<'_>], value: Value<'_>, environment: &Environment<'_>) -> Result<bool> {
+    operation::tick(SEARCH_STEPS)?;
+    Ok(sorted.binary_search_by(|other| environment.compare(*other, value)).is_ok())
 }
 
 fn as_array<'o>(operand: &'o Operand<'_>, code: i32, reason: impl FnOnce(&str) -> String) -> Result<ArrayRef<'o>> {
@@ -24,8 +30,10 @@ fn as_array<'o>(operand: &'o Operand<'_>, code: i32, reason: impl FnOnce(&str) -
     }
 }
 
-fn made<'a>(values: Vec<Value<'_>>) -> Operand<'a> {
-    Operand::Owned(OwnedValue::Array(values.into_iter().collect()))
+fn made<'a>(values: Vec<Value<'_>>) -> Result<Operand<'a>> {
+    let mut made = Values::new();
+    values.into_iter().try_for_each(|value| made.push(value))?;
+    Ok(made.finish())
 }
 
 pub(super) fn set_union<'a>(operands: &[Operand<'a>], environment: &Environment<'_>) -> Result<Operand<'a>> {
@@ -39,9 +47,7 @@ pub(super) fn set_union<'a>(operands: &[Operand<'a>], environment: &Environment<
         })?;
         all.extend(array.values());
     }
-    all.sort_by(|left, right| environment.compare(*left, *right));
-    all.dedup_by(|left, right| environment.compare(*left, *right).is_eq());
-    Ok(made(all))
+    made(once(all, environment)?)
 }
 
 pub(super) fn set_intersection<'a>(operands: &[Operand<'a>], environment: &Environment<'_>) -> Result<Operand<'a>> {
@@ -53,13 +59,21 @@ pub(super) fn set_intersection<'a>(operands: &[Operand<'a>], environment: &Envir
         let array = as_array(operand, 17047, |found| {
             format!("All operands of $setIntersection must be arrays. One argument is of type: {found}")
         })?;
-        let values = sorted(array, environment);
+        let values = sorted(array, environment)?;
         common = Some(match common {
             None => values,
-            Some(common) => common.into_iter().filter(|value| has(&values, *value, environment)).collect(),
+            Some(before) => {
+                let mut kept = Vec::new();
+                for value in before {
+                    if has(&values, value, environment)? {
+                        kept.push(value);
+                    }
+                }
+                kept
+            }
         });
     }
-    Ok(made(common.unwrap_or_default()))
+    made(common.unwrap_or_default())
 }
 
 pub(super) fn set_difference<'a>(operands: &[Operand<'a>], environment: &Environment<'_>) -> Result<Operand<'a>> {
@@ -73,18 +87,19 @@ pub(super) fn set_difference<'a>(operands: &[Operand<'a>], environment: &Environ
         }
     };
     let left = as_array(left, 17048, refused("First"))?;
-    let taken = sorted(as_array(right, 17049, refused("Second"))?, environment);
-    // The order of the first operand is kept.
-    let mut kept: Vec<Value<'_>> = Vec::new();
-    let mut seen: Vec<Value<'_>> = Vec::new();
-    for value in left.values() {
-        let place = seen.binary_search_by(|other| environment.compare(*other, value));
-        if let (Err(place), false) = (place, has(&taken, value, environment)) {
-            seen.insert(place, value);
-            kept.push(value);
+    let taken = sorted(as_array(right, 17049, refused("Second"))?, environment)?;
+    // Of equal values the first stays; then the order of the first operand is restored.
+    let places: Vec<(usize, Value<'_>)> = left.values().enumerate().collect();
+    let places = operation::sort_by(places, |one, other| environment.compare(one.1, other.1))?;
+    let places = operation::dedup_by(places, |one, other| environment.compare(one.1, other.1).is_eq())?;
+    let mut kept = Vec::new();
+    for (place, value) in places {
+        if !has(&taken, value, environment)? {
+            kept.push((place, value));
         }
     }
-    Ok(made(kept))
+    let kept = operation::sort_by(kept, |one, other| one.0.cmp(&other.0))?;
+    made(kept.into_iter().map(|(_, value)| value).collect())
 }
 
 pub(super) fn set_equals<'a>(operands: &[Operand<'a>], environment: &Environment<'_>) -> Result<Operand<'a>> {
@@ -98,7 +113,7 @@ pub(super) fn set_equals<'a>(operands: &[Operand<'a>], environment: &Environment
         let array = as_array(operand, 17044, |found| {
             format!("All operands of $setEquals must be arrays. One argument is of type: {found}")
         })?;
-        let values = sorted(array, environment);
+        let values = sorted(array, environment)?;
         match &first {
             None => first = Some(values),
             Some(first) => are_equal &= same(first, &values, environment),
@@ -118,20 +133,36 @@ pub(super) fn set_is_subset<'a>(operands: &[Operand<'a>], environment: &Environm
         move |found: &str| format!("both operands of $setIsSubset must be arrays. {which} argument is of type: {found}")
     };
     let left = as_array(left, 17046, refused("First"))?;
-    let whole = sorted(as_array(right, 17042, refused("Second"))?, environment);
-    Ok(Operand::from(left.values().all(|value| has(&whole, value, environment))))
+    let whole = sorted(as_array(right, 17042, refused("Second"))?, environment)?;
+    for value in left.values() {
+        if !has(&whole, value, environment)? {
+            return Ok(Operand::from(false));
+        }
+    }
+    Ok(Operand::from(true))
 }
 
 pub(super) fn any_element_true<'a>(operands: &[Operand<'a>], _: &Environment<'_>) -> Result<Operand<'a>> {
     let Some(operand) = operands.first() else { return Ok(Operand::NULL) };
     let array =
         as_array(operand, 17041, |found| format!("$anyElementTrue's argument must be an array, but is {found}"))?;
-    Ok(Operand::from(array.values().any(|value| value.is_true())))
+    Ok(Operand::from(find_truth(array, true)?))
 }
 
 pub(super) fn all_elements_true<'a>(operands: &[Operand<'a>], _: &Environment<'_>) -> Result<Operand<'a>> {
     let Some(operand) = operands.first() else { return Ok(Operand::NULL) };
     let array =
         as_array(operand, 17040, |found| format!("$allElementsTrue's argument must be an array, but is {found}"))?;
-    Ok(Operand::from(array.values().all(|value| value.is_true())))
+    Ok(Operand::from(!find_truth(array, false)?))
+}
+
+/// True if a value counts as this.
+fn find_truth(array: ArrayRef<'_>, truth: bool) -> Result<bool> {
+    for value in array.values() {
+        operation::tick(1)?;
+        if value.is_true() == truth {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }

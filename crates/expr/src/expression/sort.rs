@@ -4,7 +4,7 @@
 //! Documents are compared by what the paths lead to: of an array the least value ascending, the greatest descending. An empty
 //! array sorts below null, what is missing as null.
 
-use pando_base::{Error, ErrorCode, Result};
+use pando_base::{Error, ErrorCode, Result, operation};
 use pando_doc::{CompareOptions, DocRef, FieldPath, LeafArrays, PathOptions, Value, compare_with, visit_path};
 use std::cmp::Ordering;
 use std::ops::ControlFlow;
@@ -85,6 +85,7 @@ pub(crate) fn key<'a>(
     let mut best: Option<Value<'a>> = None;
     let arrays = PathOptions { leaf: LeafArrays::TraverseOmitArray, ..PathOptions::default() };
     let walk = visit_path(doc, path, arrays, &mut |visit| {
+        operation::count(1);
         let candidate = visit.value.unwrap_or(Value::Null);
         let is_better = best.is_none_or(|best| directed(compare_with(candidate, best, options), is_descending).is_lt());
         if is_better {

@@ -1,15 +1,21 @@
 //! Strings: joined, cut, split, trimmed, measured, in other case.
 
-use super::{Environment, Operand, coerce_to_string, text};
+use super::{Environment, Operand, Values, coerce_to_string, text};
+use crate::limits::check_string;
 use bstr::{BStr, ByteSlice};
-use pando_base::{Error, Result};
-use pando_doc::{ArrayBuilder, Number, Value};
+use pando_base::{Error, Result, operation};
+use pando_doc::{Number, Value};
+use std::collections::HashSet;
 
 pub(super) fn concat<'a>(operands: &[Operand<'a>], _: &Environment<'_>) -> Result<Operand<'a>> {
     let mut joined = Vec::new();
     for operand in operands {
         match operand.or_null() {
-            Value::String(text) => joined.extend_from_slice(text),
+            Value::String(text) => {
+                check_string(joined.len() + text.len())?;
+                operation::tick_bytes(text.len())?;
+                joined.extend_from_slice(text);
+            }
             value if value.is_nullish() => return Ok(Operand::NULL),
             value => {
                 let reason = format!("$concat only supports strings, not {}", value.value_type());
@@ -17,12 +23,13 @@ pub(super) fn concat<'a>(operands: &[Operand<'a>], _: &Environment<'_>) -> Resul
             }
         }
     }
-    Ok(Operand::string(joined))
+    Operand::string(joined)
 }
 
 fn coerced<'a>(operands: &[Operand<'a>], change: impl Fn(u8) -> u8) -> Result<Operand<'a>> {
     let text = coerce_to_string(operands.first().unwrap_or(&Operand::Missing))?;
-    Ok(Operand::string(text.iter().map(|byte| change(*byte)).collect::<Vec<u8>>()))
+    operation::tick_bytes(text.len())?;
+    Operand::string(text.iter().map(|byte| change(*byte)).collect::<Vec<u8>>())
 }
 
 /// Only letters of ASCII have a case here.
@@ -50,7 +57,10 @@ pub(super) fn str_len_cp<'a>(operands: &[Operand<'a>], _: &Environment<'_>) -> R
 
 fn length<'a>(operands: &[Operand<'_>], name: &str, code: i32, measure: fn(&BStr) -> usize) -> Result<Operand<'a>> {
     match operands.first().and_then(Operand::view) {
-        Some(Value::String(text)) => Ok(Operand::from(measure(text) as i32)),
+        Some(Value::String(text)) => {
+            operation::tick_bytes(text.len())?;
+            Ok(Operand::from(measure(text) as i32))
+        }
         other => {
             let found = other.map_or("missing", |value| value.value_type().name());
             Err(Error::location(code, format!("{name} requires a string argument, found: {found}")))
@@ -83,7 +93,8 @@ pub(super) fn substr_bytes<'a>(operands: &[Operand<'a>], _: &Environment<'_>) ->
         let reason = "$substrBytes:  Invalid range, ending index is in the middle of a UTF-8 character.";
         return Err(Error::location(28657, reason));
     }
-    Ok(Operand::string(source.get(start..end).unwrap_or_default().to_vec()))
+    operation::tick_bytes(end.saturating_sub(start))?;
+    Operand::string(source.get(start..end).unwrap_or_default().to_vec())
 }
 
 pub(super) fn substr_cp<'a>(operands: &[Operand<'a>], _: &Environment<'_>) -> Result<Operand<'a>> {
@@ -106,8 +117,9 @@ pub(super) fn substr_cp<'a>(operands: &[Operand<'a>], _: &Environment<'_>) -> Re
     let start = whole(start, (34450, 34451, 34455), "starting index")?;
     let length = whole(length, (34452, 34453, 34454), "length")?;
     let source = BStr::new(&source);
+    operation::tick_bytes(source.len())?;
     let (from, to) = (text::offset(source, start), text::offset(source, start.saturating_add(length)));
-    Ok(Operand::string(source.get(from..to).unwrap_or_default().to_vec()))
+    Operand::string(source.get(from..to).unwrap_or_default().to_vec())
 }
 
 pub(super) fn split<'a>(operands: &[Operand<'a>], _: &Environment<'_>) -> Result<Operand<'a>> {
@@ -126,9 +138,9 @@ pub(super) fn split<'a>(operands: &[Operand<'a>], _: &Environment<'_>) -> Result
     if by.is_empty() {
         return Err(Error::location(40087, "$split requires a non-empty separator"));
     }
-    let mut builder = ArrayBuilder::new();
-    text.split_str(by).for_each(|part| builder.push(Value::String(part.as_bstr())));
-    Ok(Operand::from(builder.finish()))
+    let mut parts = Values::new();
+    text.split_str(by).try_for_each(|part| parts.push(Value::String(part.as_bstr())))?;
+    Ok(parts.finish())
 }
 
 /// What is trimmed if nothing is said: white space and the zero.
@@ -169,21 +181,30 @@ fn trimmed<'a>(operands: &[Option<Operand<'a>>], name: &str, side: Side) -> Resu
             }
         },
     };
-    let trimmed_points = text::points(chars);
-    let mut points = text::points(source).into_iter().peekable();
+    operation::tick_bytes(chars.len())?;
+    let trimmed_points: HashSet<&BStr> = text::points(chars).into_iter().collect();
     let mut start = 0;
     if side != Side::Right {
-        while let Some(point) = points.next_if(|point| trimmed_points.contains(point)) {
+        while let Some(point) = text::first_point(BStr::new(source.get(start..).unwrap_or_default())) {
+            operation::tick(1)?;
+            if !trimmed_points.contains(point) {
+                break;
+            }
             start += point.len();
         }
     }
     let mut end = source.len();
     if side != Side::Left {
-        let rest: Vec<&BStr> = points.collect();
-        let trailing = rest.iter().rev().take_while(|point| trimmed_points.contains(point));
-        end -= trailing.map(|point| point.len()).sum::<usize>();
+        while let Some(point) = text::last_point(BStr::new(source.get(start..end).unwrap_or_default())) {
+            operation::tick(1)?;
+            if !trimmed_points.contains(point) {
+                break;
+            }
+            end -= point.len();
+        }
     }
-    Ok(Operand::string(source.get(start..end.max(start)).unwrap_or_default().to_vec()))
+    operation::tick_bytes(end - start)?;
+    Operand::string(source.get(start..end).unwrap_or_default().to_vec())
 }
 
 pub(super) fn trim<'a>(operands: &[Option<Operand<'a>>], _: &Environment<'_>) -> Result<Operand<'a>> {

@@ -2,8 +2,9 @@
 
 use super::array::index_bound;
 use super::{Environment, Operand, text};
+use crate::limits::check_string;
 use bstr::{BStr, ByteSlice};
-use pando_base::{Error, Result};
+use pando_base::{Error, Result, operation};
 use pando_doc::Value;
 
 /// The two texts of `$indexOf…`; none if the first is null.
@@ -28,6 +29,7 @@ pub(super) fn index_of_bytes<'a>(operands: &[Operand<'a>], _: &Environment<'_>) 
     let Some((source, token)) = texts(operands, name, (40091, 40092))? else { return Ok(Operand::NULL) };
     let start = operands.get(2).map_or(Ok(0), |bound| index_bound(bound, name, "starting"))?;
     let end = operands.get(3).map_or(Ok(source.len()), |bound| index_bound(bound, name, "ending"))?.min(source.len());
+    operation::tick_bytes(source.len())?;
     let part = source.get(start..end);
     let found = part.and_then(|part| part.find(token)).map_or(-1, |place| (place + start) as i32);
     Ok(Operand::from(found))
@@ -38,6 +40,7 @@ pub(super) fn index_of_cp<'a>(operands: &[Operand<'a>], _: &Environment<'_>) -> 
     let Some((source, token)) = texts(operands, name, (40093, 40094))? else { return Ok(Operand::NULL) };
     let start = operands.get(2).map_or(Ok(0), |bound| index_bound(bound, name, "starting"))?;
     let end = operands.get(3).map_or(Ok(usize::MAX), |bound| index_bound(bound, name, "ending"))?;
+    operation::tick_bytes(source.len())?;
     if start > end || start > text::count(source) {
         return Ok(Operand::from(-1));
     }
@@ -67,7 +70,20 @@ fn replaced<'a>(operands: &[Option<Operand<'_>>], name: &str, limit: usize) -> R
         return Ok(Operand::NULL);
     }
     let [input, find, replacement] = texts;
-    Ok(Operand::string(input.replacen(find, replacement, limit)))
+    let mut replaced = Vec::with_capacity(input.len());
+    let mut rest = 0;
+    for place in input.find_iter(find).take(limit) {
+        let kept = input.get(rest..place).unwrap_or_default();
+        check_string(replaced.len() + kept.len() + replacement.len())?;
+        operation::tick_bytes(kept.len() + replacement.len())?;
+        replaced.extend_from_slice(kept);
+        replaced.extend_from_slice(replacement);
+        rest = place + find.len();
+    }
+    let kept = input.get(rest..).unwrap_or_default();
+    operation::tick_bytes(kept.len())?;
+    replaced.extend_from_slice(kept);
+    Operand::string(replaced)
 }
 
 pub(super) fn replace_one<'a>(operands: &[Option<Operand<'a>>], _: &Environment<'_>) -> Result<Operand<'a>> {

@@ -26,6 +26,18 @@ pub(super) fn is_continuation(byte: u8) -> bool {
     byte & 0xC0 == 0x80
 }
 
+/// The code point that the text begins with.
+pub(super) fn first_point(text: &BStr) -> Option<&BStr> {
+    let end = starts(text).find(|start| *start > 0).unwrap_or(text.len());
+    text.get(..end).filter(|point| !point.is_empty()).map(|point| point.as_bstr())
+}
+
+/// The code point that the text ends with.
+pub(super) fn last_point(text: &BStr) -> Option<&BStr> {
+    let start = text.iter().rposition(|byte| !is_continuation(*byte)).unwrap_or(0);
+    text.get(start..).filter(|point| !point.is_empty()).map(|point| point.as_bstr())
+}
+
 /// The code points, as texts.
 pub(super) fn points(text: &BStr) -> Vec<&BStr> {
     let ends = starts(text).skip(1).chain(std::iter::once(text.len()));

@@ -1,6 +1,7 @@
 //! Comparisons of one value with a constant, and with a list of constants.
 
 use crate::Regex;
+use pando_base::operation;
 use pando_doc::{CompareOptions, OwnedValue, StringComparator, Value, compare_with};
 use std::cmp::Ordering;
 
@@ -133,7 +134,7 @@ impl InList {
         };
         let options = CompareOptions { strings, ..CompareOptions::default() };
         let found = self.values.binary_search_by(|constant| compare_with(constant.view(), value, &options));
-        found.is_ok() || self.regexes.iter().any(|regex| regex_matches(regex, value))
+        found.is_ok() || self.regexes.iter().any(|regex| operation::goes_on(1) && regex_matches(regex, value))
     }
 }
 

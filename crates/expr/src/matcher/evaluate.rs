@@ -5,9 +5,12 @@ use super::expr_comparison;
 use super::{Leaf, MatchDetails, Modulo, Node, Predicate};
 use crate::expression::Scope;
 use bstr::BStr;
-use pando_base::{Error, Result};
+use pando_base::{Error, Result, operation};
 use pando_doc::{DocRef, LeafArrays, NonLeafArrays, Number, PathOptions, StringComparator, Value, visit_path};
 use std::ops::ControlFlow;
+
+/// So many bytes of a document are gone over in a step when a field is looked for.
+const FIELD_BYTES: usize = 256;
 
 /// One walk.
 pub(crate) struct Evaluation<'e> {
@@ -30,10 +33,15 @@ impl<'e> Evaluation<'e> {
     }
 
     pub(crate) fn finish(self, is_match: bool) -> Result<bool> {
+        operation::ended()?;
         self.error.map_or(Ok(is_match), Err)
     }
 
     pub(crate) fn node(&mut self, node: &Node, doc: DocRef<'_>) -> bool {
+        // A field is looked for among all.
+        if !operation::goes_on(1 + (doc.size_bytes() / FIELD_BYTES) as u64) {
+            return false;
+        }
         match node {
             Node::Leaf(leaf) => self.leaf(leaf, doc),
             Node::And(children) => children.iter().all(|child| self.node(child, doc)),
@@ -82,6 +90,9 @@ impl<'e> Evaluation<'e> {
         match doc.get(leaf.path.text()) {
             Some(Value::Array(array)) if leaf.predicate.expands_arrays() => {
                 for element in array.as_doc().elements() {
+                    if !operation::goes_on(1) {
+                        return false;
+                    }
                     if self.predicate(&leaf.predicate, Some(element.value)) {
                         self.found_at(element.name);
                         return true;
@@ -101,6 +112,9 @@ impl<'e> Evaluation<'e> {
         };
         let options = PathOptions { leaf: arrays, non_leaf };
         let found = visit_path(doc, &leaf.path, options, &mut |visit| {
+            if !operation::goes_on(1) {
+                return ControlFlow::Break(());
+            }
             if !self.predicate(&leaf.predicate, visit.value) {
                 return ControlFlow::Continue(());
             }
@@ -144,6 +158,9 @@ impl<'e> Evaluation<'e> {
         let Some(Value::Array(array)) = value else { return false };
         for element in array.as_doc().elements() {
             let Some(nested) = element.value.as_nested() else { continue };
+            if !operation::goes_on(1) {
+                return false;
+            }
             if self.quietly(|walk| walk.node(child, nested)) {
                 self.found_at(element.name);
                 return true;
@@ -155,6 +172,9 @@ impl<'e> Evaluation<'e> {
     fn some_value(&mut self, child: &Predicate, value: Option<Value<'_>>) -> bool {
         let Some(Value::Array(array)) = value else { return false };
         for element in array.as_doc().elements() {
+            if !operation::goes_on(1) {
+                return false;
+            }
             if self.quietly(|walk| walk.predicate(child, Some(element.value))) {
                 self.found_at(element.name);
                 return true;

@@ -43,7 +43,7 @@ pub(crate) use evaluate::Evaluation;
 pub(crate) use parse::is_condition;
 
 use crate::context::{ParseContext, SharedCollator, strings};
-use pando_base::Result;
+use pando_base::{Result, operation};
 use pando_doc::{Doc, DocRef};
 use std::fmt;
 
@@ -95,9 +95,13 @@ impl MatchExpression {
     }
 
     /// True if the document matches. An `$expr` that fails counts as no match.
+    ///
+    /// The answer holds whatever becomes of the operation that asks: an index has an entry or not.
     #[inline]
     pub fn matches(&self, doc: DocRef<'_>) -> bool {
-        Evaluation::new(strings(&self.collator)).node(&self.root, doc)
+        let is_match = || Evaluation::new(strings(&self.collator)).node(&self.root, doc);
+        let found = is_match();
+        if operation::ended().is_err() { operation::unstopped(is_match) } else { found }
     }
 
     /// True if the document matches; the error of an `$expr` that fails.

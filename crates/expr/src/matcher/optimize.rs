@@ -7,9 +7,12 @@
 use super::expr_comparison::condition_of;
 use super::{Comparison, ComparisonOperator, InList, Leaf, Node, Predicate};
 use crate::context::{SharedCollator, strings};
+use pando_base::operation;
 use pando_doc::FieldPath;
+use std::collections::HashMap;
 
 pub(super) fn optimize(node: Node, collator: &Option<SharedCollator>) -> Node {
+    operation::count(4);
     let node = match node {
         Node::And(children) => and(children, collator),
         Node::Or(children) => or(children, collator),
@@ -121,12 +124,18 @@ fn one_or(mut children: Vec<Node>, list: impl FnOnce(Vec<Node>) -> Node) -> Node
 fn merge_equalities(children: Vec<Node>, collator: &Option<SharedCollator>) -> Vec<Node> {
     let mut merged: Vec<Node> = Vec::with_capacity(children.len());
     let mut groups: Vec<(FieldPath, Vec<Predicate>)> = Vec::new();
+    let mut places: HashMap<FieldPath, usize> = HashMap::new();
     for child in children {
         match child {
             Node::Leaf(Leaf { path, predicate }) if is_mergeable(&predicate) => {
-                match groups.iter_mut().find(|group| group.0 == path) {
+                operation::count(1);
+                let place = places.get(&path).copied();
+                match place.and_then(|place| groups.get_mut(place)) {
                     Some(group) => group.1.push(predicate),
-                    None => groups.push((path, vec![predicate])),
+                    None => {
+                        places.insert(path.clone(), groups.len());
+                        groups.push((path, vec![predicate]));
+                    }
                 }
             }
             other => merged.push(other),

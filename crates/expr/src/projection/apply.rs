@@ -3,13 +3,18 @@
 use super::ProjectionKind;
 use super::array_operators::elem_match;
 use super::tree::{Branch, Child};
+use crate::limits::check_value;
 use crate::metadata::is_metadata;
-use pando_base::Result;
+use pando_base::{Result, operation};
 use pando_doc::{ArrayBuilder, ArrayRef, Doc, DocBuilder, DocRef, OwnedValue, RawElement, Value, ValueType};
+
+/// So many bytes of a document are gone over in a step when a field is looked for.
+const FIELD_BYTES: usize = 256;
 
 pub(super) fn apply(kind: ProjectionKind, root: &Branch, doc: DocRef<'_>) -> Result<Doc> {
     let mut builder = DocBuilder::with_capacity(doc.size_bytes());
     Walk { kind, root: doc, is_slicing: true }.document(root, doc, &mut builder)?;
+    operation::ended()?;
     Ok(builder.finish())
 }
 
@@ -26,6 +31,7 @@ impl Walk<'_> {
     fn document(&self, branch: &Branch, doc: DocRef<'_>, builder: &mut DocBuilder) -> Result<()> {
         let in_place = self.kind != ProjectionKind::Inclusion;
         for element in doc.raw_elements() {
+            operation::tick(1)?;
             match branch.get(element.name) {
                 None if in_place || is_metadata(element.name) => builder.append_raw(element),
                 None | Some(Child::Exclude) => {}
@@ -40,6 +46,9 @@ impl Walk<'_> {
             }
         }
         for (name, child) in branch.children() {
+            // A field is looked for among all.
+            operation::tick(1 + (doc.size_bytes() / FIELD_BYTES) as u64)?;
+            check_value(builder.size_bytes())?;
             let is_present = doc.contains(name);
             match child {
                 Child::Nested(nested) if !is_present && nested.has_computed() => {
@@ -53,7 +62,7 @@ impl Walk<'_> {
                 _ => {}
             }
         }
-        Ok(())
+        check_value(builder.size_bytes())
     }
 
     /// A nested document that only has computed fields.
@@ -101,6 +110,8 @@ impl Walk<'_> {
     fn array(&self, branch: &Branch, array: ArrayRef<'_>) -> Result<pando_doc::Array> {
         let mut builder = ArrayBuilder::new();
         for value in array.values() {
+            operation::tick(1)?;
+            check_value(builder.size_bytes())?;
             match value {
                 Value::Document(doc) => {
                     let mut nested = DocBuilder::with_capacity(doc.size_bytes());

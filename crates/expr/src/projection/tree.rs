@@ -3,8 +3,9 @@
 use super::Slice;
 use crate::{Expression, MatchExpression};
 use bstr::{BStr, BString};
-use pando_base::{Error, Result};
+use pando_base::{Error, Result, operation};
 use pando_doc::FieldPath;
+use std::collections::HashMap;
 
 /// What becomes of a field.
 #[derive(Clone, Debug)]
@@ -34,7 +35,12 @@ impl Child {
 #[derive(Clone, Debug, Default)]
 pub struct Branch {
     children: Vec<(BString, Child)>,
+    /// The places of many names.
+    places: HashMap<BString, usize>,
 }
+
+/// As many names are gone through without a table of their places.
+const NAMES_WITHOUT_TABLE_MAX: usize = 16;
 
 impl Branch {
     /// True without names.
@@ -50,7 +56,25 @@ impl Branch {
     /// What becomes of the field with this name.
     #[inline]
     pub fn get(&self, name: &BStr) -> Option<&Child> {
-        self.children.iter().find(|(child, _)| child == name).map(|(_, child)| child)
+        self.place(name).and_then(|place| self.children.get(place)).map(|(_, child)| child)
+    }
+
+    #[inline]
+    fn place(&self, name: &BStr) -> Option<usize> {
+        if self.places.is_empty() {
+            return self.children.iter().position(|(child, _)| child == name);
+        }
+        self.places.get(name).copied()
+    }
+
+    fn push(&mut self, name: &BStr, child: Child) {
+        self.children.push((name.to_owned(), child));
+        let count = self.children.len();
+        if count == NAMES_WITHOUT_TABLE_MAX {
+            self.places = self.children.iter().map(|(name, _)| name.clone()).zip(0..).collect();
+        } else if count > NAMES_WITHOUT_TABLE_MAX {
+            self.places.insert(name.to_owned(), count - 1);
+        }
     }
 
     /// True if something below is computed.
@@ -74,8 +98,8 @@ impl Branch {
     pub(super) fn insert(&mut self, path: &FieldPath, part: usize, child: Child) -> Result<()> {
         let name = path.part(part);
         let is_last = part + 1 >= path.part_count();
-        let place = self.children.iter().position(|(other, _)| other == name);
-        let place = place.and_then(|place| self.children.get_mut(place));
+        operation::tick(1)?;
+        let place = self.place(name).and_then(|place| self.children.get_mut(place));
         match place {
             Some((_, Child::Nested(branch))) if !is_last => branch.insert(path, part + 1, child),
             Some((_, Child::Nested(_))) => Err(Error::location(31250, format!("Path collision at {path}"))),
@@ -86,13 +110,13 @@ impl Branch {
                 Err(Error::location(31249, format!("Path collision at {path} remaining portion {rest}")))
             }
             None if is_last => {
-                self.children.push((name.to_owned(), child));
+                self.push(name, child);
                 Ok(())
             }
             None => {
                 let mut branch = Branch::default();
                 branch.insert(path, part + 1, child)?;
-                self.children.push((name.to_owned(), Child::Nested(branch)));
+                self.push(name, Child::Nested(branch));
                 Ok(())
             }
         }

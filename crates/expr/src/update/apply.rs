@@ -7,12 +7,15 @@ use super::path::place_in_array;
 use super::{Operators, UpdateContext};
 use crate::context::strings;
 use bstr::{BStr, BString, ByteSlice};
-use pando_base::{Error, ErrorCode, Result};
+use pando_base::{Error, ErrorCode, Result, operation};
 use pando_doc::{CompareOptions, Doc, DocRef, FieldPath, OwnedValue, Value};
 use std::borrow::Cow;
 
 /// How many nulls may be put before a value that is set far beyond the end of an array.
 const PADDING_MAX: usize = 1_500_000;
+
+/// As many fields are gone through in a step.
+const FIELDS_PER_STEP: usize = 4;
 
 pub(super) fn apply(operators: &Operators, doc: DocRef<'_>, context: &UpdateContext<'_>) -> Result<Doc> {
     let mut root = Mutable::Raw(Value::Document(doc));
@@ -129,6 +132,7 @@ impl<'d> Walk<'_, 'd> {
     }
 
     fn field(&mut self, name: &BStr, node: &Node, fields: &mut Vec<(Cow<'d, BStr>, Mutable<'d>)>) -> Result<()> {
+        operation::tick(1 + (fields.len() / FIELDS_PER_STEP) as u64)?;
         if let Some(value) = find(fields, name) {
             if self.existing(node, value)? {
                 fields.retain(|(field, _)| **field != *name);

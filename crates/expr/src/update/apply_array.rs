@@ -4,7 +4,7 @@ use super::apply::Walk;
 use super::mutable::Mutable;
 use super::node::Node;
 use bstr::BString;
-use pando_base::{Error, Result};
+use pando_base::{Error, Result, operation};
 use pando_doc::OwnedValue;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -19,6 +19,7 @@ impl<'d> Walk<'_, 'd> {
         value.expand();
         let Mutable::Array(values) = value else { return Ok(()) };
         for (index, value) in values.iter_mut().enumerate() {
+            operation::tick(1)?;
             self.path.push(BString::from(index.to_string()));
             if let Some(node) = self.matching(nodes, value)?
                 && self.existing(&node, value)?
@@ -38,7 +39,7 @@ impl<'d> Walk<'_, 'd> {
             let filter = self.operators.filters.iter().find(|filter| filter.identifier == *identifier);
             let passes = match filter {
                 None => true,
-                Some(filter) => filter.matches(current.get_or_insert_with(|| value.to_owned_value()).view()),
+                Some(filter) => filter.matches(current.get_or_insert_with(|| value.to_owned_value()).view())?,
             };
             if passes {
                 found = Some(match found {

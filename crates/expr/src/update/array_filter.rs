@@ -15,8 +15,8 @@ pub(super) struct ArrayFilter {
 
 impl ArrayFilter {
     /// True if the value fulfils the condition.
-    pub(super) fn matches(&self, value: Value<'_>) -> bool {
-        self.filter.matches(doc! { (&self.identifier): value }.view())
+    pub(super) fn matches(&self, value: Value<'_>) -> Result<bool> {
+        self.filter.try_matches(doc! { (&self.identifier): value }.view())
     }
 }
 

@@ -154,6 +154,12 @@ impl Update {
 
     /// The document as updated.
     pub fn apply(&self, doc: DocRef<'_>, context: &UpdateContext<'_>) -> Result<UpdateOutcome> {
+        let outcome = self.applied(doc, context)?;
+        pando_base::operation::ended()?;
+        Ok(outcome)
+    }
+
+    fn applied(&self, doc: DocRef<'_>, context: &UpdateContext<'_>) -> Result<UpdateOutcome> {
         let updated = match &self.form {
             Form::Replacement(replacement) => replacement::apply(replacement, doc),
             Form::Operators(operators) => match splice::apply(operators, doc, context)? {

@@ -3,7 +3,7 @@
 use super::operation::{Change, Surroundings};
 use crate::matcher::is_condition;
 use crate::{Features, MatchExpression, ParseContext};
-use pando_base::{Error, Result};
+use pando_base::{Error, Result, operation};
 use pando_doc::{OwnedValue, Value, compare_with, doc};
 
 /// Which values go.
@@ -42,13 +42,14 @@ impl Pull {
         }
     }
 
-    fn takes(&self, value: Value<'_>, around: &Surroundings<'_>) -> bool {
+    fn takes(&self, value: Value<'_>, around: &Surroundings<'_>) -> Result<bool> {
         match self {
             Pull::Values(values) => {
-                values.iter().any(|other| compare_with(value, other.view(), &around.options).is_eq())
+                operation::tick(1 + values.len() as u64)?;
+                Ok(values.iter().any(|other| compare_with(value, other.view(), &around.options).is_eq()))
             }
-            Pull::Documents(filter) => value.as_document().is_some_and(|doc| filter.matches(doc)),
-            Pull::Wrapped(filter) => filter.matches(doc! { "": value }.view()),
+            Pull::Documents(filter) => value.as_document().map_or(Ok(false), |doc| filter.try_matches(doc)),
+            Pull::Wrapped(filter) => filter.try_matches(doc! { "": value }.view()),
         }
     }
 
@@ -58,8 +59,15 @@ impl Pull {
             Some(Value::Array(array)) => array,
             Some(_) => return Err(Error::bad_value("Cannot apply $pull to a non-array value")),
         };
-        let kept: Vec<Value<'_>> = array.values().filter(|value| !self.takes(*value, around)).collect();
-        if kept.len() == array.len() {
+        let mut kept: Vec<Value<'_>> = Vec::new();
+        let mut count = 0;
+        for value in array.values() {
+            count += 1;
+            if !self.takes(value, around)? {
+                kept.push(value);
+            }
+        }
+        if kept.len() == count {
             return Ok(Change::Nothing);
         }
         Ok(Change::Set(OwnedValue::Array(kept.into_iter().collect())))

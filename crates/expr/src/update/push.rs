@@ -2,8 +2,10 @@
 
 use super::operation::{Change, Surroundings};
 use crate::expression::sort::Pattern;
-use pando_base::{Error, Result};
-use pando_doc::{Array, Element, OwnedValue, Value, compare_with};
+use pando_base::{Error, Result, operation};
+use pando_doc::{Array, Element, OwnedValue, Value, compare_with, hash_value_with};
+use std::collections::HashMap;
+use std::hash::{DefaultHasher, Hasher};
 
 /// What is pushed where, and what is done with the array then.
 #[derive(Clone, Debug)]
@@ -91,7 +93,7 @@ impl Push {
         };
         values.splice(place..place, self.values.iter().map(OwnedValue::view));
         if let Some(sort) = &self.sort {
-            values.sort_by(|left, right| sort.compare(*left, *right, &around.options));
+            values = operation::sort_by(values, |left, right| sort.compare(*left, *right, &around.options))?;
         }
         if let Some(slice) = self.slice {
             let count = usize::try_from(slice.unsigned_abs()).unwrap_or(usize::MAX);
@@ -103,6 +105,15 @@ impl Push {
         }
         Ok(Change::Set(OwnedValue::Array(values.into_iter().collect())))
     }
+}
+
+/// As many new values are compared with each that is there.
+const FEW: usize = 8;
+
+fn hash(value: Value<'_>, around: &Surroundings<'_>) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    hash_value_with(value, &around.options, &mut hasher);
+    hasher.finish()
 }
 
 /// The values of an `$addToSet`.
@@ -141,10 +152,30 @@ impl AddToSet {
             }
         };
         let length = values.len();
-        for new in &self.values {
-            let is_there = values.iter().any(|value| compare_with(*value, new.view(), &around.options).is_eq());
+        // Many are found by their hashes, few by looking at all.
+        let mut known = (self.values.len() > FEW).then(HashMap::<u64, Vec<usize>>::new);
+        if let Some(known) = &mut known {
+            for (place, value) in values.iter().enumerate() {
+                operation::tick(1)?;
+                known.entry(hash(*value, around)).or_default().push(place);
+            }
+        }
+        for new in self.values.iter().map(OwnedValue::view) {
+            let is_equal = |value: &Value<'_>| compare_with(*value, new, &around.options).is_eq();
+            let (is_there, places) = match &mut known {
+                None => {
+                    operation::tick(values.len() as u64)?;
+                    (values.iter().any(is_equal), None)
+                }
+                Some(known) => {
+                    operation::tick(1)?;
+                    let places = known.entry(hash(new, around)).or_default();
+                    (places.iter().filter_map(|place| values.get(*place)).any(is_equal), Some(places))
+                }
+            };
             if !is_there {
-                values.push(new.view());
+                places.into_iter().for_each(|places| places.push(values.len()));
+                values.push(new);
             }
         }
         if value.is_some() && values.len() == length {

@@ -38,7 +38,7 @@ pub(in crate::expression) fn date_to_string<'a>(
     }
     let (Some(zone), Some(format)) = (zone, format) else { return Ok(Operand::NULL) };
     let moment = coerce_to_date(date.or_null())?;
-    formatted(zone.to_local(moment), zone.offset_at(moment), format).map(|text| Operand::string(Vec::from(text)))
+    formatted(zone.to_local(moment), zone.offset_at(moment), format).and_then(|text| Operand::string(Vec::from(text)))
 }
 
 /// Every `%` is followed by itself or one of the letters.

@@ -4,22 +4,28 @@ use super::unordered::duplicate;
 use super::{Additional, Bound, Dependency, Others, Rule, Schema};
 use crate::matcher::TypeSet;
 use bstr::{BStr, ByteSlice};
+use pando_base::operation;
 use pando_doc::{DocRef, Number, Value, ValueType};
 
+/// So many characters are counted in a step.
+const CHARACTERS_PER_STEP: usize = 8;
 /// The kind of binary values that are encrypted fields.
 const ENCRYPTED_SUBTYPE: u8 = 6;
 /// Where an encrypted value says of which type it is.
 const ORIGINAL_TYPE_OFFSET: usize = 17;
 
 pub(super) fn matches(schema: &Schema, value: Value<'_>) -> bool {
-    schema.rules.iter().all(|rule| holds(rule, value))
+    schema.rules.iter().all(|rule| operation::goes_on(1) && holds(rule, value))
 }
 
 pub(super) fn holds(rule: &Rule, value: Value<'_>) -> bool {
     match (rule, value) {
         (Rule::Bound(bound), value) => bound_holds(bound, value),
         (Rule::MultipleOf(divisor), value) => value.as_number().is_none_or(|number| is_multiple(number, *divisor)),
-        (Rule::Length(limit), Value::String(text)) => limit.holds(text.chars().count()),
+        (Rule::Length(limit), Value::String(text)) => {
+            operation::count((text.len() / CHARACTERS_PER_STEP) as u64);
+            limit.holds(text.chars().count())
+        }
         (Rule::Pattern(regex), Value::String(text)) => regex.is_match(text),
         (Rule::ItemCount(limit), Value::Array(array)) => limit.holds(array.len()),
         (Rule::UniqueItems, Value::Array(array)) => duplicate(array).is_none(),

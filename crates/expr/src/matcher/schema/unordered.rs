@@ -3,6 +3,7 @@
 //! Two of them are equal if they are after their fields were put in order, at every depth. So each value is put in order once, and
 //! then sorted and searched as any other: the cost does not grow with the square of how many there are.
 
+use pando_base::operation;
 use pando_doc::{ArrayBuilder, ArrayRef, DocBuilder, DocRef, Element, OwnedValue, Value, compare};
 
 /// A value whose documents have their fields by name.
@@ -42,6 +43,7 @@ fn append_fields(builder: &mut DocBuilder, document: DocRef<'_>) {
     let mut fields: Vec<Element<'_>> = document.elements().collect();
     fields.sort_by_key(|field| field.name);
     for field in fields {
+        operation::count(1);
         match field.value {
             Value::Document(nested) => builder.document(field.name, |builder| append_fields(builder, nested)),
             Value::Array(nested) => builder.array(field.name, |builder| push_items(builder, nested)),
@@ -52,6 +54,7 @@ fn append_fields(builder: &mut DocBuilder, document: DocRef<'_>) {
 
 fn push_items(builder: &mut ArrayBuilder, array: ArrayRef<'_>) {
     for item in array.values() {
+        operation::count(1);
         match item {
             Value::Document(nested) => builder.document(|builder| append_fields(builder, nested)),
             Value::Array(nested) => builder.array(|builder| push_items(builder, nested)),
@@ -64,7 +67,10 @@ fn push_items(builder: &mut ArrayBuilder, array: ArrayRef<'_>) {
 pub(super) fn duplicate(array: ArrayRef<'_>) -> Option<Value<'_>> {
     let mut sorted: Vec<(usize, Value<'_>, Unordered<'_>)> =
         array.values().enumerate().map(|(place, item)| (place, item, Unordered::new(item))).collect();
-    sorted.sort_by(|left, right| compare(left.2.view(), right.2.view()).then(left.0.cmp(&right.0)));
+    sorted.sort_by(|left, right| {
+        operation::count(1);
+        compare(left.2.view(), right.2.view()).then(left.0.cmp(&right.0))
+    });
     let repeated = sorted.windows(2).filter_map(|pair| match pair {
         [left, right] if compare(left.2.view(), right.2.view()).is_eq() => Some((right.0, right.1)),
         _ => None,
