@@ -1,8 +1,8 @@
 //! What parsing needs to know beside the text: the collation, the present time, variables given by the command, and which
 //! operators are allowed where the expression stands.
 
-use crate::limits::ExpressionLimits;
 use crate::expression::{Expression, SharedRandom, check_user_variable};
+use crate::limits::ExpressionLimits;
 use crate::metadata::MetaNeeds;
 use bstr::{BStr, BString};
 use pando_base::{Error, Result, Timestamp};

@@ -15,11 +15,20 @@ pub const VALUE_BYTES_MAX: usize = 128 * 1024 * 1024;
 pub struct ExpressionLimits {
     /// How many bytes a `$range` may take, as MongoDB reckons them.
     pub range_bytes_max: i64,
+    /// How many bytes the values of a `$push` may take.
+    pub push_bytes_max: usize,
+    /// How many bytes the values of an `$addToSet` may take.
+    pub set_bytes_max: usize,
 }
 
 impl Default for ExpressionLimits {
     fn default() -> ExpressionLimits {
-        ExpressionLimits { range_bytes_max: 100 * 1024 * 1024 }
+        let bytes_max = 100 * 1024 * 1024;
+        ExpressionLimits {
+            range_bytes_max: bytes_max,
+            push_bytes_max: bytes_max as usize,
+            set_bytes_max: bytes_max as usize,
+        }
     }
 }
 

@@ -146,9 +146,7 @@ fn a_filter_of_many_parts_ends_with_its_operation() {
         list.push(Value::Regex { pattern: pattern.as_str().into(), options: "".into() });
     });
     let filter = doc! { "x": { "$in": (list.finish()) } };
-    check("$in of patterns, read", || {
-        MatchExpression::parse(filter.view(), &ParseContext::default()).map(|_| ())
-    });
+    check("$in of patterns, read", || MatchExpression::parse(filter.view(), &ParseContext::default()).map(|_| ()));
     let filter = MatchExpression::parse(filter.view(), &ParseContext::default()).unwrap();
     let text = doc! { "x": "none of them" };
     check("$in of patterns", || filter.try_matches(text.view()).map(|_| ()));

@@ -4,10 +4,10 @@ use super::javascript::{ScriptFunctions, Scripted};
 use super::percentile::Percentile;
 use super::ranked::Ranked;
 use super::sum::{Deviation, Sum};
-use crate::context::{SharedCollator, strings};
 use super::value_set::ValueSet;
+use crate::context::{SharedCollator, strings};
 use crate::expression::{Fields, Operand};
-use crate::limits::value_bytes;
+use crate::limits::{ExpressionLimits, value_bytes};
 use pando_base::{Error, ErrorCode, Result, operation};
 use pando_doc::{CompareOptions, Doc, Number, OwnedValue, Value, compare_with};
 use std::sync::Arc;
@@ -107,6 +107,7 @@ pub struct Accumulator {
     pub(super) state: State,
     pub(super) collator: Option<SharedCollator>,
     pub(super) memory_bytes: usize,
+    memory_bytes_max: usize,
 }
 
 impl Accumulator {
@@ -139,7 +140,18 @@ impl Accumulator {
             | AccumulatorKind::MaxN
             | AccumulatorKind::Top { .. } => State::Ranked(Ranked::new(kind, count)?),
         };
-        Ok(Accumulator { state, collator, memory_bytes: 0 })
+        Ok(Accumulator { state, collator, memory_bytes: 0, memory_bytes_max: MEMORY_BYTES_MAX })
+    }
+
+    /// The same, within the server's limits.
+    #[must_use]
+    pub fn within(mut self, limits: ExpressionLimits) -> Accumulator {
+        self.memory_bytes_max = match self.state {
+            State::Push(_) => limits.push_bytes_max,
+            State::Set(_) => limits.set_bytes_max,
+            _ => self.memory_bytes_max,
+        };
+        self
     }
 
     /// Takes one more value.
@@ -229,9 +241,15 @@ impl Accumulator {
     }
 
     pub(super) fn check_memory(&self) -> Result<()> {
-        if self.memory_bytes > MEMORY_BYTES_MAX {
+        let (used, limit) = (self.memory_bytes, self.memory_bytes_max);
+        if used > limit {
+            let name = match self.state {
+                State::Push(_) => "$push ",
+                State::Set(_) => "$addToSet ",
+                _ => "",
+            };
             let reason = format!(
-                "used too much memory and spilling to disk cannot reduce memory consumption any further. Memory limit: {MEMORY_BYTES_MAX} bytes"
+                "{name}used too much memory and spilling to disk cannot reduce memory consumption any further. Used: {used} bytes. Memory limit: {limit} bytes"
             );
             return Err(Error::new(ErrorCode::ExceededMemoryLimit, reason));
         }

@@ -8,7 +8,6 @@ use bstr::BStr;
 use pando_base::{Error, Result, operation};
 use pando_doc::{DocBuilder, Element, OwnedValue, Value};
 
-
 pub(super) fn merge_objects<'a>(operands: &[Operand<'a>], _: &Environment<'_>) -> Result<Operand<'a>> {
     let mut fields = Fields::default();
     let single = match operands {

@@ -144,7 +144,8 @@ impl Text {
         let mut verbs = String::new();
         let mut body = pattern;
         while let Some((verb, rest)) = body.strip_prefix("(*").and_then(|rest| rest.split_once(')')) {
-            let is_setting = verb.bytes().all(|byte| byte.is_ascii_uppercase() || byte.is_ascii_digit() || b"_=".contains(&byte));
+            let is_setting =
+                verb.bytes().all(|byte| byte.is_ascii_uppercase() || byte.is_ascii_digit() || b"_=".contains(&byte));
             if !is_setting || !SETTINGS.iter().any(|setting| verb.starts_with(setting)) {
                 break;
             }
@@ -175,8 +176,21 @@ impl Text {
 
 /// Settings in front of a pattern.
 const SETTINGS: &[&str] = &[
-    "UTF", "UCP", "CRLF", "CR", "LF", "ANYCRLF", "ANY", "NUL", "BSR_", "LIMIT_", "NOTEMPTY", "NO_JIT", "NO_START_OPT",
-    "NO_AUTO_POSSESS", "NO_DOTSTAR_ANCHOR",
+    "UTF",
+    "UCP",
+    "CRLF",
+    "CR",
+    "LF",
+    "ANYCRLF",
+    "ANY",
+    "NUL",
+    "BSR_",
+    "LIMIT_",
+    "NOTEMPTY",
+    "NO_JIT",
+    "NO_START_OPT",
+    "NO_AUTO_POSSESS",
+    "NO_DOTSTAR_ANCHOR",
 ];
 
 /// Parts of patterns that mean something else if the pattern is a part of another.

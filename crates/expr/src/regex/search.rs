@@ -70,7 +70,12 @@ pub struct Search<'r, 't> {
 impl<'r, 't> Search<'r, 't> {
     /// A search that has not begun.
     pub fn new(regex: &'r Regex, subject: Subject<'t>) -> Search<'r, 't> {
-        Search { variants: &regex.variants, subject, quick_places: [const { None }; Variants::quick_kinds()], place: None }
+        Search {
+            variants: &regex.variants,
+            subject,
+            quick_places: [const { None }; Variants::quick_kinds()],
+            place: None,
+        }
     }
 
     /// True if there is a match.

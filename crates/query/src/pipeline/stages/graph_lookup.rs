@@ -196,7 +196,7 @@ impl GraphLookup {
         let mut frontier = Frontier::new();
         let mut memory_bytes = 0_u64;
         let start = self.start_with.evaluate_document(document.view())?;
-        let starts = start.array_operands().unwrap_or_else(|| vec![start]);
+        let starts = start.array_operands()?.unwrap_or_else(|| vec![start]);
         starts.into_iter().filter_map(Operand::into_value).try_for_each(|value| self.add(&mut frontier, value))?;
         let mut depth = 0_i64;
         while !frontier.is_empty() && self.depth_max.is_none_or(|most| depth <= most) {
