@@ -144,13 +144,6 @@ static PROHIBIT_BLOCKING_MERGE: Parameter<bool> = Parameter::new(
     "Sorts and groups of sharded pipelines do not run on the router. Without effect: there are no shards yet.",
 );
 
-static ADD_TO_SET_BYTES: Parameter<i32> = Parameter::new(
-    "internalQueryMaxAddToSetBytes",
-    100 * 1024 * 1024,
-    "How much an $addToSet may take, in bytes. Without effect: the memory of the whole $group is bounded.",
-)
-.at_least(1);
-
 static QUERY_FRAMEWORK: Parameter<str> = Parameter::new(
     "internalQueryFrameworkControl",
     "forceClassicEngine",
@@ -208,7 +201,6 @@ pub static ACCEPTED_PARAMETERS: &[&dyn AnyParameter] = &[
     &FACET_OUTPUT_BYTES,
     &LOOKUP_DOCUMENT_BYTES,
     &PROHIBIT_BLOCKING_MERGE,
-    &ADD_TO_SET_BYTES,
     &QUERY_FRAMEWORK,
     &RECOVER_AS_STANDALONE,
     &SKIP_OPLOG_SAMPLING,

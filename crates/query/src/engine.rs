@@ -5,6 +5,7 @@ use crate::executor::{
     Collections, Executor, NO_TABLE_SCAN, StoredFunctions, TRIAL_WORKS_MAX, YieldPolicy, script_limits,
 };
 use crate::explain::plan_documents;
+use crate::limits::{PlannerLimits, expression_limits};
 use crate::plan_cache::{IndexFilter, PlanCache, PlanStory, cache_key, indexes_of};
 use crate::planner::{PlanNode, ProjectionKind, index_required, plans};
 use crate::request::FindRequest;
@@ -415,7 +416,7 @@ impl QueryEngine {
         if let Some(id) = id_of_root(query.filter.root()).filter(|_| is_id_only) {
             return Ok(vec![PlanNode::IdHack { id: id.clone() }]);
         }
-        let mut found = plans(query, collection, filter)?;
+        let mut found = plans(query, collection, filter, PlannerLimits::of(&self.parameters))?;
         if let Some(order) = &query.bucket_order {
             found = found.into_iter().map(|plan| order.turned(plan, collection.is_clustered())).collect();
         }

@@ -20,6 +20,7 @@ mod engine;
 pub mod executor;
 pub mod explain;
 mod hooks;
+pub mod limits;
 pub mod pipeline;
 mod plan_cache;
 pub mod planner;

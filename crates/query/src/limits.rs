@@ -60,15 +60,8 @@ pub(crate) static STAGES_MAX: Parameter<i32> =
         .settable(Settable::AtStartup);
 
 /// All of them.
-pub static PARAMETERS: &[&dyn AnyParameter] = &[
-    &RANGE_BYTES_MAX,
-    &PUSH_BYTES_MAX,
-    &SET_BYTES_MAX,
-    &PLANS_MAX,
-    &OR_PLANS_MAX,
-    &EXPLODED_SCANS_MAX,
-    &STAGES_MAX,
-];
+pub static PARAMETERS: &[&dyn AnyParameter] =
+    &[&RANGE_BYTES_MAX, &PUSH_BYTES_MAX, &SET_BYTES_MAX, &PLANS_MAX, &OR_PLANS_MAX, &EXPLODED_SCANS_MAX, &STAGES_MAX];
 
 /// What expressions may take.
 pub(crate) fn expression_limits(parameters: &ParameterSet) -> ExpressionLimits {

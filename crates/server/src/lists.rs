@@ -19,6 +19,7 @@ pub(crate) const PARAMETERS: &[&[&dyn AnyParameter]] = &[
     pando_operation::PARAMETERS,
     pando_query::cursor::PARAMETERS,
     pando_query::executor::PARAMETERS,
+    pando_query::limits::PARAMETERS,
     pando_query::spill::PARAMETERS,
     pando_query::stage::DELETE_PARAMETERS,
     pando_query::timeseries::PARAMETERS,

@@ -11,6 +11,7 @@ use super::{bounded, dependencies};
 use crate::executor::{
     BatchOutcome, BatchSource, Collections, DocumentSink, Executor, YieldCause, YieldClock, YieldPolicy,
 };
+use crate::limits::PlannerLimits;
 use crate::planner::grouped_plan;
 use crate::request::{AggregateRequest, Hint};
 use crate::stage::build;
@@ -427,7 +428,8 @@ impl QueryEngine {
             query.sort = Some(sort.reversed());
         }
         let filter = self.index_filter(query, collection);
-        let plan = grouped_plan(query, collection, filter.as_deref(), &group.path)?;
+        let plan =
+            grouped_plan(query, collection, filter.as_deref(), &group.path, PlannerLimits::of(&self.parameters))?;
         let Some(plan) = plan else {
             query.sort = sort;
             return Ok(None);

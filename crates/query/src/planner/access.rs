@@ -9,6 +9,7 @@ use super::condition::Condition;
 use super::places;
 use super::predicate_bounds::{self, Target, Tightness};
 use super::{FieldBounds, IndexBounds, IndexInfo, IntervalList, wildcard};
+use pando_base::operation;
 use pando_catalog::IndexKind;
 use pando_doc::Collator;
 
@@ -34,8 +35,20 @@ pub struct CollationMatch<'a> {
     pub collator: Option<&'a dyn Collator>,
 }
 
-/// All ways to use the index; none if its first field is not bounded.
-pub fn accesses(info: &IndexInfo, conditions: &[Condition<'_>], collation: CollationMatch<'_>) -> Vec<Access> {
+/// A condition that bounds a field, and how.
+struct Candidate {
+    condition: usize,
+    intervals: IntervalList,
+    tightness: Tightness,
+}
+
+/// The ways to use the index, so many at most; none if its first field is not bounded.
+pub fn accesses(
+    info: &IndexInfo,
+    conditions: &[Condition<'_>],
+    collation: CollationMatch<'_>,
+    count_max: usize,
+) -> Vec<Access> {
     let planner = AccessPlanner { info, conditions, collation };
     let candidates = planner.candidates(0);
     if candidates.is_empty() {
@@ -46,7 +59,11 @@ pub fn accesses(info: &IndexInfo, conditions: &[Condition<'_>], collation: Colla
     }
     // Conditions of one element count as one choice.
     let mut choices: Vec<usize> = Vec::new();
-    for &candidate in &candidates {
+    for candidate in candidates.iter().map(|candidate| candidate.condition) {
+        if choices.len() >= count_max {
+            break;
+        }
+        operation::count(choices.len() as u64);
         let is_known = choices.iter().any(|&chosen| planner.can_share_field(0, chosen, candidate));
         if !is_known {
             choices.push(candidate);
@@ -73,8 +90,13 @@ impl AccessPlanner<'_> {
     }
 
     /// The conditions that can bound a field.
-    fn candidates(&self, field: usize) -> Vec<usize> {
-        (0..self.conditions.len()).filter(|condition| self.intervals(field, *condition).is_some()).collect()
+    fn candidates(&self, field: usize) -> Vec<Candidate> {
+        let candidate = |condition| {
+            let (intervals, tightness) = self.intervals(field, condition)?;
+            operation::count(intervals.intervals().len() as u64);
+            Some(Candidate { condition, intervals, tightness })
+        };
+        (0..self.conditions.len()).filter_map(candidate).collect()
     }
 
     fn intervals(&self, field: usize, condition: usize) -> Option<(IntervalList, Tightness)> {
@@ -115,21 +137,22 @@ impl AccessPlanner<'_> {
         if condition.negated { !accepts || self.info.is_field_multikey(field) } else { accepts }
     }
 
-    fn build(&self, first_candidates: &[usize], first: Option<usize>) -> Access {
+    fn build(&self, first_candidates: &[Candidate], first: Option<usize>) -> Access {
         let mut used: Vec<(usize, usize)> = Vec::new();
         let mut fields = Vec::with_capacity(self.info.fields.len());
         let mut tightness: Vec<(usize, Tightness)> = Vec::new();
         for (field, info) in self.info.fields.iter().enumerate() {
-            let candidates = if field == 0 { in_front(first_candidates, first) } else { self.candidates(field) };
+            let found = if field == 0 { Vec::new() } else { self.candidates(field) };
+            let candidates = if field == 0 { in_front(first_candidates, first) } else { found.iter().collect() };
             let mut list = IntervalList::everything();
             for candidate in candidates {
-                if !self.fits(field, candidate, &used) {
+                operation::count(used.len() as u64);
+                if !self.fits(field, candidate.condition, &used) {
                     continue;
                 }
-                let Some((intervals, tight)) = self.intervals(field, candidate) else { continue };
-                list = list.intersect(&intervals);
-                used.push((field, candidate));
-                tightness.push((candidate, tight));
+                list = list.intersect(&candidate.intervals);
+                used.push((field, candidate.condition));
+                tightness.push((candidate.condition, candidate.tightness));
             }
             fields.push(FieldBounds { name: info.path.text().to_owned(), intervals: list });
         }
@@ -182,7 +205,7 @@ impl AccessPlanner<'_> {
     }
 }
 
-fn in_front(candidates: &[usize], first: Option<usize>) -> Vec<usize> {
-    let rest = candidates.iter().copied().filter(|candidate| Some(*candidate) != first);
-    first.into_iter().chain(rest).collect()
+fn in_front(candidates: &[Candidate], first: Option<usize>) -> Vec<&Candidate> {
+    let (front, rest): (Vec<_>, Vec<_>) = candidates.iter().partition(|candidate| Some(candidate.condition) == first);
+    front.into_iter().chain(rest).collect()
 }

@@ -5,6 +5,7 @@
 
 use super::PlanNode;
 use super::plan::{Planner, everything_of};
+use crate::limits::PlannerLimits;
 use crate::{CanonicalQuery, IndexFilter};
 use pando_base::Result;
 use pando_catalog::Collection;
@@ -16,13 +17,14 @@ pub fn grouped_plan(
     collection: &Collection,
     filter: Option<&IndexFilter>,
     path: &FieldPath,
+    limits: PlannerLimits,
 ) -> Result<Option<PlanNode>> {
     let root = query.filter.root();
     let is_special = query.natural.is_some() || query.tailable || root.has_text() || root.near_count() > 0;
     if is_special || query.limit.is_some() || query.skip > 0 || !query.metadata.is_empty() {
         return Ok(None);
     }
-    let planner = Planner::new(query, collection, filter)?;
+    let planner = Planner::new(query, collection, filter, limits)?;
     let mut found = planner.plans()?;
     if query.sort.is_none() && root.is_trivially_true() {
         found.extend(everything_of(&planner, path));

@@ -3,9 +3,11 @@
 //! A list is ascending and its intervals neither overlap nor touch. All of this is in the order of `pando_doc::compare`;
 //! the strings of a collated index have been replaced by their sort keys before they get here.
 
+use pando_base::operation;
 use pando_doc::{OwnedValue, compare};
 use std::cmp::Ordering;
 use std::fmt;
+use std::sync::Arc;
 
 /// A range of values.
 #[derive(Clone, Debug, PartialEq)]
@@ -66,38 +68,42 @@ impl fmt::Display for Interval {
     }
 }
 
-/// Ascending intervals that neither overlap nor touch.
+/// Ascending intervals that neither overlap nor touch. A clone shares them.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct IntervalList(Vec<Interval>);
+pub struct IntervalList(Arc<Vec<Interval>>);
 
 impl IntervalList {
     /// The union of these intervals, in whatever order they come.
     pub fn of(intervals: impl IntoIterator<Item = Interval>) -> IntervalList {
         let mut intervals: Vec<Interval> = intervals.into_iter().filter(|interval| !interval.is_empty()).collect();
-        intervals.sort_by(compare_starts);
+        // The constants of a list come sorted.
+        if !intervals.is_sorted_by(|left, right| compare_starts(left, right).is_le()) {
+            intervals.sort_by(compare_starts);
+        }
         let mut merged: Vec<Interval> = Vec::with_capacity(intervals.len());
         for interval in intervals {
+            operation::count(1);
             match merged.last_mut() {
                 Some(last) if touches(last, &interval) => extend(last, interval),
                 _ => merged.push(interval),
             }
         }
-        IntervalList(merged)
+        IntervalList(Arc::new(merged))
     }
 
     /// Every value there is.
     pub fn everything() -> IntervalList {
-        IntervalList(vec![Interval::everything()])
+        IntervalList(Arc::new(vec![Interval::everything()]))
     }
 
     /// One value.
     pub fn point(value: OwnedValue) -> IntervalList {
-        IntervalList(vec![Interval::point(value)])
+        IntervalList(Arc::new(vec![Interval::point(value)]))
     }
 
     /// No value.
     pub fn nothing() -> IntervalList {
-        IntervalList(Vec::new())
+        IntervalList::default()
     }
 
     /// The intervals.
@@ -128,15 +134,23 @@ impl IntervalList {
     /// What is in one of both.
     #[must_use]
     pub fn union(self, other: IntervalList) -> IntervalList {
-        IntervalList::of(self.0.into_iter().chain(other.0))
+        let owned = |list: IntervalList| Arc::try_unwrap(list.0).unwrap_or_else(|shared| shared.to_vec());
+        IntervalList::of(owned(self).into_iter().chain(owned(other)))
     }
 
     /// What is in both.
     #[must_use]
     pub fn intersect(&self, other: &IntervalList) -> IntervalList {
+        if self.is_everything() {
+            return other.clone();
+        }
+        if other.is_everything() {
+            return self.clone();
+        }
         let (mut left, mut right) = (self.0.iter().peekable(), other.0.iter().peekable());
         let mut common = Vec::new();
         while let (Some(one), Some(two)) = (left.peek(), right.peek()) {
+            operation::count(4);
             let both = intersect_intervals(one, two);
             if !both.is_empty() {
                 common.push(both);
@@ -148,7 +162,7 @@ impl IntervalList {
                 right.next();
             }
         }
-        IntervalList(common)
+        IntervalList(Arc::new(common))
     }
 
     /// What is not in it.
@@ -156,7 +170,7 @@ impl IntervalList {
     pub fn complement(&self) -> IntervalList {
         let mut gaps = Vec::with_capacity(self.0.len() + 1);
         let (mut start, mut inclusive) = (OwnedValue::MinKey, true);
-        for interval in &self.0 {
+        for interval in self.0.iter() {
             let end_inclusive = !interval.start_inclusive;
             gaps.push(Interval::new(start, inclusive, interval.start.clone(), end_inclusive));
             (start, inclusive) = (interval.end.clone(), !interval.end_inclusive);
@@ -179,6 +193,7 @@ impl fmt::Display for IntervalList {
 }
 
 fn compare_starts(left: &Interval, right: &Interval) -> Ordering {
+    operation::count(1);
     compare(left.start.view(), right.start.view()).then(right.start_inclusive.cmp(&left.start_inclusive))
 }
 

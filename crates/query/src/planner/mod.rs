@@ -14,6 +14,7 @@ mod bounds;
 mod bucket_order;
 mod cluster_range;
 mod condition;
+mod effort;
 mod grouped;
 mod implication;
 mod index_info;

@@ -70,7 +70,7 @@ impl Planner<'_> {
                 !is_multikey || condition.path != *path || matches!(condition.predicate, Predicate::Near(_))
             };
             let conditions: Vec<Condition<'_>> = all.iter().filter(is_apart).cloned().collect();
-            for access in accesses(info, &conditions, self.collation(info)) {
+            for access in accesses(info, &conditions, self.collation(info), self.limits.plans_max) {
                 found.push(PlanNode::Near(Box::new(NearPlan {
                     info: info.clone(),
                     near: Arc::clone(near),

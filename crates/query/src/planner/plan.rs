@@ -5,6 +5,7 @@
 
 use super::cluster_range::{ClusterCollation, ClusterRange, cluster_range, narrow_to_keys};
 use super::condition::{conditions, conjuncts};
+use super::effort::{self, Effort};
 use super::oplog_range::oplog_range;
 use super::places;
 use super::predicate_bounds::{collated_value, may_hold_strings};
@@ -13,10 +14,11 @@ use super::{
     Access, CollationMatch, CollectionScanPlan, FieldBounds, IndexBounds, IndexInfo, IndexScanPlan, IntervalList,
     KeyRange, PlanNode, ProjectionKind, SharedFilter, accesses, implies, in_order, wildcard,
 };
+use crate::limits::PlannerLimits;
 use crate::request::Hint;
 use crate::stage::{distance_missing, text_score_missing};
 use crate::{CanonicalQuery, IndexFilter};
-use pando_base::{Error, ErrorCode, Result};
+use pando_base::{Error, ErrorCode, Result, operation};
 use pando_catalog::Collection;
 use pando_doc::{Collator, Doc, DocBuilder, DocRef, FieldPath};
 use pando_expr::matcher::Node;
@@ -26,18 +28,21 @@ use pando_keystring::{KeyOrdering, Version};
 use pando_storage::Direction;
 use std::sync::Arc;
 
-/// As many plans as are worth trying.
-const PLAN_COUNT_MAX: usize = 64;
-/// As many combinations of the plans of alternatives.
-const OR_PLAN_COUNT_MAX: usize = 10;
-
 /// Every plan worth trying; at least one.
-pub fn plans(query: &CanonicalQuery, collection: &Collection, filter: Option<&IndexFilter>) -> Result<Vec<PlanNode>> {
-    let planner = Planner::new(query, collection, filter)?;
+pub fn plans(
+    query: &CanonicalQuery,
+    collection: &Collection,
+    filter: Option<&IndexFilter>,
+    limits: PlannerLimits,
+) -> Result<Vec<PlanNode>> {
+    let planner = Planner::new(query, collection, filter, limits)?;
     let found = planner.plans()?;
     debug_assert!(!found.is_empty(), "there is always a plan");
     Ok(found)
 }
+
+/// A part of a filter is so many steps, for each time it is looked at.
+const PART_STEPS: u64 = 64;
 
 pub(super) struct Planner<'p> {
     pub(super) query: &'p CanonicalQuery,
@@ -51,6 +56,8 @@ pub(super) struct Planner<'p> {
     /// That of words, if a hint names it: all of it can be gone through.
     words: Option<IndexInfo>,
     pub(super) is_hinted: bool,
+    pub(super) limits: PlannerLimits,
+    effort: Effort,
 }
 
 impl<'p> Planner<'p> {
@@ -58,6 +65,7 @@ impl<'p> Planner<'p> {
         query: &'p CanonicalQuery,
         collection: &'p Collection,
         filter: Option<&IndexFilter>,
+        limits: PlannerLimits,
     ) -> Result<Planner<'p>> {
         let mut indexes = Vec::with_capacity(collection.indexes.len());
         for index in collection.ready_indexes().filter(|index| index.descriptor.is_visible()) {
@@ -83,7 +91,8 @@ impl<'p> Planner<'p> {
         let (wildcards, indexes): (Vec<IndexInfo>, Vec<IndexInfo>) =
             indexes.into_iter().partition(|info| info.wildcard.is_some());
         let (places, indexes) = indexes.into_iter().partition(IndexInfo::is_for_places);
-        Ok(Planner { query, collection, indexes, places, wildcards, words, is_hinted })
+        let effort = Effort::for_filter(query.filter.root());
+        Ok(Planner { query, collection, indexes, places, wildcards, words, is_hinted, limits, effort })
     }
 
     pub(super) fn plans(&self) -> Result<Vec<PlanNode>> {
@@ -118,7 +127,7 @@ impl<'p> Planner<'p> {
         if !query.min.is_empty() || !query.max.is_empty() {
             return Ok(vec![self.finished(self.key_range_scan()?)]);
         }
-        let mut found: Vec<PlanNode> = self.find_plans(query.filter.root());
+        let mut found: Vec<PlanNode> = self.find_plans(query.filter.root(), self.limits.plans_max)?;
         if !self.is_hinted {
             // A part of the records is worth a try beside indexes.
             let cluster = self.cluster_range();
@@ -126,8 +135,12 @@ impl<'p> Planner<'p> {
                 found.push(self.bounded_scan(cluster));
             }
         }
-        found.truncate(PLAN_COUNT_MAX);
-        let mut finished: Vec<PlanNode> = found.into_iter().map(|node| self.finished(node)).collect();
+        found.truncate(self.limits.plans_max);
+        let mut finished: Vec<PlanNode> = Vec::with_capacity(found.len());
+        for node in found {
+            operation::tick(node.count())?;
+            finished.push(self.finished(node));
+        }
         self.add_sorted_scans(&mut finished);
         if finished.is_empty() && self.is_hinted && !self.wildcards.is_empty() {
             let reason = "$hint: refusing to build whole-index solution, because it's a wildcard index";
@@ -193,28 +206,33 @@ impl<'p> Planner<'p> {
         })
     }
 
-    /// The ways to find what a filter matches by indexes; each result has the whole filter checked.
-    fn find_plans(&self, root: &Node) -> Vec<PlanNode> {
+    /// The ways to find what a filter matches by indexes, as many as are wanted at most; each result has the whole filter checked.
+    fn find_plans(&self, root: &Node, count_max: usize) -> Result<Vec<PlanNode>> {
         if let Node::Or(children) = root {
             return self.or_plans(children);
         }
         let parts = conjuncts(root);
+        operation::tick(PART_STEPS * parts.len() as u64)?;
+        if !self.effort.spend(parts.len()) {
+            return Ok(Vec::new());
+        }
         let conditions = conditions(&parts);
         let mut found = Vec::new();
         for info in self.indexes.iter().filter(|info| self.may_serve(info, root)) {
-            for access in accesses(info, &conditions, self.collation(info)) {
+            for access in accesses(info, &conditions, self.collation(info), count_max) {
                 found.push(self.accessed(info, access, &parts));
             }
+            operation::ended()?;
         }
         for info in self.wildcards.iter().filter(|info| self.may_serve(info, root)) {
             for info in wildcard::expansions(info, &conditions) {
-                let accesses = accesses(&info, &conditions, self.collation(&info));
+                let accesses = accesses(&info, &conditions, self.collation(&info), count_max);
                 let finished = accesses.into_iter().filter_map(|access| wildcard::finished(&info, access));
                 found.extend(finished.map(|(info, access)| self.accessed(&info, access, &parts)));
             }
         }
         for info in self.places.iter().filter(|info| self.may_serve(info, root)) {
-            let accesses = accesses(info, &conditions, self.collation(info));
+            let accesses = accesses(info, &conditions, self.collation(info), count_max);
             for access in accesses.into_iter().filter(|access| places::is_bounded(info, &access.bounds)) {
                 let rest = parts.iter().enumerate().filter(|(part, _)| !access.exact_conjuncts.contains(part));
                 let rest: Vec<&Node> = rest.map(|(_, node)| *node).collect();
@@ -222,11 +240,15 @@ impl<'p> Planner<'p> {
             }
         }
         for (place, part) in parts.iter().enumerate() {
+            if found.len() >= count_max {
+                break;
+            }
             if let Node::Or(children) = part {
-                found.extend(self.contained_or_plans(children, &parts, place));
+                found.extend(self.contained_or_plans(children, &parts, place)?);
             }
         }
-        found
+        found.truncate(count_max);
+        Ok(found)
     }
 
     /// A scan of an index, behind which the rest of the filter is looked at.
@@ -238,13 +260,19 @@ impl<'p> Planner<'p> {
     }
 
     /// Alternatives beside other conjuncts: served by themselves, or each together with the others.
-    fn contained_or_plans(&self, children: &[Node], parts: &[&Node], place: usize) -> Vec<PlanNode> {
+    fn contained_or_plans(&self, children: &[Node], parts: &[&Node], place: usize) -> Result<Vec<PlanNode>> {
         let rest = || parts.iter().enumerate().filter(|(part, _)| *part != place).map(|(_, node)| *node);
-        let alone = self.or_plans(children);
+        let alone = self.or_plans(children)?;
         if !alone.is_empty() {
             let rest: Vec<&Node> = rest().collect();
-            return alone.into_iter().map(|node| self.filtered(node, &rest)).collect();
+            return Ok(alone.into_iter().map(|node| self.filtered(node, &rest)).collect());
         }
+        // Each alternative gets a copy of the others.
+        let copied = rest().map(effort::weight).sum::<usize>().saturating_mul(children.len());
+        if !self.effort.spend(copied) {
+            return Ok(Vec::new());
+        }
+        operation::tick(copied as u64)?;
         let together: Vec<Node> = children
             .iter()
             .map(|child| Node::And(conjuncts(child).into_iter().chain(rest()).cloned().collect()))
@@ -253,15 +281,48 @@ impl<'p> Planner<'p> {
     }
 
     /// Every alternative has to have an index.
-    fn or_plans(&self, children: &[Node]) -> Vec<PlanNode> {
-        let options: Vec<Vec<PlanNode>> = children.iter().map(|child| self.find_plans(child)).collect();
-        if options.is_empty() || options.iter().any(Vec::is_empty) {
-            return Vec::new();
+    fn or_plans(&self, children: &[Node]) -> Result<Vec<PlanNode>> {
+        if !children.iter().all(|child| self.is_about_an_index(child)) {
+            return Ok(Vec::new());
+        }
+        let count_max = self.limits.or_plans_max.max(1);
+        let mut options: Vec<Vec<PlanNode>> = Vec::with_capacity(children.len());
+        for child in children {
+            let found = self.find_plans(child, count_max)?;
+            if found.is_empty() {
+                return Ok(Vec::new());
+            }
+            options.push(found);
+        }
+        if options.is_empty() {
+            return Ok(Vec::new());
         }
         let count = options.iter().map(Vec::len).try_fold(1_usize, |product, count| product.checked_mul(count));
-        (0..count.unwrap_or(usize::MAX).min(OR_PLAN_COUNT_MAX))
-            .map(|number| PlanNode::Or { children: combination(&options, number) })
-            .collect()
+        let mut plans = Vec::new();
+        for number in 0..count.unwrap_or(usize::MAX).min(count_max) {
+            operation::tick(PART_STEPS * options.len() as u64)?;
+            // The first always has its place; the others only as far as they are cheap.
+            if number > 0 && !self.effort.spend(options.len()) {
+                break;
+            }
+            plans.push(PlanNode::Or { children: combination(&options, number) });
+        }
+        Ok(plans)
+    }
+
+    /// False if no index can bound what stands here, wherever in it.
+    fn is_about_an_index(&self, node: &Node) -> bool {
+        operation::count(1);
+        match node {
+            Node::Leaf(leaf) => {
+                let begins = |info: &IndexInfo| {
+                    info.fields.first().is_some_and(|field| field.path.text().starts_with(leaf.path.text()))
+                };
+                !self.wildcards.is_empty() || self.indexes.iter().chain(&self.places).any(begins)
+            }
+            Node::BucketGeo(_) => true,
+            node => node.children().iter().any(|child| self.is_about_an_index(child)),
+        }
     }
 
     /// True if the index has all documents that the filter matches and may be used at all.
@@ -331,18 +392,18 @@ impl<'p> Planner<'p> {
             if !(is_complete || self.is_hinted) || !self.has_same_collation(info) {
                 continue;
             }
-            if let Ok(node) = in_order(self.whole_index(info), pattern) {
+            if let Ok(node) = in_order(self.whole_index(info), pattern, self.limits.exploded_scans_max) {
                 finished.push(self.finished(node));
             }
         }
         // So are the records themselves, if they lie in that order.
         if !finished.is_empty()
             && !self.is_hinted
-            && let Ok(node) = in_order(self.collection_scan(), pattern)
+            && let Ok(node) = in_order(self.collection_scan(), pattern, self.limits.exploded_scans_max)
         {
             finished.push(self.finished(node));
         }
-        finished.truncate(PLAN_COUNT_MAX);
+        finished.truncate(self.limits.plans_max);
     }
 
     /// Without a filter and an order, an index may be smaller than the documents.
@@ -400,7 +461,7 @@ impl<'p> Planner<'p> {
         let mut node = node;
         let mut is_sorted = true;
         if let Some(pattern) = &query.sort {
-            (node, is_sorted) = match in_order(node, pattern) {
+            (node, is_sorted) = match in_order(node, pattern, self.limits.exploded_scans_max) {
                 Ok(node) => (node, true),
                 Err(node) => (node, false),
             };

@@ -192,6 +192,11 @@ impl PlanNode {
         }
     }
 
+    /// How many nodes it has.
+    pub fn count(&self) -> u64 {
+        1 + self.children().iter().map(PlanNode::count).sum::<u64>()
+    }
+
     /// True if this node or one below is picked.
     pub fn any(&self, picks: &impl Fn(&PlanNode) -> bool) -> bool {
         picks(self) || self.children().iter().any(|child| child.any(picks))

@@ -7,26 +7,27 @@
 
 use super::{IndexInfo, IndexScanPlan, IntervalList, PlanNode, type_range};
 use crate::request::{SortKey, SortPart, SortPattern};
+use pando_base::operation;
 use pando_storage::Direction;
 
-/// The longest list of scans that a list of points is split into to get an order.
-const EXPLODED_SCANS_MAX: usize = 200;
+/// Putting one of many scans in order is so many steps.
+const ORDER_STEPS: u64 = 64;
 
-/// The plan in the wanted order without a sort, if there is one.
-pub fn in_order(node: PlanNode, pattern: &SortPattern) -> Result<PlanNode, PlanNode> {
+/// The plan in the wanted order without a sort, if there is one. A list of points is split into as many scans at most to have it.
+pub fn in_order(node: PlanNode, pattern: &SortPattern, scans_max: usize) -> Result<PlanNode, PlanNode> {
     match node {
         PlanNode::IndexScan(mut scan) => match direction(&scan, pattern) {
             Some(direction) => {
                 scan.direction = direction;
                 Ok(PlanNode::IndexScan(scan))
             }
-            None => explode(scan, pattern),
+            None => explode(scan, pattern, scans_max),
         },
-        PlanNode::Fetch { child, filter } => match in_order(*child, pattern) {
+        PlanNode::Fetch { child, filter } => match in_order(*child, pattern, scans_max) {
             Ok(child) => Ok(PlanNode::Fetch { child: Box::new(child), filter }),
             Err(child) => Err(PlanNode::Fetch { child: Box::new(child), filter }),
         },
-        PlanNode::Or { children } => merge_in_order(children, pattern),
+        PlanNode::Or { children } => merge_in_order(children, pattern, scans_max),
         PlanNode::Text(plan) if plan.is_by_score => Ok(PlanNode::Text(plan)),
         PlanNode::Near(plan) if pattern.is_by_distance() => Ok(PlanNode::Near(plan)),
         PlanNode::CollectionScan(mut plan) => {
@@ -50,13 +51,16 @@ fn key_direction(key: &str, pattern: &SortPattern) -> Option<Direction> {
 }
 
 /// Alternatives that are each in order can be merged.
-fn merge_in_order(children: Vec<PlanNode>, pattern: &SortPattern) -> Result<PlanNode, PlanNode> {
-    let is_ordered = |child: &PlanNode| in_order(child.clone(), pattern).is_ok();
-    if !children.iter().all(is_ordered) {
-        return Err(PlanNode::Or { children });
+fn merge_in_order(children: Vec<PlanNode>, pattern: &SortPattern, scans_max: usize) -> Result<PlanNode, PlanNode> {
+    let mut ordered = Vec::with_capacity(children.len());
+    for child in &children {
+        operation::count(ORDER_STEPS);
+        match in_order(child.clone(), pattern, scans_max) {
+            Ok(child) => ordered.push(child),
+            Err(_) => return Err(PlanNode::Or { children }),
+        }
     }
-    let children = children.into_iter().filter_map(|child| in_order(child, pattern).ok()).collect();
-    Ok(PlanNode::SortMerge { children, pattern: pattern.clone() })
+    Ok(PlanNode::SortMerge { children: ordered, pattern: pattern.clone() })
 }
 
 /// Which way the scan has to go for this order.
@@ -153,7 +157,7 @@ fn is_sorted_by(info: &IndexInfo, lists: &[IntervalList], field: usize) -> bool 
 }
 
 /// Splits lists of points into scans of one point each that are in order, and merges these.
-fn explode(scan: Box<IndexScanPlan>, pattern: &SortPattern) -> Result<PlanNode, PlanNode> {
+fn explode(scan: Box<IndexScanPlan>, pattern: &SortPattern, scans_max: usize) -> Result<PlanNode, PlanNode> {
     let leading: Vec<usize> = scan
         .bounds
         .fields
@@ -164,7 +168,7 @@ fn explode(scan: Box<IndexScanPlan>, pattern: &SortPattern) -> Result<PlanNode, 
         .map(|(count, _)| count)
         .collect();
     let count = leading.iter().try_fold(1_usize, |product, count| product.checked_mul(*count)).unwrap_or(usize::MAX);
-    if scan.key_range.is_some() || !(2..=EXPLODED_SCANS_MAX).contains(&count) {
+    if scan.key_range.is_some() || !(2..=scans_max).contains(&count) {
         return Err(PlanNode::IndexScan(scan));
     }
     let mut children = Vec::with_capacity(count);

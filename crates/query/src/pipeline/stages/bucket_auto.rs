@@ -10,7 +10,7 @@ use crate::pipeline::{
 use crate::spill::{KeyedDocument, StageResources, note_sorted};
 use pando_base::{Error, Result};
 use pando_doc::{Doc, DocBuilder, DocRef, Number, OwnedValue, Value, compare_with, doc};
-use pando_expr::{Accumulator, Expression, SharedCollator};
+use pando_expr::{Accumulator, Expression, ExpressionLimits, SharedCollator};
 use pando_keystring::{KeyOrdering, StackBuilder, Version};
 use pando_operation::Operation;
 use pando_sorter::{Sorted, Sorter};
@@ -23,6 +23,7 @@ struct BucketAuto {
     granularity: Option<Granularity>,
     specification: Doc,
     collator: Option<SharedCollator>,
+    limits: ExpressionLimits,
     resources: StageResources,
 }
 
@@ -87,6 +88,7 @@ pub(in crate::pipeline) fn parse(value: Value<'_>, parser: &PipelineParser) -> R
         granularity,
         specification: options.to_doc(),
         collator: parser.context.collator.clone(),
+        limits: parser.context.limits,
         resources: parser.resources.clone(),
     }))))
 }
@@ -185,7 +187,8 @@ impl BucketAutoSource {
         let mut accumulators = Vec::with_capacity(spec.fields.len());
         for field in &spec.fields {
             let count = field.count.as_ref().map(|count| count.evaluate_document(DocRef::EMPTY)).transpose()?;
-            accumulators.push(Accumulator::new(&field.kind, count.as_ref(), spec.collator.clone())?);
+            let accumulator = Accumulator::new(&field.kind, count.as_ref(), spec.collator.clone())?;
+            accumulators.push(accumulator.within(spec.limits));
         }
         let mut most = least.clone();
         let mut taken = 0;

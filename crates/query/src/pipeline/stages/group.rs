@@ -16,7 +16,7 @@ use foldhash::fast::RandomState;
 use pando_base::{Error, ErrorCode, Result};
 use pando_doc::{ArrayBuilder, Doc, DocBuilder, DocRef, FieldPath, OwnedValue, Value, doc};
 use pando_expr::accumulator::parse_accumulator;
-use pando_expr::{Accumulator, AccumulatorKind, Expression, Operand, ParseContext, SharedCollator};
+use pando_expr::{Accumulator, AccumulatorKind, Expression, ExpressionLimits, Operand, ParseContext, SharedCollator};
 use pando_keystring::{KeyOrdering, StackBuilder, Version};
 use pando_operation::Operation;
 use pando_sorter::{Merged, SpillStatistics, SpilledRanges};
@@ -40,6 +40,7 @@ struct Group {
     shown_id: OwnedValue,
     specification: Doc,
     collator: Option<SharedCollator>,
+    limits: ExpressionLimits,
     resources: StageResources,
 }
 
@@ -72,7 +73,9 @@ fn group_of(specification: DocRef<'_>, context: &ParseContext, resources: StageR
     }
     let id = id.ok_or_else(|| Error::location(15955, "a group specification must include an _id"))?;
     let (specification, collator) = (specification.to_doc(), context.collator.clone());
-    Ok(Arc::new(GroupSpec(Arc::new(Group { id, fields, shown_id, specification, collator, resources }), None)))
+    let limits = context.limits;
+    let group = Group { id, fields, shown_id, specification, collator, limits, resources };
+    Ok(Arc::new(GroupSpec(Arc::new(group), None)))
 }
 
 /// A document of one field has null in place of what is missing, as a value alone has; of several it has nothing there.
@@ -347,7 +350,8 @@ impl Group {
         for field in &self.fields {
             // How many are kept may depend on the group, not on its documents.
             let count = field.count.as_ref().map(|count| count.evaluate_document(root)).transpose()?;
-            accumulators.push(Accumulator::new(&field.kind, count.as_ref(), self.collator.clone())?);
+            let accumulator = Accumulator::new(&field.kind, count.as_ref(), self.collator.clone())?;
+            accumulators.push(accumulator.within(self.limits));
         }
         Ok(accumulators)
     }

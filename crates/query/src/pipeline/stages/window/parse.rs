@@ -81,6 +81,7 @@ fn parse_stages(value: Value<'_>, parser: &PipelineParser, sorts: bool) -> Resul
         fields,
         output: output.to_doc(),
         collator: parser.context.collator.clone(),
+        limits: parser.context.limits,
         resources: parser.resources.clone(),
     }))));
     if is_complex {

@@ -6,7 +6,7 @@ use crate::pipeline::stages::ordering;
 use crate::spill::SpilledDocument;
 use pando_base::{Error, Result};
 use pando_doc::{Decimal128, DocRef, Number, OwnedValue, Value, compare_with};
-use pando_expr::{Accumulator, AccumulatorKind, Expression, SharedCollator};
+use pando_expr::{Accumulator, AccumulatorKind, Expression, ExpressionLimits, SharedCollator};
 use pando_sorter::SpilledList;
 
 /// One partition, in order.
@@ -15,6 +15,7 @@ pub(super) struct Partition<'p> {
     /// What the documents are sorted by, if it is one field.
     pub(super) keys: &'p [OwnedValue],
     pub(super) collator: &'p Option<SharedCollator>,
+    pub(super) limits: ExpressionLimits,
     /// What an accumulator may remember.
     pub(super) memory_bytes_max: u64,
 }
@@ -29,7 +30,7 @@ impl Partition<'_> {
         match function {
             WindowFunction::Accumulate { kind, input, count, bounds } => {
                 let count = count.as_ref().map(|count| count.evaluate_document(DocRef::EMPTY)).transpose()?;
-                let start = || Accumulator::new(kind, count.as_ref(), self.collator.clone());
+                let start = || Ok(Accumulator::new(kind, count.as_ref(), self.collator.clone())?.within(self.limits));
                 self.accumulate(&start, input, bounds)
             }
             WindowFunction::Edge { input, is_last, bounds } => self.for_windows(bounds, |ends| match ends {

@@ -9,7 +9,7 @@ use crate::pipeline::{DocumentSource, PipelineContext, Pulled, ShardSplit, Stage
 use crate::spill::{SpilledDocument, StageResources};
 use pando_base::{Error, Result};
 use pando_doc::{Doc, DocBuilder, FieldPath, OwnedValue, Value, compare_with, doc};
-use pando_expr::{Expression, SharedCollator};
+use pando_expr::{Expression, ExpressionLimits, SharedCollator};
 use pando_sorter::{SorterError, SpilledList};
 use std::sync::Arc;
 
@@ -29,6 +29,7 @@ pub(super) struct Windows {
     pub(super) fields: Vec<WindowField>,
     pub(super) output: Doc,
     pub(super) collator: Option<SharedCollator>,
+    pub(super) limits: ExpressionLimits,
     pub(super) resources: StageResources,
 }
 
@@ -102,7 +103,8 @@ impl WindowSource {
         }
         let windows = &self.windows;
         let memory_bytes_max = windows.resources.window_memory_bytes_max;
-        let partition = Partition { documents: &documents, keys: &keys, collator: &windows.collator, memory_bytes_max };
+        let (collator, limits) = (&windows.collator, windows.limits);
+        let partition = Partition { documents: &documents, keys: &keys, collator, limits, memory_bytes_max };
         let columns = windows.fields.iter().map(|field| Ok(partition.reckon(&field.function)?.into_iter()));
         let columns = columns.collect::<Result<_>>()?;
         let statistics = documents.statistics();
