@@ -7,6 +7,7 @@ use crate::{Access, Invocation};
 use foldhash::fast::RandomState;
 use pando_base::{Counter, ErrorCode, OperationKind, Result, ensure};
 use pando_doc::DocBuilder;
+use pando_env::Place;
 use std::collections::HashMap;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -134,6 +135,9 @@ pub struct CommandRow {
     pub is_stopped_when_abandoned: bool,
     /// How it is let into the engine.
     pub admission: Admission,
+    /// Where it runs: nearly all with the requests, where they leave their worker if they take long. What is always long begins on a
+    /// lane; what has to be answered whatever else goes on takes no ticket, and no lock that others hold for long.
+    pub place: Place,
     /// What currentOp and the profiler call it.
     pub kind: OperationKind,
     /// Where it is counted.
@@ -179,6 +183,7 @@ impl CommandRow {
         refuses_snapshot: false,
         is_stopped_when_abandoned: false,
         admission: Admission::Free,
+        place: Place::Requests,
         kind: OperationKind::Command,
         op_counter: OpCounter::Command,
         namespace: NamespaceOf::Database,

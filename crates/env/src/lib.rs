@@ -26,7 +26,7 @@ pub use machine::{Machine, MachineFacts, ProcessUsage};
 pub use network::{Address, Connection, Listener, Network};
 pub use random::Random;
 pub use signals::{Signal, Signals};
-pub use tasks::{Alarm, Tasks, ThreadHandle};
+pub use tasks::{Alarm, Place, Tasks, ThreadHandle};
 
 /// An asynchronous call of a trait object.
 pub type BoxedFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
@@ -81,6 +81,11 @@ impl Env {
     /// Threads and tasks.
     pub fn tasks(&self) -> &dyn Tasks {
         &*self.tasks
+    }
+
+    /// The same world with other threads and tasks.
+    pub fn with_tasks(&self, tasks: Arc<dyn Tasks>) -> Env {
+        Env { tasks, ..self.clone() }
     }
 
     /// The same world with another disk.

@@ -57,6 +57,10 @@ pub trait Connection: AsyncRead + AsyncWrite + Send + Unpin {
     fn peer_address(&self) -> io::Result<Address>;
     /// This side's address.
     fn local_address(&self) -> io::Result<Address>;
+    /// Has the runtime of the caller watch it from now on. After an error it is of no use any more.
+    fn move_here(&mut self) -> io::Result<()> {
+        Ok(())
+    }
 }
 
 /// Accepts connections.
@@ -65,6 +69,10 @@ pub trait Listener: Send {
     fn accept(&mut self) -> BoxedFuture<'_, io::Result<Box<dyn Connection>>>;
     /// The address that is listened on, with the port that was assigned.
     fn local_address(&self) -> io::Result<Address>;
+    /// Has the runtime of the caller watch it from now on. After an error nobody can be accepted any more.
+    fn move_here(&mut self) -> io::Result<()> {
+        Ok(())
+    }
 }
 
 /// Where sockets come from.

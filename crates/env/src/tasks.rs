@@ -12,6 +12,17 @@ pub trait ThreadHandle: Send + Sync {
     fn join(self: Box<Self>) -> io::Result<()>;
 }
 
+/// Which of the process's runtimes a task runs on. Each has threads of its own, so that none can keep another's from running.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// With the requests of clients, nearly all of which are short.
+    Requests,
+    /// With what takes long. Its threads take processor time only from each other, as far as the system can tell them apart.
+    Lanes,
+    /// With what has to be answered whatever else goes on: nothing there takes long.
+    Control,
+}
+
 /// Where threads and tasks come from.
 pub trait Tasks: Send + Sync {
     /// Starts a thread.
@@ -21,8 +32,22 @@ pub trait Tasks: Send + Sync {
     fn spawn_thread_aside(&self, name: &str, body: Box<dyn FnOnce() + Send>) -> io::Result<Box<dyn ThreadHandle>> {
         self.spawn_thread(name, body)
     }
-    /// Starts an asynchronous task on the current runtime.
+    /// Starts an asynchronous task with the requests, or on the current runtime where there are no places.
     fn spawn(&self, task: BoxedFuture<'static, ()>) -> io::Result<()>;
+    /// Starts an asynchronous task at a place, or on the current runtime where there are none.
+    fn spawn_at(&self, _place: Place, task: BoxedFuture<'static, ()>) -> io::Result<()> {
+        self.spawn(task)
+    }
+    /// The place of the caller's thread; none where everything runs on one runtime, and on threads that belong to no runtime.
+    fn place(&self) -> Option<Place> {
+        None
+    }
+    /// To be called from within a task that has kept its worker for a while and goes on: the worker's other tasks go to another
+    /// thread, and the caller takes turns with all who have called this, so that a bounded number of them run at once. Waits
+    /// for its turn no longer than until `must_stop`. The caller must not hold what others wait for. Does nothing outside of places.
+    fn pause_long_work(&self, _must_stop: &dyn Fn() -> bool) {}
+    /// Ends what `pause_long_work` has begun on this thread: to be called when the task waits or is done.
+    fn end_long_work(&self) {}
     /// Runs a call that may block without starving the asynchronous worker it runs on.
     fn blocking(&self, call: &mut dyn FnMut());
     /// Runs a call that takes long and is in no hurry, where it takes processor time only from what is in no hurry either, as far

@@ -16,6 +16,7 @@ use pando_base::{
 use pando_catalog::{Catalog, Collection, Index, Observers};
 use pando_collection::WritePath;
 use pando_doc::{Doc, DocBuilder, DocRef};
+use pando_env::Place;
 use pando_index::Interceptors;
 use pando_locks::{Mode, Priority, ResourceId};
 use pando_operation::{Operation, Services, write_conflict_retry, yield_now};
@@ -258,7 +259,7 @@ impl IndexBuilds {
         let build = Arc::new(ActiveBuild::new(&builder, is_two_phase, operation.context.clone(), quorum));
         self.active.lock().push(Arc::clone(&build));
         let task = Arc::clone(self).run(Arc::clone(&build), builder, operation);
-        if let Err(error) = self.parts.services.env.tasks().spawn(Box::pin(task)) {
+        if let Err(error) = self.parts.services.env.tasks().spawn_at(Place::Lanes, Box::pin(task)) {
             self.unregister(&build);
             return Err(Error::internal(error.to_string()));
         }

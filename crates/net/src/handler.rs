@@ -1,7 +1,7 @@
 //! Who answers: the trait through which requests leave this crate.
 
 use pando_doc::Doc;
-use pando_env::{Address, BoxedFuture};
+use pando_env::{Address, BoxedFuture, Place};
 use pando_wire::{Command, Refusal};
 
 /// The two ends of a connection.
@@ -26,6 +26,15 @@ pub struct Request {
     pub buffer: Vec<u8>,
     /// The number that the reply gets.
     pub reply_id: i32,
+}
+
+/// What is known of a request before it is answered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RequestKind {
+    /// The same for all requests of a command.
+    pub number: usize,
+    /// Where it is to be answered, as far as its command tells.
+    pub place: Place,
 }
 
 /// What to send, and what to do then.
@@ -58,8 +67,12 @@ pub trait RequestHandler: Send + Sync + 'static {
     /// A connection was accepted.
     fn connected(&self, peer: Peer) -> Self::Connection;
 
-    /// Answers a request. Boxed, so that a waiting connection does not carry the room for one.
-    fn handle<'a>(&'a self, connection: &'a Self::Connection, request: Request) -> BoxedFuture<'a, Response>;
+    /// What is known of a request before it is answered.
+    fn kind(&self, command: &Command) -> RequestKind;
+
+    /// Answers a request. The answer may be worked on at another place than its connection. Boxed, so that a waiting connection does
+    /// not carry the room for one.
+    fn handle(&self, connection: &Self::Connection, request: Request) -> BoxedFuture<'static, Response>;
 
     /// A message cannot be served, but wants an error in reply.
     fn refused(&self, connection: &Self::Connection, refusal: &Refusal, buffer: Vec<u8>, reply_id: i32) -> Response;

@@ -13,10 +13,15 @@
 //! - After [`Net::shut_down`] there is no connection: idle ones close at once, busy ones after their reply, and those that
 //!   take longer than the patience given are dropped.
 //!
+//! - A connection that only asks what has to be answered whatever else goes on shares its thread with nothing else. An answer that
+//!   takes long leaves the workers of the others.
+//!
 //! Locks: the pool's, held for a push or a pop.
 //!
 //! It must not know commands, and reaches sockets through `env` alone.
 
+mod answer;
+mod books;
 mod buffers;
 mod connection;
 mod counters;
@@ -28,7 +33,7 @@ mod stop;
 mod tls;
 
 pub use counters::{CompressionCounters, ConnectionCounters, NetworkCounters};
-pub use handler::{Next, Peer, Request, RequestHandler, Response};
+pub use handler::{Next, Peer, Request, RequestHandler, RequestKind, Response};
 pub use listener::Net;
 pub use options::NetOptions;
 pub use tls::{HANDSHAKE_TIMEOUT_DEFAULT, Password, Tls, TlsMode, TlsOptions};

@@ -1,19 +1,19 @@
 //! Accepting connections, counting them, and letting all of them end.
 
-use crate::connection::{Shared, serve};
+use crate::books::{Counted, Entered};
+use crate::connection::{Arrival, Shared, serve};
 use crate::counters::{ConnectionCounters, NetworkCounters};
 use crate::handler::{Peer, RequestHandler};
 use crate::options::NetOptions;
 use crate::stop::Stop;
 use crate::tls::Tls;
 use pando_base::{Component, Error, ErrorCode, Log, Result, Severity, log};
-use pando_env::{Connection, Env, Listener};
+use pando_env::{Connection, Env, Listener, Place};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI32, AtomicI64, AtomicUsize, Ordering};
+use std::sync::atomic::AtomicI32;
 use std::time::Duration;
-use tokio::sync::Notify;
 
 /// How long to wait after a failed accept: the usual cause, too many open files, does not pass by itself.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
@@ -23,49 +23,9 @@ const TURNS_TO_CLOSE: usize = 64;
 
 /// The listening node.
 pub struct Net<H: RequestHandler> {
-    env: Env,
     shared: Arc<Shared<H>>,
     addresses: Vec<SocketAddr>,
     paths: Vec<PathBuf>,
-    books: Arc<Books>,
-}
-
-/// What accepting keeps.
-struct Books {
-    last_connection_id: AtomicI64,
-    /// Listeners that have not ended; a socket in the file system is removed by its listener.
-    listening: AtomicUsize,
-    ended: Notify,
-}
-
-/// Counts a listener.
-struct Listening(Arc<Books>);
-
-impl Listening {
-    fn new(books: &Arc<Books>) -> Listening {
-        books.listening.fetch_add(1, Ordering::SeqCst);
-        Listening(Arc::clone(books))
-    }
-}
-
-impl Drop for Listening {
-    fn drop(&mut self) {
-        self.0.listening.fetch_sub(1, Ordering::SeqCst);
-        self.0.ended.notify_waiters();
-    }
-}
-
-/// Counts a connection, whatever way it ends.
-struct Counted {
-    connections: Arc<ConnectionCounters>,
-    books: Arc<Books>,
-}
-
-impl Drop for Counted {
-    fn drop(&mut self) {
-        self.connections.current.add(-1);
-        self.books.ended.notify_waiters();
-    }
 }
 
 impl<H: RequestHandler> Net<H> {
@@ -81,6 +41,8 @@ impl<H: RequestHandler> Net<H> {
     ) -> Result<Net<H>> {
         connections.max.set(i64::try_from(options.connections_max).unwrap_or(i64::MAX));
         let shared = Arc::new(Shared {
+            env: env.clone(),
+            books: Arc::default(),
             handler,
             tls,
             log: log.with_context("listener"),
@@ -91,12 +53,7 @@ impl<H: RequestHandler> Net<H> {
             buffers: Default::default(),
             last_reply_id: AtomicI32::new(0),
         });
-        let books = Arc::new(Books {
-            last_connection_id: AtomicI64::new(0),
-            listening: AtomicUsize::new(0),
-            ended: Notify::new(),
-        });
-        let mut net = Net { env: env.clone(), shared, addresses: Vec::new(), paths: Vec::new(), books };
+        let mut net = Net { shared, addresses: Vec::new(), paths: Vec::new() };
         let mut listeners = Vec::new();
         for address in &options.addresses {
             let listener = env.network().listen(address).await.map_err(|error| cannot_listen(address, &error))?;
@@ -142,7 +99,7 @@ impl<H: RequestHandler> Net<H> {
         tokio::select! {
             biased;
             () = self.all_ended() => return,
-            () = self.env.clock().sleep(patience) => {}
+            () = self.shared.env.clock().sleep(patience) => {}
         }
         self.shared.stop.abort();
         self.all_ended().await;
@@ -150,7 +107,7 @@ impl<H: RequestHandler> Net<H> {
 
     async fn all_ended(&self) {
         loop {
-            let ended = self.books.ended.notified();
+            let ended = self.shared.books.ended();
             if self.is_over() {
                 return;
             }
@@ -158,17 +115,20 @@ impl<H: RequestHandler> Net<H> {
         }
     }
 
-    /// True if there are neither connections nor listeners.
+    /// True if there are neither connections nor listeners, and nobody works on an answer.
     fn is_over(&self) -> bool {
-        self.shared.connections.current.get() == 0 && self.books.listening.load(Ordering::SeqCst) == 0
+        self.shared.connections.current.get() == 0 && self.shared.books.has_only_connections()
     }
 
     fn accept_from(&self, listener: Box<dyn Listener>) -> Result<()> {
-        let (env, shared, books) = (self.env.clone(), Arc::clone(&self.shared), Arc::clone(&self.books));
-        let listening = Listening::new(&self.books);
+        let shared = Arc::clone(&self.shared);
+        let entered = Entered::new(&self.shared.books);
         let task = async move {
             // The listener goes before it is said to have ended.
-            let (_listening, mut listener) = (listening, listener);
+            let (_entered, mut listener) = (entered, listener);
+            if let Err(error) = listener.move_here() {
+                tell_refusal(&shared.log, &error);
+            }
             loop {
                 let accepted = tokio::select! {
                     biased;
@@ -176,33 +136,31 @@ impl<H: RequestHandler> Net<H> {
                     accepted = listener.accept() => accepted,
                 };
                 match accepted {
-                    Ok(stream) => admit(&env, &shared, &books, stream),
+                    Ok(stream) => admit(&shared, stream),
                     Err(error) => {
-                        let message = "Error accepting new connection on local endpoint";
-                        log!(
-                            shared.log,
-                            Severity::Warning,
-                            Component::Network,
-                            23023,
-                            message,
-                            "error" = error.to_string()
-                        );
-                        env.clock().sleep(ACCEPT_PAUSE).await;
+                        tell_refusal(&shared.log, &error);
+                        shared.env.clock().sleep(ACCEPT_PAUSE).await;
                     }
                 }
             }
         };
-        self.env.tasks().spawn(Box::pin(task)).map_err(|error| Error::internal(error.to_string()))
+        let tasks = self.shared.env.tasks();
+        tasks.spawn_at(Place::Control, Box::pin(task)).map_err(|error| Error::internal(error.to_string()))
     }
 }
 
+fn tell_refusal(log: &Log, error: &std::io::Error) {
+    let message = "Error accepting new connection on local endpoint";
+    log!(log, Severity::Warning, Component::Network, 23023, message, "error" = error.to_string());
+}
+
 /// Starts the connection's task, unless there are too many.
-fn admit<H: RequestHandler>(env: &Env, shared: &Arc<Shared<H>>, books: &Arc<Books>, stream: Box<dyn Connection>) {
+fn admit<H: RequestHandler>(shared: &Arc<Shared<H>>, stream: Box<dyn Connection>) {
     // A client that is already gone has no address.
     let (Ok(remote), Ok(local)) = (stream.peer_address(), stream.local_address()) else { return };
     let counters = &shared.connections;
     let current = counters.current.add(1);
-    let counted = Counted { connections: Arc::clone(counters), books: Arc::clone(books) };
+    let counted = Counted::new(counters, &shared.books);
     if current > counters.max.get() {
         counters.rejected.increment();
         let message = "Connection refused because there are too many open connections";
@@ -218,7 +176,7 @@ fn admit<H: RequestHandler>(env: &Env, shared: &Arc<Shared<H>>, books: &Arc<Book
         return;
     }
     counters.created.increment();
-    let connection_id = books.last_connection_id.fetch_add(1, Ordering::Relaxed) + 1;
+    let connection_id = shared.books.next_connection_id();
     log!(
         shared.log,
         Severity::Info,
@@ -229,27 +187,8 @@ fn admit<H: RequestHandler>(env: &Env, shared: &Arc<Shared<H>>, books: &Arc<Book
         "connectionId" = connection_id,
         "connectionCount" = current
     );
-    let name = remote.to_string();
-    let (peer, shared) = (Peer { connection_id, remote, local, certificate_subject: None }, Arc::clone(shared));
-    let task = async move {
-        serve(&shared, stream, peer).await;
-        let left = shared.connections.current.get() - 1;
-        drop(counted);
-        let log = shared.log.with_context(format!("conn{connection_id}"));
-        log!(
-            log,
-            Severity::Info,
-            Component::Network,
-            22944,
-            "Connection ended",
-            "remote" = name,
-            "connectionId" = connection_id,
-            "connectionCount" = left
-        );
-    };
-    // Without a runtime nobody could have accepted.
-    let spawned = env.tasks().spawn(Box::pin(task));
-    debug_assert!(spawned.is_ok(), "accepting runs on the runtime");
+    let peer = Peer { connection_id, remote, local, certificate_subject: None };
+    serve(Arc::clone(shared), Arrival { stream, peer, counted });
 }
 
 /// The sockets in the file system: the usual one of this port, and those by name.

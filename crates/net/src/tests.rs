@@ -5,8 +5,8 @@ use bytes::Bytes;
 use pando_base::Log;
 use pando_doc::{Doc, DocRef, Value, doc};
 use pando_env::simulated::Simulation;
-use pando_env::{BoxedFuture, Connection, Env};
-use pando_wire::{Compressors, MsgFlags, Refusal, Reply, ReplyBuilder, RequestBuilder};
+use pando_env::{BoxedFuture, Connection, Env, Place};
+use pando_wire::{Command, Compressors, MsgFlags, Refusal, Reply, ReplyBuilder, RequestBuilder};
 use std::future::Future;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -45,11 +45,16 @@ impl RequestHandler for Shared {
         peer.connection_id
     }
 
-    fn handle<'a>(&'a self, _: &'a i64, request: Request) -> BoxedFuture<'a, Response> {
+    fn kind(&self, _: &Command) -> RequestKind {
+        RequestKind { number: 0, place: Place::Requests }
+    }
+
+    fn handle(&self, _: &i64, request: Request) -> BoxedFuture<'static, Response> {
+        let echo = Arc::clone(&self.0);
         Box::pin(async move {
             let body: Doc = request.command.body().to_doc();
             if body.get("hang").is_some() {
-                self.0.release.notified().await;
+                echo.release.notified().await;
             }
             match body.get("stream") {
                 Some(Value::Int32(left)) if left > 0 && request.command.allows_exhaust() => {

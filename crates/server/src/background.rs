@@ -8,7 +8,7 @@ use crate::{compatibility, data};
 use pando_base::{Component, Log, LogValue, Namespace, Result, Severity, Timestamp, log};
 use pando_commands::Data;
 use pando_commands::session::{reap_sessions, refresh_sessions};
-use pando_env::{Env, Machine};
+use pando_env::{Env, Machine, Place};
 use pando_locks::{Mode, ResourceId};
 use pando_query::cursor::CURSOR_TIMEOUT_MS;
 use pando_repl::flow_control::FlowControlParameters;
@@ -50,18 +50,19 @@ impl Background {
         let (running, ended) = mpsc::channel(1);
         let background = Background { stop: watch::Sender::new(false), running, ended };
         background.spawn(env, ReplicationNode::keep_flushing(Arc::downgrade(&data.replication)))?;
-        background.spawn(env, repeat(env, data, log, REAP_INTERVAL, reap))?;
+        background.spawn_at(env, Place::Lanes, repeat(env, data, log, REAP_INTERVAL, reap))?;
         background.spawn(env, repeat(env, data, log, CURSOR_INTERVAL, time_out_cursors))?;
         background.spawn(env, repeat(env, data, log, TRANSACTION_INTERVAL, abort_expired_transactions))?;
         if data.replication.is_replicated() {
             tell_oplog(data, log);
-            background.spawn(env, repeat(env, data, log, TICK_INTERVAL, |data| data.replication_parts.tick()))?;
-            background.spawn(env, repeat(env, data, log, FLOW_INTERVAL, refresh_flow_tickets))?;
+            let tick = repeat(env, data, log, TICK_INTERVAL, |data| data.replication_parts.tick());
+            background.spawn_at(env, Place::Control, tick)?;
+            background.spawn_at(env, Place::Control, repeat(env, data, log, FLOW_INTERVAL, refresh_flow_tickets))?;
             background.spawn(env, compatibility::write_when_primary(env.clone(), Arc::downgrade(data), log.clone()))?;
             background.spawn(env, data::take_up_builds_when_primary(env.clone(), Arc::downgrade(data), log.clone()))?;
         }
         if !data.services.parameters.get(&DISABLE_LOGICAL_SESSION_CACHE_REFRESH) {
-            background.spawn(env, keep_sessions(env, data, log))?;
+            background.spawn_at(env, Place::Lanes, keep_sessions(env, data, log))?;
         }
         if let Some(tickets) = data.services.locks.tickets() {
             background.spawn(env, Arc::clone(tickets).run_adjustments())?;
@@ -71,6 +72,16 @@ impl Background {
 
     /// Starts another task, which ends with the others.
     pub(crate) fn spawn(&self, env: &Env, task: impl Future<Output = ()> + Send + 'static) -> Result<()> {
+        self.spawn_at(env, Place::Requests, task)
+    }
+
+    /// The same at a place: with long work what takes its time, with what has to be answered at once what the set depends on.
+    pub(crate) fn spawn_at(
+        &self,
+        env: &Env,
+        place: Place,
+        task: impl Future<Output = ()> + Send + 'static,
+    ) -> Result<()> {
         let mut stop = self.stop.subscribe();
         let running = self.running.clone();
         let until_stopped = async move {
@@ -82,7 +93,7 @@ impl Background {
                 () = task => {}
             }
         };
-        let spawned = env.tasks().spawn(Box::pin(until_stopped));
+        let spawned = env.tasks().spawn_at(place, Box::pin(until_stopped));
         spawned.map_err(|error| pando_base::Error::internal(error.to_string()))
     }
 

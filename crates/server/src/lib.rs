@@ -25,6 +25,7 @@ mod options;
 mod repair;
 mod replication;
 mod sections;
+mod slices;
 mod start;
 mod startup_log;
 mod user_observer;

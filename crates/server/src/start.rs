@@ -11,7 +11,9 @@ use crate::metrics_page::MetricsPage;
 use crate::options::{ReplicationMode, SecurityOptions, ServerOptions};
 use crate::replication::NodeInSet;
 use crate::sections;
+use crate::slices::{ServerSlices, SliceCounters};
 use crate::startup_log;
+use pando_base::operation::Slices;
 use pando_base::{
     AnyFailPoint, Component, Error, ErrorCode, FailPoint, FailPointSet, Log, LogLine, LogSink, LogValue, MetricTree,
     OperationRegistry, ParameterSet, ParameterValue, Progress, Result, Severity, Timestamp, log,
@@ -25,7 +27,7 @@ use pando_commands::{
     security::Security, status,
 };
 use pando_doc::ObjectId;
-use pando_env::{Env, Machine, Signal, Signals};
+use pando_env::{Env, Machine, Place, Signal, Signals};
 use pando_net::{ConnectionCounters, Net, NetworkCounters, Tls};
 use pando_repl::ReplGate;
 use pando_storage::Engine;
@@ -101,18 +103,23 @@ impl Server {
         if let Some(background) = &background {
             let directory = options.data_directory.as_ref().map(|data| data.join(diagnostic_data::DIRECTORY));
             let directory = directory.filter(|_| !options.is_read_only);
-            background.spawn(env, diagnostic_data::collect(env.clone(), Arc::downgrade(&node), directory))?;
-            background.spawn(env, keep_giving_memory_back(env, &node.machine))?;
+            background.spawn_at(
+                env,
+                Place::Lanes,
+                diagnostic_data::collect(env.clone(), Arc::downgrade(&node), directory),
+            )?;
+            background.spawn_at(env, Place::Lanes, keep_giving_memory_back(env, &node.machine))?;
         }
         if let (Some(background), Some(data)) = (&background, served.filter(|_| !options.is_read_only)) {
             let replicated = data.replication.is_replicated();
             let (data, counters) = (Arc::downgrade(data), Arc::clone(&node.counters));
             let removing = pando_commands::pre_images::keep_removing(env.clone(), data.clone(), log.clone());
-            background.spawn(env, removing)?;
+            background.spawn_at(env, Place::Lanes, removing)?;
             if replicated {
                 background.spawn(env, pando_commands::security::keep_time_keys(Arc::downgrade(&node)))?;
             }
-            background.spawn(env, pando_commands::ttl::keep_expiring(env.clone(), data, counters, log.clone()))?;
+            let expiring = pando_commands::ttl::keep_expiring(env.clone(), data, counters, log.clone());
+            background.spawn_at(env, Place::Lanes, expiring)?;
         }
         let page = MetricsPage::new(env, &node, !options.runs_tasks);
         for address in &options.metrics_addresses {
@@ -264,7 +271,8 @@ fn node(
     let mut sections = status::sections();
     sections.extend(extra);
     sections.sort_by_key(|section| section.name());
-    let Grounds { settings: Settings { parameters, fail_points }, operations, data, security } = grounds;
+    let Grounds { settings: Settings { parameters, fail_points }, operations, slices, data, security } = grounds;
+    slices.add_metrics(&mut metrics)?;
     if let Some(data) = &data {
         data.services.add_metrics(&mut metrics)?;
         data.query.spill_counters().add_metrics(&mut metrics)?;
@@ -351,6 +359,7 @@ pub(crate) const FAIL_POINTS: &[&dyn AnyFailPoint] = &[&HANG_BEFORE_SHUTDOWN];
 pub(crate) struct Grounds {
     settings: Settings,
     operations: OperationRegistry,
+    slices: Arc<SliceCounters>,
     pub(crate) data: Option<Arc<Data>>,
     security: Arc<Security>,
 }
@@ -376,7 +385,10 @@ impl Grounds {
     ) -> Result<Grounds> {
         let settings = Settings::new(env, options, log)?;
         let monotonic = env.clone();
-        let operations = OperationRegistry::new(Arc::new(move || monotonic.clock().monotonic_ns()));
+        let slices = Arc::new(SliceCounters::default());
+        let seen_to: Box<dyn Slices> = Box::new(ServerSlices::new(env, &slices));
+        let clock = Arc::new(move || monotonic.clock().monotonic_ns());
+        let operations = OperationRegistry::with_slices(clock, Some(seen_to));
         let SecurityOptions { is_enabled, key_file } = &options.security;
         let security = Arc::new(Security::new(*is_enabled, key_file.as_ref(), env.random()));
         let users = &security.cache;
@@ -386,7 +398,7 @@ impl Grounds {
             data::assemble(&foundations, options, &machine.facts().hostname)
         };
         let data = engine.map(open).transpose()?;
-        Ok(Grounds { settings, operations, data, security })
+        Ok(Grounds { settings, operations, slices, data, security })
     }
 }
 

@@ -4,6 +4,9 @@ use crate::limits::{HEADER_SIZE_BYTES, MESSAGE_SIZE_BYTES_MAX};
 use crate::reader::Reader;
 use pando_base::{Error, ErrorCode, Result};
 
+/// Where the kind of a message stands in its header.
+const OP_CODE_AT: usize = 12;
+
 /// What a message is. The numbers are the protocol's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OpCode {
@@ -97,6 +100,17 @@ impl Header {
         }
         bytes
     }
+}
+
+/// How long a message says to be when it is no longer compressed: what it costs to read it. Nothing is reserved by it.
+pub fn unpacked_bytes(message: &[u8]) -> usize {
+    let number = |at: usize| Some(i32::from_le_bytes(*message.get(at..)?.first_chunk::<4>()?));
+    let announced = match number(OP_CODE_AT).map(OpCode::from_number) {
+        // The code of the message inside stands before its length.
+        Some(OpCode::Compressed) => number(HEADER_SIZE_BYTES + 4),
+        _ => None,
+    };
+    message.len().max(usize::try_from(announced.unwrap_or(0)).unwrap_or(0))
 }
 
 /// The length of the message that a header opens, so that a reader can take exactly one message into a buffer of its

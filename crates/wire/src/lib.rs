@@ -28,7 +28,7 @@ pub use command::{Command, Protocol};
 pub use compression::{Compressor, Compressors, may_compress};
 pub use documents::{Documents, DocumentsIter};
 pub use frame::FrameDecoder;
-pub use header::{Header, OpCode, next_length};
+pub use header::{Header, OpCode, next_length, unpacked_bytes};
 pub use op_msg::MsgFlags;
 pub use refusal::{Decoded, Reaction, Refusal};
 pub use reply::{ReplyBuilder, ReplyTo, legacy_failure};

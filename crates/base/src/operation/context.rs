@@ -2,8 +2,9 @@
 
 use super::client::Client;
 use super::description::OperationDescription;
-use super::registry::{Deregister, MonotonicClock};
+use super::registry::{MonotonicClock, Registered};
 use super::resources::ResourceMeter;
+use super::slice::Slices;
 use super::state::State;
 use super::statistics::OperationStatistics;
 use super::time_points::{ALWAYS_TIMES_OUT, NEVER_TIMES_OUT};
@@ -56,7 +57,7 @@ pub(super) struct Operation {
     statistics: OperationStatistics,
     /// Measures what it takes of storage, if anybody accounts for that.
     meter: OnceLock<Arc<ResourceMeter>>,
-    _deregister: Option<Deregister>,
+    registered: Option<Registered>,
 }
 
 impl OperationContext {
@@ -64,7 +65,7 @@ impl OperationContext {
         id: u32,
         client: Arc<Client>,
         clock: MonotonicClock,
-        deregister: Option<Deregister>,
+        registered: Option<Registered>,
     ) -> OperationContext {
         OperationContext(Arc::new(Operation {
             id,
@@ -81,7 +82,7 @@ impl OperationContext {
             description: Mutex::new(OperationDescription::default()),
             statistics: OperationStatistics::default(),
             meter: OnceLock::new(),
-            _deregister: deregister,
+            registered,
         }))
     }
 
@@ -100,7 +101,9 @@ impl OperationContext {
 
     /// A part of this operation: it is stopped when this one is, within the same deadline, and counts for itself.
     pub fn child(&self) -> OperationContext {
-        let child = OperationContext::create(self.0.id, Arc::clone(&self.0.client), Arc::clone(&self.0.clock), None);
+        let registered = self.0.registered.as_ref().map(Registered::of_part);
+        let child =
+            OperationContext::create(self.0.id, Arc::clone(&self.0.client), Arc::clone(&self.0.clock), registered);
         child.0.deadline_ns.store(self.0.deadline_ns.load(Ordering::Relaxed), Ordering::Relaxed);
         child.0.timeout_code.store(self.0.timeout_code.load(Ordering::Relaxed), Ordering::Relaxed);
         if let Some(meter) = self.meter() {
@@ -177,6 +180,11 @@ impl OperationContext {
     /// True if details are told however long it takes.
     pub fn is_watched(&self) -> bool {
         self.0.details_after_ns.load(Ordering::Relaxed) == 0
+    }
+
+    /// Who sees to it that it works in slices, if anybody does.
+    pub(super) fn slices(&self) -> Option<&dyn Slices> {
+        self.0.registered.as_ref()?.slices()
     }
 
     /// What it has done so far.

@@ -3,7 +3,9 @@
 //! An expression, a regular expression or a sort of an array has no [`OperationContext`] at hand, and looking at the clock
 //! for each element would cost more than the element. So whoever drives the work says for whom it is ([`during`]), and every
 //! loop over input counts its steps with [`tick`]: a subtraction in a thread's own memory. Once in [`STEPS_PER_LOOK`] steps
-//! the operation is asked whether it has to stop: killed, past its deadline, or the server ends.
+//! the operation is asked whether it has to stop (killed, past its deadline, or the server ends), and whether it has kept its
+//! thread for long enough ([`slice`]): then this is where it lets others run. So whoever counts steps holds no lock that others
+//! wait for.
 //!
 //! Some loops cannot tell an error: a comparison has to give an order, a filter says yes or no. They ask [`goes_on`] and end early,
 //! or only [`count`]; whoever has called them asks [`ended`] before what they gave is used for anything.
@@ -11,7 +13,7 @@
 //! A step is what takes some ten nanoseconds: an element of an array, a row of a list, sixty-four bytes of a string. What
 //! takes more counts more.
 
-use super::OperationContext;
+use super::{OperationContext, slice};
 use crate::Result;
 use std::cell::{Cell, RefCell};
 
@@ -98,9 +100,18 @@ pub fn ended() -> Result<()> {
 #[cold]
 fn look() -> Result<()> {
     STEPS_LEFT.with(|left| left.set(STEPS_PER_LOOK));
-    let found = current().map_or(Ok(()), |operation| operation.check());
+    let found = current().map_or(Ok(()), |operation| look_for(&operation));
     HAS_TO_STOP.set(found.is_err());
     found
+}
+
+fn look_for(operation: &OperationContext) -> Result<()> {
+    operation.check()?;
+    if !slice::is_over(operation) {
+        return Ok(());
+    }
+    slice::pause(operation);
+    operation.check()
 }
 
 #[cfg(test)]

@@ -3,6 +3,7 @@
 //! Every request a client makes, and every longer task of the server's own, has an [`OperationContext`], passed down to
 //! whatever works for it. Work that can last asks [`OperationContext::check`] at every row: two loads, as long as nobody
 //! stopped it and it has no deadline. Loops that have no context at hand count their steps with [`tick`]. Work that waits gives its future to [`OperationContext::interruptible`].
+//! Whoever runs requests runs them in slices ([`follow`]): work that keeps its thread for longer leaves the threads of others.
 //!
 //! Stopping is a request, not force: [`OperationContext::kill`] stores a code, wakes those who wait, and the operation ends
 //! with that code where it next looks. The first kill wins. A scope in which it must not be stopped
@@ -21,6 +22,7 @@ mod current;
 mod description;
 mod registry;
 mod resources;
+pub mod slice;
 mod sort;
 mod state;
 mod statistics;
@@ -35,6 +37,7 @@ pub use current::{STEPS_PER_LOOK, count, current, during, ended, goes_on, tick, 
 pub use description::{CursorFacts, OperationDescription, OperationKind, PlanFacts};
 pub use registry::{MonotonicClock, OperationRegistry};
 pub use resources::{ReadResources, ResourceMeter, ResourceUse, UnitSizes, Units, WriteResources};
+pub use slice::{Slices, follow};
 pub use sort::{dedup_by, sort_by};
 pub use statistics::{OperationStatistics, Tally};
 pub use time_points::FAIL_POINTS;

@@ -2,6 +2,7 @@
 
 use super::client::Client;
 use super::context::{Operation, OperationContext};
+use super::slice::Slices;
 use crate::ErrorCode;
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
@@ -23,22 +24,43 @@ pub struct OperationRegistry(Arc<Registry>);
 
 struct Registry {
     clock: MonotonicClock,
+    /// What is done about operations that keep a thread for long; none where nothing can be.
+    slices: Option<Box<dyn Slices>>,
     last_id: AtomicU32,
     is_shutting_down: AtomicBool,
     shards: [Shard; SHARD_COUNT],
 }
 
-/// Takes an operation out when its last handle goes.
-pub(super) struct Deregister {
+/// An operation's tie to its registry: takes the operation out when its last handle goes.
+pub(super) struct Registered {
     registry: Arc<Registry>,
-    id: u32,
+    /// None for a part of an operation, which is not entered itself.
+    id: Option<u32>,
+}
+
+impl Registered {
+    /// The tie of a part of the operation.
+    pub(super) fn of_part(&self) -> Registered {
+        Registered { registry: Arc::clone(&self.registry), id: None }
+    }
+
+    /// What is done about operations that keep a thread for long.
+    pub(super) fn slices(&self) -> Option<&dyn Slices> {
+        self.registry.slices.as_deref()
+    }
 }
 
 impl OperationRegistry {
     /// A registry whose operations use this clock.
     pub fn new(clock: MonotonicClock) -> OperationRegistry {
+        OperationRegistry::with_slices(clock, None)
+    }
+
+    /// A registry whose operations use this clock, and work in slices if there is somebody to see to it.
+    pub fn with_slices(clock: MonotonicClock, slices: Option<Box<dyn Slices>>) -> OperationRegistry {
         OperationRegistry(Arc::new(Registry {
             clock,
+            slices,
             last_id: AtomicU32::new(0),
             is_shutting_down: AtomicBool::new(false),
             shards: Default::default(),
@@ -61,9 +83,9 @@ impl OperationRegistry {
             let id = self.0.last_id.fetch_add(1, Ordering::Relaxed).wrapping_add(1);
             let mut shard = self.0.shard(id).lock();
             if id != 0 && !shard.contains_key(&id) {
-                let deregister = Deregister { registry: Arc::clone(&self.0), id };
+                let registered = Registered { registry: Arc::clone(&self.0), id: Some(id) };
                 let clock = Arc::clone(&self.0.clock);
-                let context = OperationContext::create(id, Arc::clone(client), clock, Some(deregister));
+                let context = OperationContext::create(id, Arc::clone(client), clock, Some(registered));
                 shard.insert(id, context.downgrade());
                 return context;
             }
@@ -123,9 +145,11 @@ impl Registry {
     }
 }
 
-impl Drop for Deregister {
+impl Drop for Registered {
     fn drop(&mut self) {
-        self.registry.shard(self.id).lock().remove(&self.id);
+        if let Some(id) = self.id {
+            self.registry.shard(id).lock().remove(&id);
+        }
     }
 }
 

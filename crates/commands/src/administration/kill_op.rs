@@ -3,6 +3,7 @@
 use crate::{Access, CommandRow, Invocation, run_boxed};
 use pando_base::{Component, Error, ErrorCode, Result, Severity, ensure, log};
 use pando_doc::{DocBuilder, Element};
+use pando_env::Place;
 
 pub(super) const ROW: CommandRow = CommandRow {
     name: "killOp",
@@ -10,6 +11,7 @@ pub(super) const ROW: CommandRow = CommandRow {
     run: |invocation, reply| run_boxed(std::future::ready(run(invocation, reply))),
     is_admin_only: true,
     privileges: Access::Checked(crate::access::may_kill),
+    place: Place::Control,
     ..CommandRow::DEFAULT
 };
 

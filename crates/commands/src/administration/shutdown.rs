@@ -3,6 +3,7 @@
 use crate::arguments::SafeLong;
 use crate::{Access, Action, CommandRow, Invocation, NextInvocation, run_boxed};
 use pando_base::{Component, Result, Severity, log};
+use pando_env::Place;
 
 pub(super) const ROW: CommandRow = CommandRow {
     name: "shutdown",
@@ -11,6 +12,7 @@ pub(super) const ROW: CommandRow = CommandRow {
     is_admin_only: true,
     is_local_without_authentication: true,
     privileges: Access::Cluster(&[Action::Shutdown]),
+    place: Place::Control,
     ..CommandRow::DEFAULT
 };
 

@@ -8,6 +8,7 @@ use pando_base::{ErrorCode, RecordId, Result, ensure};
 use pando_catalog::Collection;
 use pando_collection::DeleteArguments;
 use pando_doc::{Doc, DocBuilder};
+use pando_env::Place;
 use pando_operation::{Operation, write_conflict_retry};
 use pando_storage::Direction;
 
@@ -20,6 +21,7 @@ pub(super) const ROW: CommandRow = CommandRow {
     namespace: NamespaceOf::FirstField,
     is_for_tests: true,
     privileges: Access::Nothing,
+    place: Place::Lanes,
     ..CommandRow::DEFAULT
 };
 

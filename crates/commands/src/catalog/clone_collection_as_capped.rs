@@ -7,6 +7,7 @@ use crate::{Access, Class, CommandRow, Data, Invocation, NamespaceOf, SecondaryO
 use pando_base::{ErrorCode, Namespace, Result, bail, ensure};
 use pando_catalog::{Collection, CollectionOptions};
 use pando_doc::DocBuilder;
+use pando_env::Place;
 use pando_operation::Operation;
 use std::sync::Arc;
 
@@ -19,6 +20,7 @@ pub(super) const ROW: CommandRow = CommandRow {
     takes_write_concern: true,
     namespace: NamespaceOf::FirstField,
     privileges: Access::Checked(crate::access::may_clone),
+    place: Place::Lanes,
     ..CommandRow::DEFAULT
 };
 

@@ -8,6 +8,7 @@ use crate::timeseries::{append_timeseries_stats, timeseries};
 use crate::{Access, Action, Admission, CommandRow, Invocation, NamespaceOf, SecondaryOk, arguments, run_boxed};
 use pando_base::{ErrorCode, Result, ensure};
 use pando_doc::DocBuilder;
+use pando_env::Place;
 
 pub(super) const ROW: CommandRow = CommandRow {
     name: "collStats",
@@ -19,6 +20,7 @@ pub(super) const ROW: CommandRow = CommandRow {
     admission: Admission::Read,
     namespace: NamespaceOf::FirstField,
     privileges: Access::Collection(&[Action::CollStats]),
+    place: Place::Lanes,
     ..CommandRow::DEFAULT
 };
 

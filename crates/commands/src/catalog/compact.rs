@@ -9,6 +9,7 @@ use crate::{Access, Action, CommandRow, Invocation, NamespaceOf, arguments, run_
 use pando_base::{Error, ErrorCode, Result, bail, ensure};
 use pando_catalog::Collection;
 use pando_doc::DocBuilder;
+use pando_env::Place;
 use pando_repl::ReplGate;
 use pando_storage::Table;
 
@@ -19,6 +20,7 @@ pub(super) const ROW: CommandRow = CommandRow {
     run: |invocation, reply| run_boxed(std::future::ready(run(invocation, reply))),
     namespace: NamespaceOf::FirstField,
     privileges: Access::Collection(&[Action::Compact]),
+    place: Place::Lanes,
     ..CommandRow::DEFAULT
 };
 

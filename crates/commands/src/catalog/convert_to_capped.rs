@@ -8,6 +8,7 @@ use crate::{Access, Action, Class, CommandRow, Invocation, NamespaceOf, Secondar
 use pando_base::{ErrorCode, Result, ensure};
 use pando_catalog::RenameOptions;
 use pando_doc::DocBuilder;
+use pando_env::Place;
 
 pub(super) const ROW: CommandRow = CommandRow {
     name: "convertToCapped",
@@ -19,6 +20,7 @@ pub(super) const ROW: CommandRow = CommandRow {
     namespace: NamespaceOf::FirstField,
     privileges: Access::Collection(&[Action::ConvertToCapped]),
     counts_in_top: false,
+    place: Place::Lanes,
     ..CommandRow::DEFAULT
 };
 

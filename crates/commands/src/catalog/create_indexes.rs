@@ -14,6 +14,7 @@ use crate::{
 use pando_base::{Component, Error, ErrorCode, Namespace, Result, Severity, Uuid, ensure, log};
 use pando_catalog::{Collection, CollectionOptions, IndexDescriptor, IndexKind, PreparedIndex};
 use pando_doc::{Doc, DocBuilder, DocRef, Value};
+use pando_env::Place;
 use pando_index::IndexAccess;
 use pando_index_build::{ActiveBuild, CommitQuorum, StartBuild};
 use pando_locks::Mode;
@@ -34,6 +35,7 @@ pub(super) const ROW: CommandRow = CommandRow {
     takes_write_concern: true,
     namespace: NamespaceOf::FirstField,
     privileges: Access::Collection(&[Action::CreateIndex]),
+    place: Place::Lanes,
     ..CommandRow::DEFAULT
 };
 

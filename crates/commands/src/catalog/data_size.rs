@@ -8,6 +8,7 @@ use crate::{Access, Action, Admission, CommandRow, Data, Invocation, NamespaceOf
 use pando_base::{ErrorCode, Namespace, RecordId, Result, bail, ensure};
 use pando_catalog::Collection;
 use pando_doc::{Doc, DocBuilder, DocRef};
+use pando_env::Place;
 use pando_operation::Operation;
 use pando_query::FindPlan;
 use pando_query::executor::{DocumentSink, drive, yield_now};
@@ -23,6 +24,7 @@ pub(super) const ROW: CommandRow = CommandRow {
     admission: Admission::Read,
     namespace: NamespaceOf::FullName,
     privileges: Access::Collection(&[Action::Find]),
+    place: Place::Lanes,
     ..CommandRow::DEFAULT
 };
 

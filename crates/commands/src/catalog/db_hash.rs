@@ -9,6 +9,7 @@ use md5::{Digest, Md5};
 use pando_base::{Component, DatabaseName, ErrorCode, Result, Severity, Uuid, bail, ensure, log};
 use pando_catalog::Collection;
 use pando_doc::{ArrayRef, Doc, DocBuilder, Value, doc};
+use pando_env::Place;
 use pando_locks::Mode;
 use pando_operation::Operation;
 use pando_query::executor::{BatchOutcome, DocumentSink, YieldCause};
@@ -28,6 +29,7 @@ pub(super) const ROW: CommandRow = CommandRow {
     class: Class::Read,
     is_stopped_when_abandoned: true,
     privileges: Access::Database(&[Action::DbHash]),
+    place: Place::Lanes,
     ..CommandRow::DEFAULT
 };
 

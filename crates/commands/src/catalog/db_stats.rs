@@ -6,6 +6,7 @@ use crate::locking::lock_for_read;
 use crate::{Access, Action, Admission, CommandRow, Invocation, SecondaryOk, arguments, run_boxed};
 use pando_base::{ErrorCode, Result, ensure};
 use pando_doc::DocBuilder;
+use pando_env::Place;
 
 pub(super) const ROW: CommandRow = CommandRow {
     name: "dbStats",
@@ -16,6 +17,7 @@ pub(super) const ROW: CommandRow = CommandRow {
     is_stopped_when_abandoned: true,
     admission: Admission::Read,
     privileges: Access::Database(&[Action::DbStats]),
+    place: Place::Lanes,
     ..CommandRow::DEFAULT
 };
 

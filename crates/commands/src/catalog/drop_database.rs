@@ -6,6 +6,7 @@ use crate::locking::{lock_database, unlock};
 use crate::{Access, Action, Class, CommandRow, Data, Invocation, SecondaryOk, arguments, run_boxed};
 use pando_base::{DatabaseName, ErrorCode, Namespace, Result, ensure};
 use pando_doc::DocBuilder;
+use pando_env::Place;
 use pando_index_build::ActiveBuild;
 use pando_locks::Mode;
 use pando_operation::Operation;
@@ -23,6 +24,7 @@ pub(super) const ROW: CommandRow = CommandRow {
     takes_write_concern: true,
     privileges: Access::Database(&[Action::DropDatabase]),
     counts_in_top: false,
+    place: Place::Lanes,
     ..CommandRow::DEFAULT
 };
 

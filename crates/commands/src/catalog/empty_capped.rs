@@ -5,6 +5,7 @@ use crate::{Access, Action, Class, CommandRow, Data, Invocation, NamespaceOf, Se
 use pando_base::{ErrorCode, Namespace, Result, bail, ensure};
 use pando_catalog::Collection;
 use pando_doc::DocBuilder;
+use pando_env::Place;
 use pando_operation::{Operation, write_conflict_retry};
 use std::sync::Arc;
 
@@ -18,6 +19,7 @@ pub(super) const ROW: CommandRow = CommandRow {
     namespace: NamespaceOf::FirstField,
     is_for_tests: true,
     privileges: Access::Collection(&[Action::Emptycapped]),
+    place: Place::Lanes,
     ..CommandRow::DEFAULT
 };
 

@@ -9,6 +9,7 @@ use crate::{Access, Admission, CommandRow, Data, Invocation, SecondaryOk, argume
 use pando_base::{Namespace, Result};
 use pando_catalog::{Collection, ViewDefinition};
 use pando_doc::{Doc, DocBuilder, DocRef, Value, doc};
+use pando_env::Place;
 use pando_expr::MatchExpression;
 use pando_operation::Operation;
 use pando_security::Target;
@@ -22,6 +23,7 @@ pub(super) const ROW: CommandRow = CommandRow {
     is_stopped_when_abandoned: true,
     admission: Admission::Read,
     privileges: Access::Checked(crate::access::may_list_collections),
+    place: Place::Lanes,
     ..CommandRow::DEFAULT
 };
 

@@ -5,6 +5,7 @@ use crate::locking::lock_for_read;
 use crate::{Access, Admission, CommandRow, Data, Invocation, SecondaryOk, arguments, run_boxed};
 use pando_base::{DatabaseName, ErrorCode, Result, ensure};
 use pando_doc::{Doc, DocBuilder, DocRef};
+use pando_env::Place;
 use pando_expr::MatchExpression;
 use pando_operation::Operation;
 use pando_security::{Action, Target};
@@ -19,6 +20,7 @@ pub(super) const ROW: CommandRow = CommandRow {
     is_stopped_when_abandoned: true,
     admission: Admission::Read,
     privileges: Access::Nothing,
+    place: Place::Lanes,
     ..CommandRow::DEFAULT
 };
 

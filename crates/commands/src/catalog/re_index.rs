@@ -7,6 +7,7 @@ use crate::{Access, Action, Class, CommandRow, Invocation, NamespaceOf, Secondar
 use pando_base::{ErrorCode, Result, bail, ensure};
 use pando_catalog::INDEX_VERSION;
 use pando_doc::{Doc, DocBuilder, DocRef};
+use pando_env::Place;
 use std::sync::Arc;
 
 /// What a process ends with that a test has cut off.
@@ -20,6 +21,7 @@ pub(super) const ROW: CommandRow = CommandRow {
     secondary_ok: SecondaryOk::Always,
     namespace: NamespaceOf::FirstField,
     privileges: Access::Collection(&[Action::ReIndex]),
+    place: Place::Lanes,
     ..CommandRow::DEFAULT
 };
 

@@ -8,6 +8,7 @@ use crate::{Access, Class, CommandRow, Data, Invocation, NamespaceOf, SecondaryO
 use pando_base::{ErrorCode, Namespace, Result, Uuid, bail, ensure};
 use pando_catalog::{CollectionOptions, RenameOptions};
 use pando_doc::{DocBuilder, Value};
+use pando_env::Place;
 use pando_operation::Operation;
 
 pub(super) const ROW: CommandRow = CommandRow {
@@ -21,6 +22,7 @@ pub(super) const ROW: CommandRow = CommandRow {
     namespace: NamespaceOf::FullName,
     privileges: Access::Checked(crate::access::may_rename),
     counts_in_top: false,
+    place: Place::Lanes,
     ..CommandRow::DEFAULT
 };
 

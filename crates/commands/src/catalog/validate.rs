@@ -9,6 +9,7 @@ use pando_base::{AnyParameter, Component, ErrorCode, Namespace, Parameter, Resul
 use pando_catalog::Collection;
 use pando_collection::{IndexReport, Repair, ValidateOptions, ValidateReport, Validation, record_id_value};
 use pando_doc::{DocBuilder, Value};
+use pando_env::Place;
 use pando_locks::Mode;
 use pando_operation::Operation;
 use pando_storage::ReadSource;
@@ -22,6 +23,7 @@ pub(super) const ROW: CommandRow = CommandRow {
     is_stopped_when_abandoned: true,
     namespace: NamespaceOf::FirstField,
     privileges: Access::Collection(&[Action::Validate]),
+    place: Place::Lanes,
     ..CommandRow::DEFAULT
 };
 

@@ -19,6 +19,7 @@ pub(super) const ROW: CommandRow = CommandRow {
            collection, if not the validation is run against all collections.",
     run: |invocation, reply| run_boxed(run(invocation, reply)),
     privileges: Access::Checked(crate::access::may_validate_metadata),
+    place: pando_env::Place::Lanes,
     ..CommandRow::DEFAULT
 };
 

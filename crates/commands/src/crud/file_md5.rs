@@ -9,6 +9,7 @@ use md5::digest::common::hazmat::SerializableState;
 use md5::{Digest, Md5};
 use pando_base::{Error, ErrorCode, Namespace, Result, bail, ensure};
 use pando_doc::{Doc, DocBuilder, DocRef, OwnedValue, Value, doc};
+use pando_env::Place;
 use pando_operation::Operation;
 use pando_query::FindPlan;
 use pando_query::executor::{DocumentSink, drive};
@@ -26,6 +27,7 @@ pub(super) const ROW: CommandRow = CommandRow {
     is_stopped_when_abandoned: true,
     admission: Admission::Read,
     privileges: Access::Checked(may_read_chunks),
+    place: Place::Lanes,
     ..CommandRow::DEFAULT
 };
 

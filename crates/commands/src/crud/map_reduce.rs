@@ -11,6 +11,7 @@ use crate::table::run_boxed;
 use crate::{Access, Admission, Class, CommandRow, Data, Invocation, NamespaceOf, SecondaryOk, arguments};
 use pando_base::{Error, ErrorCode, Namespace, OperationKind, Result, ensure};
 use pando_doc::{Doc, DocBuilder, DocRef, Value, doc};
+use pando_env::Place;
 use pando_query::executor::StoredFunctions;
 use pando_query::request::AggregateRequest;
 
@@ -28,6 +29,7 @@ pub(super) const ROW: CommandRow = CommandRow {
     kind: OperationKind::Command,
     namespace: NamespaceOf::FirstField,
     privileges: Access::Checked(crate::access::may_map_reduce),
+    place: Place::Lanes,
     ..CommandRow::DEFAULT
 };
 

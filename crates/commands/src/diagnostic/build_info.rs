@@ -3,6 +3,7 @@
 use crate::{Access, CommandRow, GIT_VERSION, Invocation, VERSION, VERSION_PARTS, run_boxed};
 use pando_base::Result;
 use pando_doc::DocBuilder;
+use pando_env::Place;
 use pando_wire::limits::DOCUMENT_SIZE_BYTES_MAX;
 
 pub(super) const ROW: CommandRow = CommandRow {
@@ -12,6 +13,7 @@ pub(super) const ROW: CommandRow = CommandRow {
     run: |invocation, reply| run_boxed(std::future::ready(run(invocation, reply))),
     is_allowed_before_authentication: true,
     privileges: Access::Nothing,
+    place: Place::Control,
     ..CommandRow::DEFAULT
 };
 

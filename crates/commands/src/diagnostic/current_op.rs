@@ -5,6 +5,7 @@ use crate::status::{append_flow_stats, append_lock_section};
 use crate::{Access, CommandRow, Invocation, Node, run_boxed};
 use pando_base::{Client, CursorFacts, OperationContext, Result};
 use pando_doc::{Doc, DocBuilder, DocRef, Value, iso_8601};
+use pando_env::Place;
 use pando_expr::{MatchExpression, ParseContext};
 use pando_locks::{LockerInfo, LockerReport};
 use pando_session::TransactionAccount;
@@ -17,6 +18,7 @@ pub(super) const ROW: CommandRow = CommandRow {
     run: |invocation, reply| run_boxed(std::future::ready(run(invocation, reply))),
     is_admin_only: true,
     privileges: Access::Checked(crate::access::may_look),
+    place: Place::Control,
     ..CommandRow::DEFAULT
 };
 

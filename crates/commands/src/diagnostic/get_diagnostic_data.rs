@@ -3,6 +3,7 @@
 use crate::{Access, Action, CommandRow, Invocation, run_boxed};
 use pando_base::Result;
 use pando_doc::DocBuilder;
+use pando_env::Place;
 
 pub(super) const ROW: CommandRow = CommandRow {
     name: "getDiagnosticData",
@@ -10,6 +11,7 @@ pub(super) const ROW: CommandRow = CommandRow {
     run: |invocation, reply| run_boxed(std::future::ready(run(invocation, reply))),
     is_admin_only: true,
     privileges: Access::Cluster(&[Action::ServerStatus, Action::ReplSetGetStatus]),
+    place: Place::Lanes,
     ..CommandRow::DEFAULT
 };
 

@@ -2,6 +2,7 @@
 
 use crate::{Access, CommandRow, Invocation, run_boxed};
 use pando_base::Result;
+use pando_env::Place;
 
 pub(super) const ROW: CommandRow = CommandRow {
     name: "ping",
@@ -10,6 +11,7 @@ pub(super) const ROW: CommandRow = CommandRow {
     is_allowed_before_authentication: true,
     is_in_api_version_1: true,
     privileges: Access::Nothing,
+    place: Place::Control,
     ..CommandRow::DEFAULT
 };
 

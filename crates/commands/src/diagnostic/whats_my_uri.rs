@@ -3,6 +3,7 @@
 use crate::{Access, CommandRow, Invocation, run_boxed};
 use pando_base::Result;
 use pando_doc::DocBuilder;
+use pando_env::Place;
 
 pub(super) const ROW: CommandRow = CommandRow {
     name: "whatsmyuri",
@@ -10,6 +11,7 @@ pub(super) const ROW: CommandRow = CommandRow {
     run: |invocation, reply| run_boxed(std::future::ready(run(invocation, reply))),
     is_allowed_before_authentication: true,
     privileges: Access::Nothing,
+    place: Place::Control,
     ..CommandRow::DEFAULT
 };
 

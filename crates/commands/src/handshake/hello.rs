@@ -12,6 +12,7 @@ use crate::{
 };
 use pando_base::{Component, ErrorCode, FailPoint, Gauge, Log, LogValue, Result, Severity, ensure, log};
 use pando_doc::{Doc, DocBuilder, DocRef, JsonFormat, ObjectId, Value, doc_to_json};
+use pando_env::Place;
 use pando_session::LOCAL_LOGICAL_SESSION_TIMEOUT_MINUTES;
 use pando_wire::limits::{DOCUMENT_SIZE_BYTES_MAX, MESSAGE_SIZE_BYTES_MAX};
 use std::time::Duration;
@@ -31,6 +32,7 @@ pub(super) const HELLO: CommandRow = CommandRow {
     is_stopped_when_abandoned: true,
     secret_fields: &["speculativeAuthenticate"],
     privileges: Access::Nothing,
+    place: Place::Control,
     ..CommandRow::DEFAULT
 };
 

@@ -4,6 +4,7 @@ use super::{SET_COMMAND, require_set};
 use crate::{Access, Action, CommandRow, Invocation, run_boxed};
 use pando_base::{ErrorCode, Result, ensure};
 use pando_doc::DocBuilder;
+use pando_env::Place;
 use pando_session::extract;
 
 /// For tests: shows members that do not count yet as such.
@@ -14,6 +15,7 @@ pub(super) const ROW: CommandRow = CommandRow {
     help: "Returns the current replica set configuration{ replSetGetConfig : 1 }",
     run: |invocation, reply| run_boxed(std::future::ready(run(invocation, reply))),
     privileges: Access::Cluster(&[Action::ReplSetGetConfig]),
+    place: Place::Control,
     ..SET_COMMAND
 };
 

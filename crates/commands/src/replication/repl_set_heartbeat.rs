@@ -4,6 +4,7 @@ use super::SET_COMMAND;
 use crate::{Access, Action, CommandRow, Invocation, run_boxed};
 use pando_base::{ErrorCode, Result, ensure};
 use pando_doc::DocBuilder;
+use pando_env::Place;
 use pando_repl::topology::{HeartbeatContext, HeartbeatRequest};
 
 pub(super) const ROW: CommandRow = CommandRow {
@@ -11,6 +12,7 @@ pub(super) const ROW: CommandRow = CommandRow {
     help: "internal",
     run: |invocation, reply| run_boxed(std::future::ready(run(invocation, reply))),
     privileges: Access::Cluster(&[Action::Internal]),
+    place: Place::Control,
     ..SET_COMMAND
 };
 

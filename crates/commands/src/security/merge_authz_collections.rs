@@ -8,6 +8,7 @@ use super::writing::{CHANGE, Change, of_database_or_all};
 use crate::{Access, CommandRow, Invocation, access, run_boxed};
 use pando_base::{Component, DatabaseName, ErrorCode, Log, Namespace, Result, Severity, ensure, log};
 use pando_doc::doc;
+use pando_env::Place;
 use std::collections::BTreeSet;
 
 pub(super) const ROW: CommandRow = CommandRow {
@@ -16,6 +17,7 @@ pub(super) const ROW: CommandRow = CommandRow {
     run: |invocation, _| run_boxed(run(invocation)),
     is_admin_only: true,
     privileges: Access::Checked(access::may_merge_users_and_roles),
+    place: Place::Lanes,
     ..CHANGE
 };
 

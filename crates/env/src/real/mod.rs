@@ -14,9 +14,13 @@ mod large_pages;
 mod machine;
 mod network;
 mod past_cache;
+mod places;
 mod random;
+mod rank;
 mod signals;
+mod stream;
 mod tasks;
+mod turns;
 mod workers;
 
 use crate::Env;
@@ -27,10 +31,10 @@ pub use disk::RealDisk;
 pub use heap::Allocator;
 pub use machine::RealMachine;
 pub use network::RealNetwork;
+pub use places::Runtimes;
 pub use random::RealRandom;
 pub use signals::RealSignals;
 pub use tasks::RealTasks;
-pub use workers::prepare_workers;
 
 /// The machine that this process runs on.
 pub fn environment() -> Env {
@@ -39,6 +43,6 @@ pub fn environment() -> Env {
         Arc::new(RealRandom),
         Arc::new(RealDisk),
         Arc::new(RealNetwork),
-        Arc::new(RealTasks),
+        Arc::new(RealTasks::default()),
     )
 }

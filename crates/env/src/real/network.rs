@@ -1,5 +1,6 @@
 //! Sockets of this machine: TCP, and those in the file system.
 
+use super::stream::Movable;
 use crate::{Address, BoxedFuture, Connection, Listener, Network};
 use std::fs::{self, Permissions};
 use std::io;
@@ -16,7 +17,7 @@ impl Network for RealNetwork {
         let address = address.to_owned();
         Box::pin(async move {
             let listener = TcpListener::bind(address).await?;
-            Ok(Box::new(RealListener { listener }) as Box<dyn Listener>)
+            Ok(Box::new(RealListener { listener: Movable::new(listener) }) as Box<dyn Listener>)
         })
     }
 
@@ -30,7 +31,7 @@ impl Network for RealNetwork {
         Box::pin(async move {
             match address.starts_with('/') {
                 true => Ok(Box::new(UnixStream::connect(address).await?) as Box<dyn Connection>),
-                false => without_delay(TcpStream::connect(address).await?),
+                false => Ok(Box::new(without_delay(TcpStream::connect(address).await?)?) as Box<dyn Connection>),
             }
         })
     }
@@ -44,26 +45,30 @@ impl Network for RealNetwork {
 }
 
 struct RealListener {
-    listener: TcpListener,
+    listener: Movable<TcpListener>,
 }
 
 impl Listener for RealListener {
     fn accept(&mut self) -> BoxedFuture<'_, io::Result<Box<dyn Connection>>> {
         Box::pin(async move {
-            let (stream, _) = self.listener.accept().await?;
-            without_delay(stream)
+            let (stream, _) = self.listener.get()?.accept().await?;
+            Ok(Box::new(Movable::new(without_delay(stream)?)) as Box<dyn Connection>)
         })
     }
 
     fn local_address(&self) -> io::Result<Address> {
-        self.listener.local_addr().map(Address::Internet)
+        self.listener.get()?.local_addr().map(Address::Internet)
+    }
+
+    fn move_here(&mut self) -> io::Result<()> {
+        self.listener.move_here()
     }
 }
 
 /// Requests and replies are small and waited for, so they must not sit in the kernel until more bytes come.
-fn without_delay(stream: TcpStream) -> io::Result<Box<dyn Connection>> {
+fn without_delay(stream: TcpStream) -> io::Result<TcpStream> {
     stream.set_nodelay(true)?;
-    Ok(Box::new(stream))
+    Ok(stream)
 }
 
 impl Connection for TcpStream {
@@ -78,7 +83,7 @@ impl Connection for TcpStream {
 
 /// A socket in the file system. Its file goes with it.
 struct PathListener {
-    listener: UnixListener,
+    listener: Movable<UnixListener>,
     path: PathBuf,
 }
 
@@ -88,7 +93,7 @@ impl PathListener {
         if fs::symlink_metadata(&path).is_ok_and(|found| found.file_type().is_socket()) {
             fs::remove_file(&path)?;
         }
-        let listener = PathListener { listener: UnixListener::bind(&path)?, path };
+        let listener = PathListener { listener: Movable::new(UnixListener::bind(&path)?), path };
         fs::set_permissions(&listener.path, Permissions::from_mode(permissions))?;
         Ok(listener)
     }
@@ -104,13 +109,17 @@ impl Drop for PathListener {
 impl Listener for PathListener {
     fn accept(&mut self) -> BoxedFuture<'_, io::Result<Box<dyn Connection>>> {
         Box::pin(async move {
-            let (stream, _) = self.listener.accept().await?;
-            Ok(Box::new(stream) as Box<dyn Connection>)
+            let (stream, _) = self.listener.get()?.accept().await?;
+            Ok(Box::new(Movable::new(stream)) as Box<dyn Connection>)
         })
     }
 
     fn local_address(&self) -> io::Result<Address> {
         Ok(Address::Unix(Some(self.path.as_path().into())))
+    }
+
+    fn move_here(&mut self) -> io::Result<()> {
+        self.listener.move_here()
     }
 }
 

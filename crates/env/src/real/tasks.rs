@@ -1,14 +1,26 @@
 //! Operating system threads and tokio tasks.
 
+use super::places::Places;
+use super::rank::stand_back;
 use super::{large_pages, workers};
-use crate::{BoxedFuture, Tasks, ThreadHandle};
+use crate::{BoxedFuture, Place, Tasks, ThreadHandle};
 use std::io;
-use std::sync::{OnceLock, Weak};
+use std::sync::{Arc, OnceLock, Weak};
 use std::thread::{Builder, JoinHandle, ScopedJoinHandle};
 use tokio::runtime::{Handle, RuntimeFlavor};
 
-/// Threads of this process, and tasks of the tokio runtime that the caller runs in.
-pub struct RealTasks;
+/// Threads of this process, and tasks of its runtimes, or of the one that the caller runs in.
+#[derive(Default)]
+pub struct RealTasks {
+    places: Option<Arc<Places>>,
+}
+
+impl RealTasks {
+    /// Tasks run at these places.
+    pub(super) fn at(places: Arc<Places>) -> RealTasks {
+        RealTasks { places: Some(places) }
+    }
+}
 
 impl Tasks for RealTasks {
     fn spawn_thread(&self, name: &str, body: Box<dyn FnOnce() + Send>) -> io::Result<Box<dyn ThreadHandle>> {
@@ -27,9 +39,33 @@ impl Tasks for RealTasks {
     }
 
     fn spawn(&self, task: BoxedFuture<'static, ()>) -> io::Result<()> {
+        self.spawn_at(Place::Requests, task)
+    }
+
+    fn spawn_at(&self, place: Place, task: BoxedFuture<'static, ()>) -> io::Result<()> {
+        if let Some(places) = &self.places {
+            places.handle(place).spawn(task);
+            return Ok(());
+        }
         let runtime = Handle::try_current().map_err(io::Error::other)?;
         runtime.spawn(task);
         Ok(())
+    }
+
+    fn place(&self) -> Option<Place> {
+        self.places.as_ref().and_then(|_| Places::of_this_thread())
+    }
+
+    fn pause_long_work(&self, must_stop: &dyn Fn() -> bool) {
+        if let Some(places) = &self.places {
+            places.pause(must_stop);
+        }
+    }
+
+    fn end_long_work(&self) {
+        if let Some(places) = &self.places {
+            places.end();
+        }
     }
 
     fn blocking(&self, call: &mut dyn FnMut()) {
@@ -42,6 +78,9 @@ impl Tasks for RealTasks {
     }
 
     fn aside(&self, call: &mut (dyn FnMut() + Send)) {
+        if self.place() == Some(Place::Lanes) {
+            return self.blocking(call);
+        }
         self.blocking(&mut || {
             // A thread can give up its rank, but not take it back: the call gets one of its own.
             let is_done = std::thread::scope(|scope| {
@@ -81,7 +120,8 @@ impl Tasks for RealTasks {
     }
 
     fn can_wait_here(&self) -> bool {
-        workers::others_watch()
+        // Who works on a lane keeps nobody waiting but other long work.
+        self.place() == Some(Place::Lanes) || workers::others_watch()
     }
 
     fn give_way(&self) -> bool {
@@ -94,17 +134,6 @@ impl Tasks for RealTasks {
 
     fn make_large_pages(&self, goes_on: &dyn Fn() -> bool) {
         large_pages::make(goes_on);
-    }
-}
-
-/// Lowers the rank of this thread, and of those that it starts, where the system ranks threads one by one.
-fn stand_back() {
-    #[cfg(target_os = "linux")]
-    {
-        /// Every thread in a hurry gets nine times its share.
-        const NICENESS: i32 = 10;
-        // Without it the call only takes more of the processor than it should.
-        _ = rustix::process::setpriority_process(Some(rustix::thread::gettid()), NICENESS);
     }
 }
 

@@ -58,6 +58,10 @@ impl Connection for Prefixed {
     fn local_address(&self) -> io::Result<Address> {
         self.stream.local_address()
     }
+
+    fn move_here(&mut self) -> io::Result<()> {
+        self.stream.move_here()
+    }
 }
 
 /// An encrypted connection.
@@ -106,5 +110,9 @@ impl Connection for TlsConnection {
 
     fn local_address(&self) -> io::Result<Address> {
         self.stream.get_ref().0.local_address()
+    }
+
+    fn move_here(&mut self) -> io::Result<()> {
+        self.stream.get_mut().0.move_here()
     }
 }

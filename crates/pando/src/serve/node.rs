@@ -8,7 +8,7 @@ use crate::store;
 use pando_base::Log;
 use pando_commands::BACKTRACE_LOG_FILE;
 use pando_engine::{EngineOptions, Mode};
-use pando_env::real::{RealMachine, RealSignals, prepare_workers};
+use pando_env::real::{RealMachine, RealSignals, Runtimes};
 use pando_env::{Env, Machine};
 use pando_security::KeyFile;
 use pando_server::{FileSink, LogTarget, ProcessControl, Server, StreamSink, SyslogSink};
@@ -16,17 +16,17 @@ use pando_storage::{Engine, StorageError};
 use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
-use tokio::runtime::Builder;
 
 /// Connections that the process can have at most: a fifth of its files is for everything else.
 const FILES_FOR_CONNECTIONS: f64 = 0.8;
 
 /// Runs until somebody ends it.
 pub fn run(env: &Env, plan: Plan) -> Result<ExitCode> {
-    let mut builder = Builder::new_multi_thread();
-    prepare_workers(&mut builder, env.tasks().parallelism().max(2));
-    let runtime = builder.thread_name("worker").enable_all().build().map_err(PandoError::Output)?;
-    runtime.block_on(serve(env, plan))
+    let runtimes = Runtimes::start(env.tasks().parallelism()).map_err(PandoError::Output)?;
+    let env = env.with_tasks(runtimes.tasks());
+    let outcome = runtimes.block_on(serve(&env, plan));
+    runtimes.end();
+    outcome
 }
 
 async fn serve(env: &Env, mut plan: Plan) -> Result<ExitCode> {

@@ -1,7 +1,7 @@
 //! The asynchronous shell around an executor: it lets others run when a batch yields.
 
 use super::{BatchOutcome, BatchSource, Collections, DocumentSink, YieldCause};
-use pando_base::operation::during;
+use pando_base::operation::{during, slice};
 use pando_base::{Error, OperationContext, Result};
 use pando_collection::rest_while_yielded;
 use pando_env::Env;
@@ -77,7 +77,10 @@ pub(crate) async fn give_way(operation: &mut Operation, cause: YieldCause, confl
     let saved = operation.locker.save_and_unlock();
     rest_while_yielded(operation).await?;
     match cause {
-        YieldCause::Time => yield_now().await,
+        YieldCause::Time => {
+            slice::note_yield();
+            yield_now().await;
+        }
         YieldCause::PrepareConflict => await_prepared(operation, epoch).await?,
         YieldCause::WriteConflict | YieldCause::TemporarilyUnavailable => {
             operation.context.statistics().write_conflicts.add(1);

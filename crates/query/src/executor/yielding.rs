@@ -1,5 +1,6 @@
 //! When to yield, and why.
 
+use pando_base::operation::slice;
 use pando_base::{AnyParameter, Error, Parameter, ParameterSet, Result};
 use pando_operation::{Operation, storage_error};
 use pando_storage::StorageError;
@@ -57,6 +58,14 @@ pub struct YieldPolicy {
 }
 
 impl YieldPolicy {
+    /// For queries inside queries: the outer one yields.
+    pub const NEVER: YieldPolicy = YieldPolicy { iterations: u32::MAX, period_ns: u64::MAX };
+
+    /// True if it lets others run at all.
+    fn yields(self) -> bool {
+        self != YieldPolicy::NEVER
+    }
+
     /// As the parameters say.
     pub fn of(parameters: &ParameterSet) -> YieldPolicy {
         let iterations = u32::try_from(parameters.get(&YIELD_ITERATIONS)).unwrap_or(u32::MAX);
@@ -109,14 +118,22 @@ impl YieldClock {
         operation.context.check()?;
         let now_ns = operation.env.clock().monotonic_ns();
         let started_ns = *self.started_ns.get_or_insert(now_ns);
-        let is_time =
-            self.works >= self.policy.iterations || now_ns.saturating_sub(started_ns) >= self.policy.period_ns;
-        if is_time && operation.recovery_unit.in_unit_of_work() {
+        let is_slice_over = slice::is_over_at(now_ns);
+        let is_time = (is_slice_over && self.policy.yields())
+            || self.works >= self.policy.iterations
+            || now_ns.saturating_sub(started_ns) >= self.policy.period_ns;
+        if is_time && !operation.recovery_unit.in_unit_of_work() {
+            return Ok(true);
+        }
+        if is_time {
             // Nothing may yield here; it was enough to look whether it was stopped.
             self.works = 0;
             self.started_ns = Some(now_ns);
-            return Ok(false);
         }
-        Ok(is_time)
+        if is_slice_over {
+            slice::pause(&operation.context);
+            operation.context.check()?;
+        }
+        Ok(false)
     }
 }

@@ -16,6 +16,7 @@ use crate::planner::grouped_plan;
 use crate::request::{AggregateRequest, Hint};
 use crate::stage::build;
 use crate::{CanonicalQuery, QueryEngine, engine};
+use pando_base::operation::tick;
 use pando_base::{Error, ErrorCode, Namespace, OperationContext, Result};
 use pando_catalog::Collection;
 use pando_doc::{Doc, INTERNAL_SIZE_BYTES_MAX, too_large};
@@ -63,6 +64,9 @@ pub struct Aggregation {
     /// Where the results go, if not to the client. The caller writes them.
     pub output: Option<OutputStage>,
 }
+
+/// So many steps are counted for a query inside a query: it is read, planned and begun, and may find nothing.
+const STEPS_PER_QUERY: u64 = 1024;
 
 /// A pipeline split into what the planner does and what is left.
 pub struct PlannedPipeline {
@@ -307,7 +311,7 @@ impl QueryEngine {
 
     /// The same engine for queries inside queries, which do not yield for time: the outer one does.
     pub(crate) fn patient(&self) -> QueryEngine {
-        QueryEngine { yield_override: Some(YieldPolicy { iterations: u32::MAX, period_ns: u64::MAX }), ..self.clone() }
+        QueryEngine { yield_override: Some(YieldPolicy::NEVER), ..self.clone() }
     }
 
     /// The documents that stages make of a collection or view, inside another pipeline, whose collation they have.
@@ -318,6 +322,7 @@ impl QueryEngine {
         stages: &[SharedStage],
         collator: &Option<SharedCollator>,
     ) -> Result<Box<dyn DocumentSource>> {
+        tick(STEPS_PER_QUERY)?;
         if stages.first().is_some_and(|first| first.is_initial()) {
             return chain(stages, Box::new(ListSource::default()));
         }

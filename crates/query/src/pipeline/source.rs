@@ -5,6 +5,7 @@ use crate::executor::Seen;
 use crate::executor::{Collections, Executor, Next, YieldCause};
 use crate::stage::{Member, SortKeyGenerator};
 use pando_base::Result;
+use pando_base::operation::tick;
 use pando_doc::Doc;
 use pando_expr::metadata::Meta;
 use pando_operation::Operation;
@@ -164,6 +165,10 @@ pub struct StageRun {
     pub facts: StageFacts,
 }
 
+/// So many steps are counted for each document that a stage gives: stages between which documents come and go may not have read
+/// anything for long.
+const STEPS_PER_DOCUMENT: u64 = 16;
+
 /// What a stage gives, counted.
 pub struct CountedSource {
     source: Box<dyn DocumentSource>,
@@ -179,6 +184,7 @@ impl CountedSource {
 
 impl DocumentSource for CountedSource {
     fn next(&mut self, context: &mut PipelineContext<'_>) -> Result<Pulled> {
+        tick(STEPS_PER_DOCUMENT)?;
         let pulled = self.source.next(context)?;
         self.returned += u64::from(matches!(pulled, Pulled::Document(_)));
         Ok(pulled)
@@ -188,11 +194,13 @@ impl DocumentSource for CountedSource {
         let returned = &mut self.returned;
         self.source.feed(context, &mut |document| {
             *returned += 1;
+            tick(STEPS_PER_DOCUMENT)?;
             look(document)
         })
     }
 
     fn next_rows(&mut self, context: &mut PipelineContext<'_>) -> Result<PulledRows> {
+        tick(STEPS_PER_DOCUMENT)?;
         let pulled = self.source.next_rows(context)?;
         self.returned += match &pulled {
             PulledRows::Rows(rows) => rows.len() as u64,

@@ -21,12 +21,13 @@ pub(crate) mod stages;
 mod transaction;
 mod write_concern;
 
+use pando_base::operation::follow;
 use pando_base::{Error, ErrorCode, OperationContext, Result, bail};
 use pando_commands::watch;
 use pando_commands::{ConnectionState, GenericArguments, Invocation, NamespaceOf, NextInvocation, Node, OpCounter};
 use pando_doc::DocBuilder;
-use pando_env::BoxedFuture;
-use pando_net::{Next, Peer, Request, RequestHandler, Response};
+use pando_env::{BoxedFuture, Place};
+use pando_net::{Next, Peer, Request, RequestHandler, RequestKind, Response};
 use pando_wire::{Command, Protocol, Reaction, Refusal, ReplyBuilder, ReplyTo};
 use std::sync::Arc;
 
@@ -40,16 +41,24 @@ pub(crate) use write_concern::AwaitWriteConcern;
 /// The length of a document without fields.
 const EMPTY_BYTES: usize = 5;
 
-/// Takes requests from connections and answers them.
+/// Takes requests from connections and answers them. Clones are of the same one.
+#[derive(Clone)]
 pub struct Dispatcher {
     node: Arc<Node>,
-    stages: Vec<Box<dyn Stage>>,
+    stages: Arc<[Box<dyn Stage>]>,
+}
+
+/// What dispatch keeps of a connection. Each has its own way to the node, so that answers, which may be worked on away from their
+/// connection, do not all count the users of the same one.
+pub struct Attached {
+    dispatcher: Dispatcher,
+    connection: Arc<ConnectionState>,
 }
 
 impl Dispatcher {
     /// Dispatches to this node's commands, through these stages.
     pub fn new(node: Arc<Node>, stages: Vec<Box<dyn Stage>>) -> Dispatcher {
-        Dispatcher { node, stages }
+        Dispatcher { node, stages: stages.into() }
     }
 
     /// The node.
@@ -62,15 +71,25 @@ impl Dispatcher {
         let context = self.node.operations.start(&connection.client);
         let (to, is_silent) = (command.reply_to(), command.is_fire_and_forget());
         let mut reply = ReplyBuilder::new(to, buffer);
-        let next = match self.find(connection, &context, command) {
-            Ok(invocation) => self.invoke(&invocation, reply.body()).await,
-            Err(error) => {
-                finish::fail_early(&self.node, &error, reply.body());
-                None
-            }
-        };
+        let next = follow(&context, self.run(connection, &context, command, reply.body())).await;
         context.statistics().response_bytes.add(reply.body().size_bytes() as u64);
         self.respond(reply, to, reply_id, is_silent, next)
+    }
+
+    async fn run(
+        &self,
+        connection: &Arc<ConnectionState>,
+        context: &OperationContext,
+        command: Command,
+        reply: &mut DocBuilder,
+    ) -> Option<NextInvocation> {
+        match self.find(connection, context, command) {
+            Ok(invocation) => self.invoke(&invocation, reply).await,
+            Err(error) => {
+                finish::fail_early(&self.node, &error, reply);
+                None
+            }
+        }
     }
 
     /// What a request asks for. Everything that is wrong before the command is known is found here.
@@ -174,7 +193,7 @@ impl Dispatcher {
         beside: &mut Option<DocBuilder>,
         has_run: &mut bool,
     ) -> Result<()> {
-        for stage in &self.stages {
+        for stage in self.stages.iter() {
             match stage.enter(invocation) {
                 Entered::Pass => {}
                 Entered::Refuse(error) => return Err(error),
@@ -240,18 +259,27 @@ impl Dispatcher {
 }
 
 impl RequestHandler for Dispatcher {
-    type Connection = Arc<ConnectionState>;
+    type Connection = Arc<Attached>;
 
-    fn connected(&self, peer: Peer) -> Arc<ConnectionState> {
+    fn connected(&self, peer: Peer) -> Arc<Attached> {
         let connection = ConnectionState::new(peer.connection_id, peer.remote, peer.local);
-        Arc::new(connection.with_certificate(peer.certificate_subject))
+        let connection = Arc::new(connection.with_certificate(peer.certificate_subject));
+        Arc::new(Attached { dispatcher: self.clone(), connection })
     }
 
-    fn handle<'a>(&'a self, connection: &'a Arc<ConnectionState>, request: Request) -> BoxedFuture<'a, Response> {
-        Box::pin(self.dispatch(connection, request))
+    fn kind(&self, command: &Command) -> RequestKind {
+        let row = self.node.table.find(command.name()).map(|entry| entry.row);
+        // A row stands where it stands for as long as the process runs.
+        let number = row.map_or(0, |row| std::ptr::from_ref(row).addr());
+        RequestKind { number, place: row.map_or(Place::Requests, |row| row.place) }
     }
 
-    fn refused(&self, _: &Arc<ConnectionState>, refusal: &Refusal, buffer: Vec<u8>, reply_id: i32) -> Response {
+    fn handle(&self, attached: &Arc<Attached>, request: Request) -> BoxedFuture<'static, Response> {
+        let attached = Arc::clone(attached);
+        Box::pin(async move { attached.dispatcher.dispatch(&attached.connection, request).await })
+    }
+
+    fn refused(&self, _: &Arc<Attached>, refusal: &Refusal, buffer: Vec<u8>, reply_id: i32) -> Response {
         let protocol = if refusal.reaction == Reaction::ReplyLegacy { Protocol::Query } else { Protocol::Msg };
         let request_id = refusal.header.map_or(0, |header| header.request_id);
         let to = ReplyTo { request_id, protocol, checksum: false, compressor: None };
@@ -260,11 +288,11 @@ impl RequestHandler for Dispatcher {
         self.encoded(reply, to, reply_id, false, Next::Read)
     }
 
-    fn abandoned(&self, connection: &Arc<ConnectionState>) {
-        connection.abandon();
+    fn abandoned(&self, attached: &Arc<Attached>) {
+        attached.connection.abandon();
     }
 
-    fn closed(&self, connection: &Arc<ConnectionState>) {
-        connection.abandon();
+    fn closed(&self, attached: &Arc<Attached>) {
+        attached.connection.abandon();
     }
 }

@@ -143,7 +143,7 @@ fn server_status_has_its_sections() {
         let memory = section("memory");
         let owners = memory.get("owners").unwrap().as_document().unwrap();
         let bytes = |of: DocRef<'_>, name: &str| of.get(name).unwrap().to_i64_or_zero();
-        let sum: i64 = owners.iter().map(|element| element.value.to_i64_or_zero()).sum();
+        let sum: i64 = owners.elements().map(|element| element.value.to_i64_or_zero()).sum();
         assert!(bytes(owners, "catalogBytes") > 0 && bytes(memory, "accountedBytes") == sum, "{memory}");
         assert_eq!(bytes(memory, "anonymousBytes"), sum + bytes(memory, "unaccountedBytes"));
         let commands = section("metrics").get("commands").unwrap().as_document().unwrap();

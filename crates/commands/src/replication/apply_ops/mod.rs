@@ -16,6 +16,7 @@ use crate::arguments::SafeLong;
 use crate::{Access, Class, CommandRow, Invocation, SecondaryOk, arguments, run_boxed};
 use pando_base::{Component, Error, ErrorCode, Namespace, Result, Severity, bail, ensure, log};
 use pando_doc::{ArrayRef, Doc, DocBuilder, DocRef, Value};
+use pando_env::Place;
 use pando_oplog::{OpKind, Operation as OplogOperation};
 use std::pin::Pin;
 
@@ -27,6 +28,7 @@ pub(super) const ROW: CommandRow = CommandRow {
     secondary_ok: SecondaryOk::Never,
     takes_write_concern: true,
     privileges: Access::Checked(crate::access::may_apply),
+    place: Place::Lanes,
     ..CommandRow::DEFAULT
 };
 
