@@ -1,5 +1,5 @@
 //! Benchmarks beside peers, started by the script `bench` at the root: `./bench engine`, `./bench recovery`, `./bench server`,
-//! `./bench query`, `./bench index`, `./bench series`, `./bench scale`, `./bench txn`, `./bench turns`, `./bench watch`.
+//! `./bench query`, `./bench index`, `./bench series`, `./bench fairness`, `./bench scale`, `./bench txn`, `./bench turns`, `./bench watch`.
 //!
 //! The parent process prints the workload, starts one child for each system, gathers the figures as JSON lines and prints
 //! one table. From the bottom up: [`workload`] is what is stored, [`peers`] the systems behind one trait, [`measure`] what is
@@ -45,6 +45,7 @@ fn main() -> ExitCode {
         Command::Query(options) => server::run_query(&options),
         Command::Index(options) => server::run_index(&options),
         Command::Series(options) => server::run_series(&options),
+        Command::Fairness(options) => server::run_fairness(&options),
         Command::Scale(options) => server::run_scale(&options),
         Command::Txn(options) => server::run_txn(&options),
         Command::Turns(options) => server::run_turns(&options),

@@ -2,7 +2,8 @@
 
 use crate::peers::System;
 use crate::server::{
-    IndexOptions, QueryOptions, ScaleOptions, SeriesOptions, ServerOptions, TurnsOptions, TxnOptions, WatchOptions,
+    FairnessOptions, IndexOptions, QueryOptions, ScaleOptions, SeriesOptions, ServerOptions, TurnsOptions, TxnOptions,
+    WatchOptions,
 };
 use clap::{Args, Parser, Subcommand};
 use std::path::PathBuf;
@@ -31,6 +32,8 @@ pub enum Command {
     Index(IndexOptions),
     /// Points of sensors in a time-series collection, in a plain one, and in PostgreSQL.
     Series(SeriesOptions),
+    /// Small requests while six connections have large ones done, by our server and by PostgreSQL.
+    Fairness(FairnessOptions),
     /// Many connections and many collections on our server.
     Scale(ScaleOptions),
     /// Transactions beside plain writes and PostgreSQL's, and change streams beside writers.

@@ -80,6 +80,11 @@ impl Link {
         Ok(self.stream.set_read_timeout(Some(patience))?)
     }
 
+    /// The socket, for whoever closes it while an answer is waited for.
+    pub fn socket(&self) -> Result<TcpStream, Error> {
+        Ok(self.stream.try_clone()?)
+    }
+
     /// The bytes of the last answer.
     pub fn last_answer(&self) -> &[u8] {
         &self.arrived

@@ -10,6 +10,7 @@
 mod data;
 mod dialects;
 mod drive;
+mod fairness;
 mod hosts;
 mod index;
 mod link;
@@ -31,6 +32,7 @@ mod turns;
 mod watch;
 mod workloads;
 
+pub use fairness::{FairnessOptions, run as run_fairness};
 pub use index::{IndexOptions, run as run_index};
 pub use options::ServerOptions;
 pub use query::{QueryOptions, run as run_query};
