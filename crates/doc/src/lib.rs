@@ -53,8 +53,11 @@ pub use number::Number;
 pub use object_id::{NotAnObjectId, ObjectId};
 pub use owned_value::{OwnedCodeWithScope, OwnedRegex, OwnedValue};
 pub use pando_base::date::{DateParts, iso_8601, parse_iso_8601};
-pub use path::{FieldPath, LeafArrays, NonLeafArrays, PathOptions, Visit, get_path, get_path_with_indexes, visit_path};
-pub use text::{JsonFormat, doc_from_json, doc_to_json, value_from_json, value_to_json};
+pub use path::{
+    FieldPath, LeafArrays, NonLeafArrays, PathOptions, Visit, check_field_name, get_path, get_path_with_indexes,
+    visit_path,
+};
+pub use text::{JsonFormat, doc_from_json, doc_to_json, short_double, value_from_json, value_to_json};
 pub use validate::{DEPTH_MAX, INTERNAL_SIZE_BYTES_MAX, Limits, USER_SIZE_BYTES_MAX, too_large};
 pub use value::Value;
 pub use value_type::ValueType;

@@ -39,6 +39,12 @@ impl ObjectId {
         let [s0, s1, s2, s3, ..] = self.0;
         u32::from_be_bytes([s0, s1, s2, s3])
     }
+
+    /// When the id was made, as the date that MongoDB makes of it: its seconds have a sign there, so that times after
+    /// January 2038 lie before 1970.
+    pub const fn milliseconds(&self) -> i64 {
+        self.seconds() as i32 as i64 * 1000
+    }
 }
 
 /// The text was not 24 hexadecimal digits.

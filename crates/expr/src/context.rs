@@ -72,6 +72,8 @@ pub struct ParseContext {
     pub random: Option<SharedRandom>,
     /// Where JavaScript runs; nowhere if there is nothing.
     pub script: Option<SharedScript>,
+    /// `$$JS_SCOPE`: what a mapReduce gives its functions.
+    pub javascript_scope: Option<Doc>,
     /// It is a mapReduce that is read as a pipeline.
     pub is_map_reduce: bool,
     /// What `$meta` has asked for.
@@ -94,6 +96,7 @@ impl ParseContext {
             user_roles: None,
             random: None,
             script: None,
+            javascript_scope: None,
             is_map_reduce: false,
             metadata: MetaNeeds::default(),
             features: Features::ALL,

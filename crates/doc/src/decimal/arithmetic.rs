@@ -75,7 +75,9 @@ impl Rem for Decimal128 {
 
     fn rem(self, divisor: Decimal128) -> Decimal128 {
         match (self.parts(), divisor.parts()) {
-            (Parts::Nan { .. }, _) | (_, Parts::Nan { .. }) | (Parts::Infinity { .. }, _) => Decimal128::NAN,
+            (Parts::Nan { .. }, _) => self.quiet(),
+            (_, Parts::Nan { .. }) => divisor.quiet(),
+            (Parts::Infinity { .. }, _) => Decimal128::NAN,
             (_, Parts::Finite { coefficient: 0, .. }) => Decimal128::NAN,
             (Parts::Finite { .. }, Parts::Infinity { .. }) => self,
             (
@@ -98,6 +100,9 @@ impl Decimal128 {
     /// The number rounded to the exponent of the other; NaN if it then has more than 34 digits.
     #[must_use]
     pub fn quantize(self, reference: Decimal128, rounding: Rounding) -> Decimal128 {
+        if self.is_nan() {
+            return self.quiet();
+        }
         let mut context = Context::<Dense>::default();
         context.set_rounding(rounding.into());
         from_dense(context.quantize(to_dense(self), to_dense(reference)))
@@ -112,6 +117,17 @@ impl Decimal128 {
         }
     }
 
+    /// The number with as many digits as fit: zeros are added behind the last one.
+    #[must_use]
+    pub fn with_all_digits(self) -> Decimal128 {
+        self + Decimal128::finite(false, 0, EXPONENT_MIN)
+    }
+
+    /// A NaN without what else its bits may say; it keeps its sign.
+    fn quiet(self) -> Decimal128 {
+        if self.is_sign_negative() { Decimal128::NAN.negate() } else { Decimal128::NAN }
+    }
+
     /// The square root.
     #[must_use]
     pub fn square_root(self) -> Decimal128 {
@@ -121,27 +137,49 @@ impl Decimal128 {
     /// e to the power of the number.
     #[must_use]
     pub fn exponential(self) -> Decimal128 {
-        unary(self, |context, number| context.exp(number))
+        whole_if_exact(unary(self, |context, number| context.exp(number)))
     }
 
     /// The natural logarithm.
     #[must_use]
     pub fn natural_logarithm(self) -> Decimal128 {
-        unary(self, |context, number| context.ln(number))
+        whole_if_exact(unary(self, |context, number| context.ln(number)))
     }
 
     /// The logarithm to base ten.
     #[must_use]
     pub fn decimal_logarithm(self) -> Decimal128 {
-        unary(self, |context, number| context.log10(number))
+        whole_if_exact(unary(self, |context, number| context.log10(number)))
     }
 
-    /// The number to the power of the other.
+    /// The number to the power of the other, with all digits. What has no value of its own is what `pow` of C says it is.
     #[must_use]
     pub fn power(self, exponent: Decimal128) -> Decimal128 {
+        let is_one = |number: Decimal128| number.reduced_parts() == Decimal128::ONE.parts();
+        if exponent.is_zero() || is_one(self) || (is_one(self.negate()) && exponent.is_infinite()) {
+            return Decimal128::ONE.with_all_digits();
+        }
+        if self.is_nan() || exponent.is_nan() {
+            return if self.is_nan() { self.quiet() } else { exponent.quiet() };
+        }
+        // An infinite exponent is even: the sign of the base is lost.
+        let base = if exponent.is_infinite() { self.abs() } else { self };
         let exponent = Wide::from(to_dense(exponent));
-        unary(self, |context, number| context.pow(number, &exponent))
+        unary(base, |context, number| context.pow(number, &exponent)).with_all_digits()
     }
+}
+
+/// A result that is a whole number, without zeros behind its point; zero with the least exponent.
+fn whole_if_exact(number: Decimal128) -> Decimal128 {
+    let Parts::Finite { negative, mut coefficient, mut exponent } = number.parts() else { return number };
+    if coefficient == 0 {
+        return if exponent < 0 { Decimal128::finite(negative, 0, EXPONENT_MIN) } else { number };
+    }
+    while exponent < 0 && coefficient % 10 == 0 {
+        coefficient /= 10;
+        exponent += 1;
+    }
+    if exponent == 0 { Decimal128::finite(negative, coefficient, 0) } else { number }
 }
 
 /// The remainder of two finite decimals, at the lower of the two exponents.
@@ -167,10 +205,17 @@ fn binary(
     right: Decimal128,
     operation: impl FnOnce(&mut Context<Dense>, Dense, Dense) -> Dense,
 ) -> Decimal128 {
+    // The first that is not a number is the result, sign included.
+    if let Some(nan) = [left, right].into_iter().find(|number| number.is_nan()) {
+        return nan.quiet();
+    }
     from_dense(operation(&mut Context::default(), to_dense(left), to_dense(right)))
 }
 
 fn unary(number: Decimal128, operation: impl FnOnce(&mut Context<Wide>, &mut Wide)) -> Decimal128 {
+    if number.is_nan() {
+        return number.quiet();
+    }
     let mut context = Context::<Wide>::default();
     let bounds = context
         .set_precision(34)

@@ -173,3 +173,19 @@ proptest! {
         prop_assert!(compare_numbers(Value::Decimal(a % b), Value::Int64(rest as i64)).is_eq());
     }
 }
+
+#[test]
+fn what_is_no_number_keeps_its_sign() {
+    let negative = Decimal128::NAN.negate();
+    let one = decimal("1");
+    for result in [
+        one + negative,
+        negative * one,
+        negative % one,
+        negative.square_root(),
+        negative.quantize(one, Rounding::HalfEven),
+    ] {
+        assert!(result.is_nan() && result.is_sign_negative());
+    }
+    assert!(!(Decimal128::INFINITY - Decimal128::INFINITY).is_sign_negative());
+}

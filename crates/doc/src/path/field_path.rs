@@ -81,6 +81,15 @@ impl FieldPath {
     }
 }
 
+/// Refuses what cannot be the name of one field.
+pub fn check_field_name(name: &BStr) -> Result<()> {
+    check_name(name)?;
+    if name.contains(&b'.') {
+        return Err(Error::location(16412, "FieldPath field names may not contain '.'."));
+    }
+    Ok(())
+}
+
 fn check_name(name: &BStr) -> Result<()> {
     const HINT: &str = "Consider using $getField or $setField.";
     if name.is_empty() {

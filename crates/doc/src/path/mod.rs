@@ -10,5 +10,5 @@ mod visit;
 #[cfg(test)]
 mod tests;
 
-pub use field_path::FieldPath;
+pub use field_path::{FieldPath, check_field_name};
 pub use visit::{LeafArrays, NonLeafArrays, PathOptions, Visit, get_path, get_path_with_indexes, visit_path};

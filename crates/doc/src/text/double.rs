@@ -5,15 +5,25 @@ use std::fmt;
 /// The double as in error messages: sixteen significant digits, and `.0` behind whatever has no point. That includes
 /// `1e+20.0`, `inf.0` and `nan.0`; clients have come to match them.
 pub(super) fn in_messages(f: &mut impl fmt::Write, number: f64) -> fmt::Result {
-    let text = if number.is_nan() {
-        "nan".to_owned()
-    } else if number.is_infinite() {
-        if number < 0.0 { "-inf".to_owned() } else { "inf".to_owned() }
-    } else {
-        arrange(&format!("{number:.15e}"), 16)
-    };
+    let text = with_digits(number, 16);
     f.write_str(&text)?;
     if text.contains('.') { Ok(()) } else { f.write_str(".0") }
+}
+
+/// The double with six significant digits, as operators have it that take numbers for strings, and a few messages: `1`,
+/// `0.1`, `1e+06`, `inf`, `nan`.
+pub fn short_double(number: f64) -> String {
+    with_digits(number, 6)
+}
+
+fn with_digits(number: f64, digits: i32) -> String {
+    if number.is_nan() {
+        return "nan".to_owned();
+    }
+    if number.is_infinite() {
+        return if number < 0.0 { "-inf" } else { "inf" }.to_owned();
+    }
+    arrange(&format!("{number:.places$e}", places = digits.unsigned_abs() as usize - 1), digits)
 }
 
 /// A finite double as in JSON: the fewest digits that lead back to it.

@@ -10,5 +10,6 @@ mod shell;
 #[cfg(test)]
 mod tests;
 
+pub use double::short_double;
 pub use json_read::{doc_from_json, value_from_json};
 pub use json_write::{JsonFormat, doc_to_json, value_to_json};

@@ -12,11 +12,11 @@ pub fn parse_accumulator(
     element: Element<'_>,
     context: &ParseContext,
 ) -> Result<(AccumulatorKind, Expression, Option<Expression>)> {
+    if matches!(element.value, Value::Array(_)) {
+        let reason = format!("The {} accumulator is a unary operator", element.name);
+        return Err(Error::location(40237, reason));
+    }
     if let Some(kind) = unary_accumulator(element.name) {
-        if matches!(element.value, Value::Array(_)) {
-            let reason = format!("The {} accumulator is a unary operator", element.name);
-            return Err(Error::location(40237, reason));
-        }
         return Ok((kind, Expression::parse(element.value, context)?.optimize()?, None));
     }
     match &**element.name {

@@ -166,7 +166,11 @@ impl Accumulator {
             }
             State::Avg(sum, count) => {
                 if let Some(number) = value.as_number() {
-                    sum.add(number);
+                    // Of whole numbers only what a double keeps.
+                    sum.add(match number {
+                        Number::Int64(whole) => Number::Double(whole as f64),
+                        number => number,
+                    });
                     *count += 1;
                 }
             }

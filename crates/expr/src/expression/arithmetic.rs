@@ -1,8 +1,9 @@
 //! Arithmetic: results have the widest kind of their operands; null or missing makes null.
 
+use super::convert::coerce_to_long;
 use super::{Environment, Operand};
 use pando_base::{Error, Result};
-use pando_doc::{Decimal128, Number, OwnedValue, Rounding, Value};
+use pando_doc::{Decimal128, DecimalParts as Parts, Number, OwnedValue, Rounding, Value, short_double};
 
 pub(super) fn add<'a>(operands: &[Operand<'a>], _: &Environment<'_>) -> Result<Operand<'a>> {
     let mut sum = Number::Int32(0);
@@ -152,7 +153,8 @@ pub(super) fn floor<'a>(operands: &[Operand<'a>], _: &Environment<'_>) -> Result
 fn whole(number: Number, double: fn(f64) -> f64, decimal: Rounding) -> Number {
     match number {
         Number::Double(number) => Number::Double(double(number)),
-        Number::Decimal(number) => Number::Decimal(number.round_to_whole(decimal)),
+        // What has no place for a digit before the point, be it infinite or merely large, is no number then.
+        Number::Decimal(number) => Number::Decimal(number.quantize(Decimal128::ONE, decimal)),
         whole => whole,
     }
 }
@@ -177,9 +179,11 @@ fn to_place<'a>(operands: &[Operand<'_>], name: &str, rounding: Rounding) -> Res
     let place = match place {
         None => 0,
         Some(place) => {
-            let whole = place.as_number().and_then(Number::to_i64_exact).ok_or_else(|| {
-                Error::location(51082, format!("precision argument to  {name} must be a integral value"))
-            })?;
+            let whole = coerce_to_long(place)?;
+            if place.as_number().and_then(Number::to_i64_exact).is_none() {
+                let reason = format!("precision argument to  {name} must be a integral value");
+                return Err(Error::location(51082, reason));
+            }
             if !(-20..=100).contains(&whole) {
                 let reason = format!("cannot apply {name} with precision value {whole} value must be in [-20, 100]");
                 return Err(Error::location(51083, reason));
@@ -190,26 +194,31 @@ fn to_place<'a>(operands: &[Operand<'_>], name: &str, rounding: Rounding) -> Res
     round_number(number, place, rounding).map(Operand::from)
 }
 
+/// The decimal rounded to a place behind the point. Where 34 digits do not reach to that place, it has all that it can have.
+fn rounded_decimal(decimal: Decimal128, place: i32, rounding: Rounding) -> Decimal128 {
+    if decimal.is_infinite() {
+        return decimal;
+    }
+    let full = decimal.with_all_digits();
+    match full.parts() {
+        Parts::Finite { exponent, coefficient: 1.., .. } if exponent > -place => full,
+        _ => decimal.quantize(Decimal128::nearest(false, 1, -place).value, rounding),
+    }
+}
+
 fn round_number(number: Number, place: i32, rounding: Rounding) -> Result<Number> {
-    let unit = || Decimal128::nearest(false, 1, -place).value;
     Ok(match number {
-        Number::Decimal(decimal) if !decimal.is_finite() => Number::Decimal(decimal),
-        Number::Decimal(decimal) => {
-            let rounded = decimal.quantize(unit(), rounding);
-            // A number with fewer digits than asked for stays as it is.
-            Number::Decimal(if rounded.is_nan() { decimal } else { rounded })
-        }
+        Number::Decimal(decimal) => Number::Decimal(rounded_decimal(decimal, place, rounding)),
         Number::Double(double) if !double.is_finite() => Number::Double(double),
         Number::Double(double) if place == 0 && rounding == Rounding::TowardZero => Number::Double(double.trunc()),
         Number::Double(double) if place == 0 => Number::Double(double.round_ties_even()),
         Number::Double(double) => {
             let wide = Decimal128::from_double_34_digits(double);
-            let rounded = wide.quantize(unit(), rounding);
-            Number::Double(if rounded.is_nan() { double } else { rounded.to_double() })
+            Number::Double(rounded_decimal(wide, place, rounding).to_double())
         }
         whole if place >= 0 => whole,
         whole => {
-            let rounded = Decimal128::from(whole.truncated_i64()).quantize(unit(), rounding);
+            let rounded = rounded_decimal(Decimal128::from(whole.truncated_i64()), place, rounding);
             let exact = rounded.to_i64_exact().ok_or_else(|| {
                 Error::location(51080, "invalid conversion from Decimal128 result in $round resulting from arguments")
             })?;
@@ -264,11 +273,15 @@ pub(super) fn log10<'a>(operands: &[Operand<'a>], _: &Environment<'_>) -> Result
 }
 
 fn check_positive(number: Number, code: i32, name: &str) -> Result<()> {
-    let is_positive = number.is_nan() || number.to_double() > 0.0;
-    let shown = Value::from(number);
-    if is_positive {
+    let is_positive = match number {
+        // A double would take the least decimals for zero.
+        Number::Decimal(decimal) => !decimal.is_zero() && !decimal.is_sign_negative(),
+        number => number.to_double() > 0.0,
+    };
+    if number.is_nan() || is_positive {
         return Ok(());
     }
+    let shown = short_double(number.to_double());
     Err(Error::location(code, format!("{name}'s argument must be a positive number, but is {shown}")))
 }
 
@@ -283,14 +296,20 @@ pub(super) fn log<'a>(operands: &[Operand<'a>], _: &Environment<'_>) -> Result<O
     };
     let (argument, base) = (numeric(argument, 28756, "argument")?, numeric(base, 28757, "base")?);
     check_positive(argument, 28758, "$log")?;
-    let base_double = base.to_double();
-    if !base_double.is_nan() && (base_double <= 0.0 || base_double == 1.0) {
-        let reason = format!("$log's base must be a positive number not equal to 1, but is {}", Value::from(base));
+    let (base_double, base_decimal) = (base.to_double(), base.to_decimal());
+    let is_usable = match base {
+        Number::Decimal(_) => !base_decimal.is_zero() && !base_decimal.is_sign_negative(),
+        _ => base_double > 0.0,
+    };
+    let is_one = base_decimal.reduced_parts() == Decimal128::ONE.reduced_parts();
+    if !base.is_nan() && (!is_usable || is_one) {
+        let shown = short_double(base_double);
+        let reason = format!("$log's base must be a positive number not equal to 1, but is {shown}");
         return Err(Error::location(28759, reason));
     }
     Ok(Operand::from(match (argument, base) {
         (Number::Decimal(_), _) | (_, Number::Decimal(_)) if !argument.is_nan() && !base.is_nan() => {
-            Number::Decimal(argument.to_decimal().natural_logarithm() / base.to_decimal().natural_logarithm())
+            Number::Decimal(argument.to_decimal().natural_logarithm() / base_decimal.natural_logarithm())
         }
         _ => Number::Double(argument.to_double().ln() / base_double.ln()),
     }))
@@ -306,7 +325,14 @@ pub(super) fn pow<'a>(operands: &[Operand<'a>], _: &Environment<'_>) -> Result<O
         operand.as_number().ok_or_else(refused)
     };
     let (base, exponent) = (numeric(base, 28762, "base")?, numeric(exponent, 28763, "exponent")?);
-    if base.to_double() == 0.0 && exponent.to_double() < 0.0 {
+    let is_pole = match (base, exponent) {
+        // The sign of a decimal counts, be it that of zero.
+        (Number::Decimal(_), _) | (_, Number::Decimal(_)) => {
+            base.to_decimal().is_zero() && exponent.to_decimal().is_sign_negative()
+        }
+        _ => base.to_double() == 0.0 && exponent.to_double() < 0.0,
+    };
+    if is_pole {
         return Err(Error::location(28764, "$pow cannot take a base of 0 and a negative exponent"));
     }
     Ok(Operand::from(match (base, exponent) {

@@ -124,7 +124,8 @@ pub(super) fn index_of_array<'a>(operands: &[Operand<'a>], environment: &Environ
 
 /// A bound of `$indexOf…`: whole and not negative.
 pub(super) fn index_bound(operand: &Operand<'_>, name: &str, which: &str) -> Result<usize> {
-    let whole = operand.as_number().and_then(Number::to_i64_exact).ok_or_else(|| {
+    let whole = operand.as_number().and_then(Number::to_i64_exact).filter(|whole| i32::try_from(*whole).is_ok());
+    let whole = whole.ok_or_else(|| {
         let reason = format!(
             "{name} requires an integral {which} index, found a value of type: {}, with value: \"{}\"",
             operand.type_name(),

@@ -145,6 +145,9 @@ pub(super) fn parse_sort_array(parser: &mut Parser<'_>, element: Element<'_>) ->
         Value::Document(arguments) => arguments.get("sortBy"),
         _ => None,
     };
+    if let Some(order) = order {
+        check_order(order)?;
+    }
     let Some(Value::Document(order)) = order else { return parser.named(function, element) };
     let mut arguments = DocBuilder::new();
     if let Value::Document(given) = element.value {
@@ -161,6 +164,25 @@ pub(super) fn parse_sort_array(parser: &mut Parser<'_>, element: Element<'_>) ->
         *place = Some(Node::Constant(Some(OwnedValue::Document(order.to_doc()))));
     }
     Ok(node)
+}
+
+/// Refuses an order with the codes of `$sortArray`; `$push` has others.
+fn check_order(order: Value<'_>) -> Result<()> {
+    match order {
+        Value::Document(_) => {
+            let parsed = sort::Pattern::parse(order);
+            parsed.map(|_| ()).map_err(|error| Error::location(2942505, format!("BadValue: {}", error.reason())))
+        }
+        order if order.is_number() => match order.to_i64_exact() {
+            Some(1 | -1) => Ok(()),
+            _ => Err(Error::location(2942506, "The $sort element value must be either 1 or -1")),
+        },
+        _ => {
+            let reason = "The $sort is invalid: use 1/-1 to sort the whole element, or {field:1/-1} to sort embedded \
+                          fields";
+            Err(Error::location(2942507, reason))
+        }
+    }
 }
 
 /// `input`, `sortBy`.

@@ -246,7 +246,11 @@ pub(super) fn parse_convert(parser: &mut Parser<'_>, element: Element<'_>) -> Re
 /// `$toInt` and its kin: `$convert` with the type in the name.
 pub(super) fn conversion_to(parser: &mut Parser<'_>, element: Element<'_>, to: &str) -> Result<Node> {
     let operands = parser.operands(element.value)?;
-    Arity::Exactly(1).check(&element.name.to_string(), operands.len())?;
+    let count = operands.len();
+    if count != 1 {
+        let reason = format!("{} requires a single argument, got {count}", element.name);
+        return Err(Error::location(50723, reason));
+    }
     let input = operands.into_iter().next().unwrap_or(Node::Constant(None));
     let to = Box::new(Node::Constant(Some(OwnedValue::from(to))));
     Ok(Node::Convert { input: Box::new(input), to, on_error: None, on_null: None })

@@ -2,9 +2,10 @@
 
 use super::Operand;
 use super::convert_number as number;
+use super::date::MONTHS;
 use bstr::{BStr, BString};
 use pando_base::{Error, ErrorCode, Result};
-use pando_doc::{ObjectId, OwnedValue, Value, ValueType, iso_8601};
+use pando_doc::{DateParts, Number, ObjectId, OwnedValue, Rounding, Value, ValueType, iso_8601, short_double};
 
 /// The error that `onError` catches.
 pub(super) fn is_conversion_failure(error: &Error) -> bool {
@@ -19,7 +20,11 @@ pub(super) fn failure(reason: impl Into<String>) -> Error {
 pub(super) fn convert<'a>(value: &Operand<'a>, to: &Operand<'_>) -> Result<Operand<'a>> {
     let from = value.or_null();
     // The name of what is no type is known, but nothing becomes it.
-    if matches!(to.or_null(), Value::String(name) if name == "missing") {
+    let is_missing = match to.or_null() {
+        Value::String(name) => name == "missing",
+        number => number.is_number() && number.to_i64_exact() == Some(0),
+    };
+    if is_missing {
         let reason =
             format!("Unsupported conversion from {} to missing in $convert with no onError value", from.value_type());
         return Err(failure(reason));
@@ -82,7 +87,7 @@ fn to_string(from: Value<'_>) -> Result<OwnedValue> {
 /// Numbers, dates, object ids, booleans and strings as texts.
 fn text_of(value: Value<'_>) -> Option<BString> {
     Some(match value {
-        Value::String(text) | Value::Symbol(text) | Value::Code(text) => text.to_owned(),
+        Value::String(text) => text.to_owned(),
         Value::Bool(truth) => BString::from(truth.to_string()),
         Value::Int32(number) => BString::from(number.to_string()),
         Value::Int64(number) => BString::from(number.to_string()),
@@ -102,11 +107,10 @@ fn double_text(number: f64) -> String {
     if number.is_infinite() {
         return if number < 0.0 { "-Infinity" } else { "Infinity" }.to_owned();
     }
-    let exponent = if number == 0.0 { 0.0 } else { number.abs().log10().floor() };
-    if !(-5.0..16.0).contains(&exponent) {
-        let text = format!("{number:e}");
-        let (mantissa, exponent) = text.split_once('e').unwrap_or((&text, "0"));
-        let exponent: i32 = exponent.parse().unwrap_or(0);
+    let text = format!("{number:e}");
+    let (mantissa, exponent) = text.split_once('e').unwrap_or((&text, "0"));
+    let exponent: i32 = exponent.parse().unwrap_or(0);
+    if !(-4..16).contains(&exponent) {
         let sign = if exponent < 0 { '-' } else { '+' };
         return format!("{mantissa}e{sign}{:02}", exponent.unsigned_abs());
     }
@@ -129,10 +133,18 @@ fn to_object_id(from: Value<'_>) -> Result<OwnedValue> {
 pub(crate) fn coerce_to_string(operand: &Operand<'_>) -> Result<BString> {
     match operand.or_null() {
         Value::Timestamp(timestamp) => {
-            Ok(BString::from(format!("Timestamp({}, {})", timestamp.seconds(), timestamp.increment())))
+            let moment = DateParts::from_milliseconds(i64::from(timestamp.seconds()) * 1000);
+            let month = moment.month.checked_sub(1).and_then(|month| MONTHS.get(month as usize)).unwrap_or(&"");
+            let month = month.get(..3).unwrap_or(month);
+            let DateParts { day, hour, minute, second, .. } = moment;
+            let increment = timestamp.increment();
+            Ok(BString::from(format!("{month} {day:2} {hour:02}:{minute:02}:{second:02}:{increment}")))
         }
         value if value.is_nullish() => Ok(BString::default()),
+        Value::Symbol(text) | Value::Code(text) => Ok(text.to_owned()),
         value @ (Value::Bool(_) | Value::ObjectId(_)) => Err(no_string(value)),
+        // Not with as many digits as lead back to the double, as `$toString` has it.
+        Value::Double(number) => Ok(BString::from(short_double(number))),
         value => text_of(value).ok_or_else(|| no_string(value)),
     }
 }
@@ -141,12 +153,31 @@ fn no_string(value: Value<'_>) -> Error {
     Error::location(16007, format!("can't convert from BSON type {} to String", value.value_type()))
 }
 
+/// A number without its fraction. A decimal that has no place in an int64 is the least one.
+pub(super) fn coerce_to_long(operand: &Operand<'_>) -> Result<i64> {
+    match operand.as_number() {
+        None => {
+            let reason = format!("can't convert from BSON type {} to long", operand.type_name());
+            Err(Error::location(16004, reason))
+        }
+        Some(Number::Decimal(number)) => {
+            Ok(number.round_to_whole(Rounding::HalfEven).to_i64_exact().unwrap_or(i64::MIN))
+        }
+        // The upper bound itself is one too many, and is taken for the greatest.
+        Some(Number::Double(number)) if !(i64::MIN as f64..=i64::MAX as f64).contains(&number) => {
+            let reason = format!("Can't coerce out of range value {} to long", short_double(number));
+            Err(Error::location(31109, reason))
+        }
+        Some(number) => Ok(number.truncated_i64()),
+    }
+}
+
 /// A date of a date, a timestamp or an object id, for operators on dates.
 pub(super) fn coerce_to_date(value: Value<'_>) -> Result<i64> {
     match value {
         Value::DateTime(milliseconds) => Ok(milliseconds),
         Value::Timestamp(timestamp) => Ok(i64::from(timestamp.seconds()) * 1000),
-        Value::ObjectId(id) => Ok(i64::from(id.seconds()) * 1000),
+        Value::ObjectId(id) => Ok(id.milliseconds()),
         value => Err(Error::location(16006, format!("can't convert from BSON type {} to Date", value.value_type()))),
     }
 }

@@ -125,7 +125,14 @@ pub(super) fn to_decimal(value: Value<'_>) -> Result<OwnedValue> {
         Value::DateTime(milliseconds) => Decimal128::from(milliseconds),
         Value::String(text) => {
             let parsed = parse_text(text).and_then(|plain| Decimal128::parse(plain).ok());
-            parsed.ok_or_else(|| unparsable(text, "Failed to parse string to decimal"))?.value
+            let parsed = parsed.ok_or_else(|| unparsable(text, "Failed to parse string to decimal"))?;
+            if parsed.overflow {
+                return Err(unparsable(text, "Conversion from string to decimal would overflow"));
+            }
+            if parsed.underflow {
+                return Err(unparsable(text, "Conversion from string to decimal would underflow"));
+            }
+            parsed.value
         }
         value => match value.as_number() {
             Some(number) => number.to_decimal(),
@@ -141,7 +148,7 @@ pub(super) fn to_date(value: Value<'_>) -> Result<OwnedValue> {
             let number = value.as_number().unwrap_or(Number::Int32(0));
             truncated(value, number)?
         }
-        Value::ObjectId(id) => i64::from(id.seconds()) * 1000,
+        Value::ObjectId(id) => id.milliseconds(),
         Value::Timestamp(timestamp) => i64::from(timestamp.seconds()) * 1000,
         Value::String(text) => parse_date(text, &Zone::Utc)
             .map_err(|error| failure(format!("{} in $convert with no onError value", error.reason())))?,

@@ -5,7 +5,7 @@ use super::function::Function;
 use super::regex::Search;
 use super::tree::Node;
 use super::{Operand, scoped};
-use pando_base::{Result, operation};
+use pando_base::{Error, Result, operation};
 use pando_doc::OwnedValue;
 
 pub(super) fn optimize(node: Node, environment: &Environment<'_>) -> Result<Node> {
@@ -14,6 +14,9 @@ pub(super) fn optimize(node: Node, environment: &Environment<'_>) -> Result<Node
     Ok(match node {
         Node::Call { function, operands } => {
             let operands = all(operands)?;
+            if function.name == "$setEquals" {
+                refuse_constant_sets(&operands)?;
+            }
             match constants(&operands) {
                 Some(values) if function.is_pure => constant((function.evaluate)(&values, environment)?),
                 _ if matches!(function.name, "$add" | "$multiply") => prefix_folded(function, operands, environment)?,
@@ -53,10 +56,15 @@ pub(super) fn optimize(node: Node, environment: &Environment<'_>) -> Result<Node
             }
             Node::Cond(Box::new([condition, optimize(then, environment)?, optimize(otherwise, environment)?]))
         }
-        Node::Convert { input, to, on_error: None, on_null: None } => {
-            let input = Box::new(optimize(*input, environment)?);
-            let node = Node::Convert { input, to, on_error: None, on_null: None };
-            let mut is_fixed = true;
+        Node::Convert { input, to, on_error, on_null } => {
+            let optional = |node: Option<Box<Node>>| -> Result<Option<Box<Node>>> {
+                node.map(|node| optimize(*node, environment).map(Box::new)).transpose()
+            };
+            let (input, to) = (Box::new(optimize(*input, environment)?), Box::new(optimize(*to, environment)?));
+            // What cannot be evaluated fails now, though it may never be needed.
+            let (on_error, on_null) = (optional(on_error)?, optional(on_null)?);
+            let mut is_fixed = on_error.is_none() && on_null.is_none();
+            let node = Node::Convert { input, to, on_error, on_null };
             node.for_each_child(&mut |child| is_fixed &= is_constant(child));
             if !is_fixed {
                 return Ok(node);
@@ -159,4 +167,20 @@ fn constants(nodes: &[Node]) -> Option<Vec<Operand<'_>>> {
 
 fn constant(value: Operand<'_>) -> Node {
     Node::Constant(value.into_value())
+}
+
+/// What is constant and no array is refused before anything is evaluated, with a code of its own.
+fn refuse_constant_sets(operands: &[Node]) -> Result<()> {
+    // That there are too few is told first.
+    let operands = if operands.len() < 2 { &[] } else { operands };
+    for (place, operand) in operands.iter().enumerate() {
+        let Node::Constant(value) = operand else { continue };
+        if !matches!(value, Some(OwnedValue::Array(_))) {
+            let found = value.as_ref().map_or("missing", |value| value.value_type().name());
+            let reason =
+                format!("All operands of $setEquals must be arrays. {}-th argument is of type: {found}", place + 1);
+            return Err(Error::location(5887502, reason));
+        }
+    }
+    Ok(())
 }

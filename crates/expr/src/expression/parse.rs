@@ -204,7 +204,10 @@ impl<'c> Parser<'c> {
                 true => Some(OwnedValue::Bool(true)),
                 false => return Err(Error::location(51144, "Builtin variable '$$IS_MR' is not available")),
             },
-            b"JS_SCOPE" => return Err(Error::location(51144, "Builtin variable '$$JS_SCOPE' is not available")),
+            b"JS_SCOPE" => match &self.context.javascript_scope {
+                Some(scope) => Some(OwnedValue::Document(scope.clone())),
+                None => return Err(Error::location(51144, "Builtin variable '$$JS_SCOPE' is not available")),
+            },
             b"SEARCH_META" => {
                 let reason = "Must enable 'enableSearchMeta' to access '$$SEARCH_META'";
                 return Err(Error::location(6347902, reason));

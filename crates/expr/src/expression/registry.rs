@@ -77,7 +77,7 @@ pub(super) const SET_FIELD: NamedFunction = NamedFunction {
 };
 
 const TRIM: &[Argument] = &[needed("input", 50695), optional("chars")];
-const REGEX: &[Argument] = &[needed("input", 51022), needed("regex", 51023), optional("options")];
+const REGEX: &[Argument] = &[needed("input", 31022), needed("regex", 31023), optional("options")];
 const REPLACE: &[Argument] = &[needed("input", 51749), needed("find", 51748), needed("replacement", 51747)];
 const N_VALUES: &[Argument] = &[needed("n", 5787906), needed("input", 5787907)];
 const DATE_ADD: &[Argument] =

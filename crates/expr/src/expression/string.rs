@@ -1,10 +1,11 @@
 //! Strings: joined, cut, split, trimmed, measured, in other case.
 
+use super::convert::coerce_to_long;
 use super::{Environment, Operand, Values, coerce_to_string, text};
 use crate::limits::check_string;
 use bstr::{BStr, ByteSlice};
 use pando_base::{Error, Result, operation};
-use pando_doc::{Number, Value};
+use pando_doc::Value;
 use std::collections::HashSet;
 
 pub(super) fn concat<'a>(operands: &[Operand<'a>], _: &Environment<'_>) -> Result<Operand<'a>> {
@@ -72,10 +73,14 @@ pub(super) fn substr_bytes<'a>(operands: &[Operand<'a>], _: &Environment<'_>) ->
     let [source, start, length] = operands else { return Ok(Operand::NULL) };
     let source = coerce_to_string(source)?;
     let number = |operand: &Operand<'_>, code, what: &str| {
-        operand.as_number().map(Number::truncated_i64).ok_or_else(|| {
-            let found = operand.type_name();
-            Error::location(code, format!("$substrBytes:  {what} must be a numeric type (is BSON type {found})"))
-        })
+        let found = operand.type_name();
+        match operand.as_number() {
+            Some(_) => coerce_to_long(operand),
+            None => {
+                let reason = format!("$substrBytes:  {what} must be a numeric type (is BSON type {found})");
+                Err(Error::location(code, reason))
+            }
+        }
     };
     let start = number(start, 16034, "starting index")?;
     let length = number(length, 16035, "length")?;

@@ -41,12 +41,16 @@ pub(super) fn index_of_cp<'a>(operands: &[Operand<'a>], _: &Environment<'_>) -> 
     let start = operands.get(2).map_or(Ok(0), |bound| index_bound(bound, name, "starting"))?;
     let end = operands.get(3).map_or(Ok(usize::MAX), |bound| index_bound(bound, name, "ending"))?;
     operation::tick_bytes(source.len())?;
-    if start > end || start > text::count(source) {
-        return Ok(Operand::from(-1));
+    let end = end.min(text::count(source));
+    if start >= end {
+        let is_all_empty = source.is_empty() && token.is_empty() && start == 0;
+        return Ok(Operand::from(if is_all_empty { 0 } else { -1 }));
     }
+    // What is found begins before the end, and may end behind it.
     let (from, to) = (text::offset(source, start), text::offset(source, end));
-    let found = source.get(from..to).and_then(|part| part.find(token));
-    Ok(Operand::from(found.map_or(-1, |place| text::number_at(source, place + from) as i32)))
+    let found = source.get(from..).and_then(|part| part.find(token)).map(|place| place + from);
+    let found = found.filter(|place| *place < to);
+    Ok(Operand::from(found.map_or(-1, |place| text::number_at(source, place) as i32)))
 }
 
 /// `input`, `find`, `replacement`: texts, or none if one is null.

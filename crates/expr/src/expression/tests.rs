@@ -58,3 +58,32 @@ fn u6_variables_of_commands_are_evaluated_once() {
     assert_eq!(code(doc! { "a": "$field" }), 4890500);
     assert_eq!(code(doc! { "A": 1 }), 9);
 }
+
+#[test]
+fn u6_constants_that_are_no_sets_are_told_by_their_place() {
+    let refused = |expression: Doc| parse(&expression).optimize().unwrap_err().code().number();
+    assert_eq!(refused(doc! { "$setEquals": ["$a", 1] }), 5887502);
+    assert_eq!(refused(doc! { "$setEquals": [Value::Null, [1]] }), 5887502);
+    assert!(parse(&doc! { "$setEquals": ["$a", [1]] }).optimize().is_ok());
+}
+
+#[test]
+fn u6_the_time_of_the_cluster_and_the_scope_of_a_map_reduce() {
+    let context = ParseContext {
+        cluster_time: Some(pando_base::Timestamp::new(7, 1)),
+        javascript_scope: Some(doc! { "x": 5 }),
+        ..ParseContext::default()
+    };
+    let value = |expression: Value<'_>, context: &ParseContext| {
+        let parsed = Expression::parse(expression, context)?;
+        Ok::<_, pando_base::Error>(parsed.evaluate_document(doc! {}.view())?.into_value())
+    };
+    let time = value(Value::String("$$CLUSTER_TIME".into()), &context).unwrap();
+    assert_eq!(time, Some(OwnedValue::Timestamp(pando_base::Timestamp::new(7, 1))));
+    let scope = value(Value::String("$$JS_SCOPE.x".into()), &context).unwrap();
+    assert_eq!(scope, Some(OwnedValue::Int32(5)));
+    for name in ["$$CLUSTER_TIME", "$$JS_SCOPE"] {
+        let refused = value(Value::String(name.into()), &ParseContext::default()).unwrap_err();
+        assert_eq!(refused.code().number(), 51144, "{name}");
+    }
+}

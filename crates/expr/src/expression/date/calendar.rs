@@ -58,7 +58,7 @@ pub(super) fn days_in_month(year: i64, month: i64) -> Option<i64> {
     Some(first_of_month(year, month.checked_add(1)?)? - first_of_month(year, month)?)
 }
 
-pub(super) const MONTHS: [&str; 12] = [
+pub(in crate::expression) const MONTHS: [&str; 12] = [
     "January",
     "February",
     "March",

@@ -18,6 +18,7 @@ mod zone;
 
 pub use arithmetic::{add_to_date, date_difference};
 pub(super) use arithmetic::{date_add, date_diff, date_subtract, date_trunc};
+pub(super) use calendar::MONTHS;
 pub(super) use from_string::{date_from_string, parse_date};
 pub(super) use parts::{
     date_to_parts, day_of_month, day_of_week, hour, iso_day_of_week, iso_week_of_year, iso_week_year, millisecond,

@@ -15,14 +15,7 @@ fn part<'a>(operands: &[Option<Operand<'_>>], take: impl FnOnce(i64) -> i64) -> 
         return Ok(Operand::NULL);
     }
     let moment = coerce_to_date(date.or_null())?;
-    let zone = zone.and_then(Option::as_ref);
-    if let Some(value) = zone.and_then(Operand::view).filter(|value| !value.is_nullish())
-        && !matches!(value, Value::String(_))
-    {
-        let reason = format!("requires a string for the timezone argument, but was given a {}", value.value_type());
-        return Err(Error::location(40533, reason));
-    }
-    let zone = Zone::of_operand(zone)?;
+    let zone = Zone::of_operand(zone.and_then(Option::as_ref))?;
     Ok(zone.map_or(Operand::NULL, |zone| Operand::from(Number::narrowest(take(zone.to_local(moment))))))
 }
 
