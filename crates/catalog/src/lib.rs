@@ -59,7 +59,7 @@ pub use index_spec::{
 };
 pub use load::{LoadReport, UnfinishedBuild};
 pub use memory::CollectionCatalog;
-pub use options::{ClusteredIndex, CollectionOptions, ValidationAction, ValidationLevel};
+pub use options::{CAPPED_SIZE_BYTES_MAX, ClusteredIndex, CollectionOptions, ValidationAction, ValidationLevel};
 pub use read::CatalogView;
 pub use reaper::Reaper;
 pub use repair::{CatalogRepair, repair_catalog};

@@ -294,7 +294,12 @@ fn validate_expiry(specification: DocRef<'_>, kind: IndexKind) -> Result<()> {
         "TTL index 'expireAfterSeconds' option must be numeric, but received a type of '{}'",
         seconds.value_type().name()
     );
-    let is_single = key_of(specification).field_count() == 1;
+    // The stored form of a text index has two fields in its key, whatever it is about.
+    let is_stored_text = kind == IndexKind::Text && key_of(specification).contains("_fts");
+    let is_single = match specification.get("weights").filter(|_| is_stored_text) {
+        Some(Value::Document(weights)) => weights.field_count() == 1 && key_of(specification).field_count() == 2,
+        _ => key_of(specification).field_count() == 1,
+    };
     ensure!(
         is_single && kind != IndexKind::Wildcard,
         code,

@@ -55,11 +55,12 @@ impl ClusteredIndex {
     pub fn parse(value: Value<'_>) -> Result<Option<ClusteredIndex>> {
         match value {
             Value::Bool(clustered) => Ok(clustered.then(ClusteredIndex::legacy)),
+            number if number.is_number() => Ok(number.is_true().then(ClusteredIndex::legacy)),
             Value::Document(specification) => ClusteredIndex::parse_specification(specification).map(Some),
             other => {
                 let found = other.value_type();
                 let reason = format!(
-                    "BSON field 'create.clusteredIndex' is the wrong type '{found}', expected types '[bool, object]'"
+                    "BSON field 'create.clusteredIndex' is the wrong type '{found}', expected types '[bool, long, int, decimal, double, object]'"
                 );
                 Err(Error::type_mismatch(reason))
             }
@@ -78,7 +79,19 @@ impl ClusteredIndex {
         };
         let key = specification.get("key").ok_or_else(|| missing("key"))?;
         let unique = specification.get("unique").ok_or_else(|| missing("unique"))?;
-        let is_current = specification.get("v").is_none_or(|version| version.to_i64_exact() == Some(2));
+        let is_flag = matches!(unique, Value::Bool(_)) || unique.is_number();
+        ensure!(
+            is_flag,
+            ErrorCode::TypeMismatch,
+            "{}",
+            wrong_type("unique", unique, "bool, long, int, decimal, double")
+        );
+        let version = specification.get("v").filter(|version| !version.is_nullish());
+        let is_number = version.is_none_or(|version| version.is_number());
+        let found = version.unwrap_or(Value::Null);
+        ensure!(is_number, ErrorCode::TypeMismatch, "{}", wrong_type("v", found, "long, int, decimal, double"));
+        // A fraction is cut off.
+        let is_current = version.is_none_or(|version| version.to_i64_or_zero() == 2);
         ensure!(
             is_current,
             ErrorCode::location(5979704),
@@ -122,6 +135,11 @@ impl ClusteredIndex {
         );
         Ok(())
     }
+}
+
+fn wrong_type(field: &str, value: Value<'_>, expected: &str) -> String {
+    let found = value.value_type();
+    format!("BSON field 'clusteredIndex.{field}' is the wrong type '{found}', expected types '[{expected}]'")
 }
 
 /// The form that is stored.

@@ -16,10 +16,10 @@ mod tests;
 pub use clustered::ClusteredIndex;
 
 use pando_base::Uuid;
-use pando_doc::{Array, Doc, DocBuilder, Value};
+use pando_doc::{Array, Doc, DocBuilder, Number, Value};
 
 /// The largest capped size: 1 PB.
-const CAPPED_SIZE_BYTES_MAX: i64 = 1 << 50;
+pub const CAPPED_SIZE_BYTES_MAX: i64 = 1 << 50;
 /// `max` of a capped collection is below this.
 const CAPPED_MAX_DOCUMENTS_LIMIT: i64 = 1 << 31;
 
@@ -169,9 +169,9 @@ impl CollectionOptions {
     fn append_public(&self, builder: &mut DocBuilder) {
         if self.capped {
             builder.append("capped", true);
-            builder.append("size", self.capped_size_bytes as f64);
+            builder.append("size", Number::narrowest(self.capped_size_bytes));
             if self.capped_documents_max > 0 {
-                builder.append("max", self.capped_documents_max as f64);
+                builder.append("max", Number::narrowest(self.capped_documents_max));
             }
         }
         builder.append_some("autoIndexId", self.auto_index_id);
