@@ -1,5 +1,6 @@
 //! Read concerns: what clients ask for, and the rules between the fields. The waiting is the node's.
 
+use crate::write_concern::Provenance;
 use pando_base::{Error, ErrorCode, Result, Timestamp};
 use pando_doc::{Doc, DocBuilder, DocRef};
 use pando_oplog::OpTime;
@@ -97,6 +98,10 @@ impl ReadConcern {
             return Err(Error::new(ErrorCode::InvalidOptions, reason));
         }
         let level = extract::text(concern, "level")?.map(Level::parse).transpose()?;
+        // Where a concern comes from matters to routers; it is read for its errors alone.
+        if let Some(source) = concern.get("provenance") {
+            Provenance::parse("ReadConcernArgs", source)?;
+        }
         let after_op_time = extract::document(concern, "afterOpTime")?.map(OpTime::parse).transpose()?;
         let parsed = ReadConcern {
             level: level.unwrap_or_default(),

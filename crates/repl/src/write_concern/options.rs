@@ -2,8 +2,8 @@
 
 use crate::config::MEMBERS_MAX;
 use pando_base::{Error, Result};
-use pando_doc::{Doc, DocBuilder, DocRef, Value};
-use pando_session::fields::{Fields, document, safe_boolean, text, whole_number};
+use pando_doc::{Doc, DocBuilder, DocRef, Number, Value};
+use pando_session::fields::{Fields, document, safe_boolean, text};
 
 /// Who must have a write.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -60,16 +60,30 @@ impl Provenance {
         }
     }
 
-    fn parse(value: Value<'_>) -> std::result::Result<Provenance, &'static str> {
-        let all = [
-            Provenance::ClientSupplied,
-            Provenance::ImplicitDefault,
-            Provenance::CustomDefault,
-            Provenance::GetLastErrorDefaults,
-            Provenance::InternalWriteDefault,
-        ];
-        let name = text(value)?;
-        all.into_iter().find(|provenance| provenance.as_str() == name).ok_or("a known source")
+    const ALL: [Provenance; 5] = [
+        Provenance::ClientSupplied,
+        Provenance::ImplicitDefault,
+        Provenance::CustomDefault,
+        Provenance::GetLastErrorDefaults,
+        Provenance::InternalWriteDefault,
+    ];
+
+    /// Reads the field `provenance` of a read or write concern, which is named for messages; none of null.
+    pub fn parse(concern: &str, value: Value<'_>) -> Result<Option<Provenance>> {
+        if value.is_nullish() {
+            return Ok(None);
+        }
+        let Value::String(name) = value else {
+            let found = value.value_type().name();
+            let reason =
+                format!("BSON field '{concern}.provenance' is the wrong type '{found}', expected type 'string'");
+            return Err(Error::type_mismatch(reason));
+        };
+        let known = Provenance::ALL.into_iter().find(|provenance| name == provenance.as_str());
+        known.map(Some).ok_or_else(|| {
+            let reason = format!("Enumeration value '{name}' for field '{concern}.provenance' is not a valid value.");
+            Error::bad_value(reason)
+        })
     }
 }
 
@@ -138,8 +152,11 @@ impl WriteConcern {
             is_explicit: acknowledgement.is_some(),
             acknowledgement: acknowledgement.unwrap_or(Acknowledgement::Members(1)),
             sync,
-            timeout_ms: fields.read("wtimeout", wtimeout, timeout)?.unwrap_or(0),
-            provenance: fields.read("provenance", provenance, Provenance::parse)?.unwrap_or_default(),
+            timeout_ms: wtimeout.map(timeout).transpose()?.unwrap_or(0),
+            provenance: match provenance {
+                Some(value) => Provenance::parse("writeConcern", value)?.unwrap_or_default(),
+                None => Provenance::default(),
+            },
         })
     }
 
@@ -193,12 +210,17 @@ impl WriteConcern {
 
 fn acknowledgement(value: Value<'_>) -> Result<Acknowledgement> {
     if value.is_number() {
-        let most = MEMBERS_MAX as i64;
-        let count = whole_number(value).ok().filter(|count| (0..=most).contains(count));
-        let count = count.and_then(|count| u32::try_from(count).ok()).ok_or_else(|| {
-            Error::failed_to_parse(format!("w has to be a non-negative number and not greater than {most}"))
-        })?;
-        return Ok(Acknowledgement::Members(count));
+        if value.as_number().is_some_and(Number::is_nan) {
+            return Err(Error::failed_to_parse("w cannot be NaN"));
+        }
+        // A fraction is cut off.
+        let (count, most) = (value.to_i64_or_zero(), MEMBERS_MAX as i64);
+        return match u32::try_from(count) {
+            Ok(members) if count <= most => Ok(Acknowledgement::Members(members)),
+            _ => Err(Error::failed_to_parse(format!(
+                "w has to be a non-negative number and not greater than {most}; found: {count}"
+            ))),
+        };
     }
     match value {
         Value::String(_) => match text(value) {
@@ -227,12 +249,11 @@ fn tags(tags: DocRef<'_>) -> Result<Acknowledgement> {
     }
 }
 
-/// Anything is taken for a number, as ever; what is none, or too large, means no limit.
-fn timeout(value: Value<'_>) -> std::result::Result<i64, &'static str> {
-    match value {
-        Value::Double(number) => Ok(if number.is_finite() { number as i64 } else { 0 }),
-        Value::Null | Value::Undefined => Ok(0),
-        value if value.is_number() => Ok(whole_number(value).unwrap_or(0)),
-        _ => Err("number"),
+/// Anything is taken for a number, as ever; what is none means no limit.
+fn timeout(value: Value<'_>) -> Result<i64> {
+    let milliseconds = value.to_i64_or_zero();
+    if milliseconds > i64::from(i32::MAX) {
+        return Err(Error::failed_to_parse("wtimeout must be a 32-bit integer"));
     }
+    Ok(milliseconds)
 }
