@@ -16,7 +16,7 @@ use crate::stage::{
 };
 use crate::write::ObjectIds;
 use crate::{CanonicalQuery, QueryCounters};
-use pando_base::{Error, ErrorCode, Log, Namespace, ParameterSet, Result};
+use pando_base::{Error, ErrorCode, Log, Namespace, ParameterSet, Result, Timestamp};
 use pando_catalog::Collection;
 use pando_collation::{Collation, IcuCollator};
 use pando_collection::WritePath;
@@ -66,9 +66,14 @@ pub struct QueryEngine {
     pub(crate) yield_override: Option<YieldPolicy>,
     /// Plans are looked at, not run for their results: the cache is neither asked nor told.
     pub(crate) is_explaining: bool,
+    /// What `$$CLUSTER_TIME` is; it has none on a node without a set.
+    pub(crate) cluster_clock: Option<ClusterTimeSource>,
     /// Where it says what goes wrong and hurts nobody.
     pub(crate) log: Log,
 }
+
+/// The time of the cluster, as it is now.
+pub type ClusterTimeSource = Arc<dyn Fn() -> Timestamp + Send + Sync>;
 
 /// What a find turned out to be.
 pub enum FindPlan {
@@ -113,6 +118,7 @@ impl QueryEngine {
             spilling,
             yield_override: None,
             is_explaining: false,
+            cluster_clock: None,
             log: Log::silent(),
         }
     }
@@ -121,6 +127,13 @@ impl QueryEngine {
     #[must_use]
     pub fn logging_to(mut self, log: Log) -> QueryEngine {
         self.log = log;
+        self
+    }
+
+    /// Lets expressions know the time of the cluster.
+    #[must_use]
+    pub fn telling_cluster_time(mut self, clock: ClusterTimeSource) -> QueryEngine {
+        self.cluster_clock = Some(clock);
         self
     }
 
@@ -187,6 +200,7 @@ impl QueryEngine {
         let collation = chosen.map(|collation| Collation::parse(collation.view())).transpose()?.flatten();
         let now_ms = i64::try_from(operation.env.clock().wall_ms()).unwrap_or(i64::MAX);
         let mut context = ParseContext::new(now_ms);
+        context.cluster_time = self.cluster_clock.as_ref().map(|clock| clock()).filter(|time| time.is_some());
         context.random = Some(self.random.clone());
         context.script = self.script(operation);
         context.limits = expression_limits(&self.parameters);

@@ -1,5 +1,6 @@
 //! What indexes and the write path need of the query language: partial filters, validators.
 
+use crate::ClusterTimeSource;
 use crate::timeseries::{STRICT_VALIDATOR_DISABLED, is_timeseries, options_of};
 use bstr::{BString, ByteSlice};
 use pando_base::{Component, Error, ErrorCode, Log, LogValue, ParameterSet, Result, Severity, Uuid, log};
@@ -109,13 +110,21 @@ struct ReadValidator {
 pub struct MatchValidator {
     read: RwLock<HashMap<Uuid, Arc<ReadValidator>>>,
     parameters: Arc<ParameterSet>,
+    cluster_clock: Option<ClusterTimeSource>,
     log: Log,
 }
 
 impl MatchValidator {
     /// Says in this log what it would have refused.
     pub fn new(parameters: Arc<ParameterSet>, log: Log) -> MatchValidator {
-        MatchValidator { read: RwLock::default(), parameters, log }
+        MatchValidator { read: RwLock::default(), parameters, cluster_clock: None, log }
+    }
+
+    /// Lets validators know the time of the cluster.
+    #[must_use]
+    pub fn telling_cluster_time(mut self, clock: ClusterTimeSource) -> MatchValidator {
+        self.cluster_clock = Some(clock);
+        self
     }
 
     /// The collection's validator, with the collection's collation.
@@ -133,7 +142,8 @@ impl MatchValidator {
         let now_ms = i64::try_from(operation.env.clock().wall_ms()).unwrap_or(i64::MAX);
         let collation = collection.options.collation.as_ref();
         let collator = collation.map(|collation| collator(collation.view())).transpose()?;
-        let context = ParseContext::new(now_ms).with_collator(collator);
+        let mut context = ParseContext::new(now_ms).with_collator(collator);
+        context.cluster_time = self.cluster_clock.as_ref().map(|clock| clock()).filter(|time| time.is_some());
         let filter = MatchExpression::parse(validator, &context)?;
         let is_timeless = !TIMES.iter().any(|name| validator.bytes().contains_str(name));
         let validator = Arc::new(ReadValidator { options: Arc::clone(&collection.options), filter, context });

@@ -37,7 +37,7 @@ mod tests;
 
 pub use canonical::{CanonicalQuery, id_of};
 pub use counters::QueryCounters;
-pub use engine::{FindPlan, QueryEngine};
+pub use engine::{ClusterTimeSource, FindPlan, QueryEngine};
 pub use hooks::{MatchValidator, QueryIndexHooks};
 pub use plan_cache::{CachedPlan, IndexFilter, PlanCache, PlanStory, indexes_of, shape_of};
 pub use shape::{plan_cache_key, query_hash, shape};

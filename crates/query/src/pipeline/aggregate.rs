@@ -259,6 +259,7 @@ impl QueryEngine {
         let known = collection.as_deref();
         let mut context = self.parse_context(operation, &request.collation, &request.variables, known)?;
         context.is_map_reduce = request.is_map_reduce;
+        context.javascript_scope.clone_from(&request.javascript_scope);
         let parser = self.parser_of(request, context, provider);
         let stages = change_stream::completed(parse_pipeline(&request.pipeline, &parser)?)?;
         let mut stages = unpack::rewrite(optimize(stages), operation, known)?;

@@ -150,9 +150,7 @@ impl<'p> Planner<'p> {
             let named = self.indexes.iter().chain(&self.places).chain(&self.words);
             finished.extend(named.map(|info| self.finished(self.whole_index(info))));
         }
-        if finished.is_empty() {
-            finished.extend(self.covered_scan());
-        }
+        // No index is chosen for covering alone: without a filter and an order, documents come as they lie.
         if finished.is_empty() {
             finished.push(self.finished(self.collection_scan()));
         }
@@ -379,7 +377,7 @@ impl<'p> Planner<'p> {
         PlanNode::IndexScan(Box::new(plan))
     }
 
-    // ---- Order and covering without bounds.
+    // ---- Order without bounds.
 
     /// If no plan has the order by itself, indexes that have it are worth a try although nothing bounds them.
     fn add_sorted_scans(&self, finished: &mut Vec<PlanNode>) {
@@ -404,21 +402,6 @@ impl<'p> Planner<'p> {
             finished.push(self.finished(node));
         }
         finished.truncate(self.limits.plans_max);
-    }
-
-    /// Without a filter and an order, an index may be smaller than the documents.
-    fn covered_scan(&self) -> Option<PlanNode> {
-        self.query.projection.as_ref().filter(|_| !self.query.is_projection_advice)?;
-        let covers = |info: &&IndexInfo| {
-            !info.index.descriptor.sparse
-                && info.partial_filter.is_none()
-                && !info.fields.iter().any(|field| field.is_hashed)
-                && self.covers(&self.scan(info, everything(info)))
-        };
-        if self.query.sort.is_some() || !self.query.filter.root().is_trivially_true() {
-            return None;
-        }
-        self.indexes.iter().find(covers).map(|info| self.finished(self.scan(info, everything(info))))
     }
 
     /// True if the projection needs nothing but the keys of this scan.

@@ -320,6 +320,8 @@ pub struct AggregateRequest {
     pub bypass_document_validation: bool,
     /// It is a mapReduce, written as a pipeline.
     pub is_map_reduce: bool,
+    /// What a mapReduce gives its functions, as `$$JS_SCOPE`.
+    pub javascript_scope: Option<Doc>,
 }
 
 impl AggregateRequest {
@@ -335,6 +337,7 @@ impl AggregateRequest {
             allow_disk_use: None,
             bypass_document_validation: false,
             is_map_reduce: false,
+            javascript_scope: None,
         }
     }
 }

@@ -12,6 +12,7 @@ mod joins;
 mod places;
 mod random;
 mod spill;
+mod stage_options;
 pub(crate) mod support;
 mod tailable;
 mod writes;

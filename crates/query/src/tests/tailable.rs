@@ -64,3 +64,17 @@ fn u9_a_tailable_scan_that_is_overtaken_ends() {
     let error = executor.restore(&mut operation, &*fixture.engine.collections).unwrap_err();
     assert_eq!(error.code().number(), 136);
 }
+
+#[test]
+fn u9_a_capped_collection_is_read_in_its_own_order() {
+    let fixture = capped(10);
+    fixture.insert(&[doc! { "_id": 5 }, doc! { "_id": 1 }, doc! { "_id": 3 }]);
+    let mut request = fixture.request(doc! {});
+    request.projection = doc! { "_id": 1 };
+    // The index on `_id` would cover it, but has another order.
+    let (found, stages) = fixture.find_with_summary(&request).unwrap();
+    assert_eq!(
+        (ids(&found), stages.as_str()),
+        (vec!["5".into(), "1".into(), "3".into()], "PROJECTION_SIMPLE(COLLSCAN)")
+    );
+}

@@ -16,6 +16,9 @@ pub(in crate::pipeline) fn parse(value: Value<'_>, parser: &PipelineParser) -> R
     if name.starts_with(b"$") {
         return Err(Error::location(40158, "the count field cannot be a $-prefixed path"));
     }
+    if name.contains(&0) {
+        return Err(Error::location(40159, "the count field cannot contain a null byte"));
+    }
     if name.contains(&b'.') {
         return Err(Error::location(40160, "the count field cannot contain '.'"));
     }

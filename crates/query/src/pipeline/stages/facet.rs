@@ -8,7 +8,7 @@ use crate::pipeline::{
     parse_pipeline,
 };
 use pando_base::{Error, ErrorCode, Result};
-use pando_doc::{ArrayBuilder, Doc, DocBuilder, DocRef, Value, doc};
+use pando_doc::{ArrayBuilder, Doc, DocBuilder, DocRef, Value, check_field_name, doc};
 use pando_expr::metadata::without_metadata;
 use std::sync::Arc;
 
@@ -28,6 +28,7 @@ pub(in crate::pipeline) fn parse(value: Value<'_>, parser: &PipelineParser) -> R
     let nested = PipelineParser { is_nested: true, ..parser.clone() };
     let mut parsed = Vec::new();
     for facet in facets.elements() {
+        check_field_name(facet.name)?;
         let Value::Array(stages) = facet.value else {
             let reason =
                 format!("arguments to $facet must be arrays, {} is type {}", facet.name, facet.value.value_type());

@@ -100,15 +100,17 @@ pub(super) fn parse_field(element: pando_doc::Element<'_>, parser: &PipelinePars
 
 fn parse_field_in(element: pando_doc::Element<'_>, context: &ParseContext) -> Result<GroupField> {
     let name = element.name.to_string();
+    let Some(operators) =
+        element.value.as_document().filter(|it| it.first().is_some_and(|it| it.name.starts_with(b"$")))
+    else {
+        return Err(Error::location(40234, format!("The field '{name}' must be an accumulator object")));
+    };
     if name.contains('.') {
         return Err(Error::location(40235, format!("The field name '{name}' cannot contain '.'")));
     }
     if name.starts_with('$') {
         return Err(Error::location(40236, format!("The field name '{name}' cannot be an operator name")));
     }
-    let Value::Document(operators) = element.value else {
-        return Err(Error::location(40234, format!("The field '{name}' must be an accumulator object")));
-    };
     let only = operators.first().filter(|_| operators.field_count() == 1);
     let operator =
         only.ok_or_else(|| Error::location(40238, format!("The field '{name}' must specify one accumulator")))?;

@@ -1,8 +1,9 @@
 //! `$out` and `$merge`: where results go. They are written by the caller; here they are only read.
 
+use super::options;
 use crate::pipeline::{DocumentSource, OutputStage, PipelineParser, ShardSplit, SharedStage, StageSpec};
-use pando_base::{Error, Namespace, Result};
-use pando_doc::{Doc, DocBuilder, DocRef, Value, doc};
+use pando_base::{Error, ErrorCode, Namespace, Result, ensure};
+use pando_doc::{ArrayRef, Doc, DocBuilder, DocRef, Value, doc};
 use pando_timeseries::TimeseriesOptions;
 use std::sync::Arc;
 
@@ -16,21 +17,33 @@ struct OutputSpec {
 pub(in crate::pipeline) fn parse_out(value: Value<'_>, parser: &PipelineParser) -> Result<SharedStage> {
     let (namespace, timeseries) = match value {
         Value::String(collection) => (parser.namespace.sibling(&collection.to_string())?, None),
-        Value::Document(target) => {
-            let part = |name: &str| target.get(name).and_then(|value| value.as_str());
-            let missing = |name: &str| {
-                Error::location(40414, format!("BSON field '$out.{name}' is missing but a required field"))
-            };
-            let database = part("db").ok_or_else(|| missing("db"))?;
-            let namespace = Namespace::of(database, part("coll").ok_or_else(|| missing("coll"))?)?;
-            (namespace, target.get("timeseries").map(parse_timeseries).transpose()?)
-        }
+        Value::Document(target) => parse_out_target(target)?,
         other => {
             let reason = format!("$out only supports a string or object argument, but found {}", other.value_type());
             return Err(Error::location(16990, reason));
         }
     };
+    let shown = namespace.collection();
+    ensure!(!namespace.is_system(), ErrorCode::location(17385), "Can't $out to special collection: {shown}");
+    let database = namespace.database();
+    ensure!(!namespace.is_internal(), ErrorCode::location(31321), "Can't $out to internal database: {database}");
     Ok(Arc::new(OutputSpec { name: "$out", output: OutputStage::Out { namespace, timeseries } }))
+}
+
+/// Reads `{db, coll, timeseries}`.
+fn parse_out_target(target: DocRef<'_>) -> Result<(Namespace, Option<Doc>)> {
+    let (mut database, mut collection, mut timeseries) = (None, None, None);
+    for option in target.elements().filter(|option| !option.value.is_nullish()) {
+        match &**option.name {
+            b"db" => database = Some(options::string("$out", option)?),
+            b"coll" => collection = Some(options::string("$out", option)?),
+            b"timeseries" => timeseries = Some(parse_timeseries(option.value)?),
+            _ => return Err(options::unknown("$out", option)),
+        }
+    }
+    let collection = collection.ok_or_else(|| options::missing("$out", "coll"))?;
+    let database = database.ok_or_else(|| options::missing("$out", "db"))?;
+    Ok((Namespace::of(&database, &collection)?, timeseries))
 }
 
 /// Reads what a time series is to be like.
@@ -51,23 +64,85 @@ pub(in crate::pipeline) fn parse_merge(value: Value<'_>, parser: &PipelineParser
         Value::Document(specification) => specification.to_doc(),
         other => {
             let reason = format!("$merge requires a string or object argument, but found {}", other.value_type());
-            return Err(Error::location(51182, reason));
+            return Err(Error::type_mismatch(reason));
         }
     };
-    let into = specification.get("into");
-    let namespace = match into {
-        Some(Value::String(collection)) => parser.namespace.sibling(&collection.to_string())?,
-        Some(Value::Document(target)) => {
-            let part = |name: &str| target.get(name).and_then(|value| value.as_str());
-            let database = part("db").unwrap_or(parser.namespace.database());
-            Namespace::of(database, part("coll").unwrap_or_default())?
-        }
-        _ => {
-            let reason = "BSON field '$merge.into' is missing but a required field";
-            return Err(Error::location(40414, reason));
-        }
-    };
+    check_merge_options(specification.view())?;
+    let into = specification.get("into").ok_or_else(|| options::missing("$merge", "into"))?;
+    let namespace = merge_target(into, parser)?;
+    let database = namespace.database();
+    ensure!(!namespace.is_internal(), ErrorCode::location(31320), "Cannot $merge to internal database: {database}");
     Ok(Arc::new(OutputSpec { name: "$merge", output: OutputStage::Merge { namespace, specification } }))
+}
+
+/// Options of unknown names, or of types that they cannot have.
+fn check_merge_options(specification: DocRef<'_>) -> Result<()> {
+    for option in specification.elements() {
+        let found = option.value.value_type();
+        let refused = |code, what: &str| {
+            let reason = format!("$merge '{}' field  must be either {what}, but found {found}", option.name);
+            Err(Error::location(code, reason))
+        };
+        match (&**option.name, option.value) {
+            (b"into", Value::String(_) | Value::Document(_)) => {}
+            (b"into", _) => return refused(51178, "a string or an object"),
+            (b"on", Value::String(_)) | (b"whenMatched", Value::String(_)) => {}
+            (b"on", Value::Array(names)) => check_on(names)?,
+            (b"on", _) => return refused(51186, "a string or an array of strings"),
+            (b"whenMatched", Value::Array(stages)) => check_stages(stages)?,
+            (b"whenMatched", _) => return refused(51191, "a string or an array"),
+            (b"let" | b"whenNotMatched", value) if value.is_nullish() => {}
+            (b"let", _) => options::document("$merge", option).map(|_| ())?,
+            (b"whenNotMatched", _) => options::string("$merge", option).map(|_| ())?,
+            _ => return Err(options::unknown("$merge", option)),
+        }
+    }
+    Ok(())
+}
+
+fn check_on(names: ArrayRef<'_>) -> Result<()> {
+    if let Some(wrong) = names.values().find(|name| !matches!(name, Value::String(_))) {
+        let reason = format!("$merge 'on' array elements must be strings, but found {}", wrong.value_type());
+        return Err(Error::location(51134, reason));
+    }
+    ensure!(
+        !names.is_empty(),
+        ErrorCode::location(51187),
+        "If explicitly specifying $merge 'on', must include at least one field"
+    );
+    Ok(())
+}
+
+fn check_stages(stages: ArrayRef<'_>) -> Result<()> {
+    let are_documents = stages.values().all(|stage| matches!(stage, Value::Document(_)));
+    ensure!(are_documents, ErrorCode::TypeMismatch, "Each element of the 'pipeline' array must be an object");
+    Ok(())
+}
+
+/// Where a `$merge` leads: a name beside the pipeline's collection, or `{db, coll}`.
+fn merge_target(into: Value<'_>, parser: &PipelineParser) -> Result<Namespace> {
+    let target = match into {
+        Value::Document(target) => target,
+        into => {
+            let name = into.as_str().unwrap_or_default();
+            ensure!(!name.is_empty(), ErrorCode::location(5786800), "$merge 'into' field cannot be an empty string");
+            return parser.namespace.sibling(name);
+        }
+    };
+    let (mut database, mut collection) = (None, None);
+    for option in target.elements().filter(|option| !option.value.is_nullish()) {
+        match &**option.name {
+            b"db" => database = Some(options::string("into", option)?),
+            b"coll" => collection = Some(options::string("into", option)?),
+            _ => return Err(options::unknown("into", option)),
+        }
+    }
+    let Some(collection) = collection.filter(|name| !name.is_empty()) else {
+        let reason = "$merge 'into' field must specify a 'coll' that is not empty, null or undefined";
+        return Err(Error::location(5786801, reason));
+    };
+    let database = database.filter(|name| !name.is_empty());
+    Namespace::of(database.as_deref().unwrap_or(parser.namespace.database()), &collection)
 }
 
 /// `$merge` with everything that was left out.

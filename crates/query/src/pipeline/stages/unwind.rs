@@ -168,13 +168,10 @@ impl UnwindSource {
                 self.open = Some(OpenArray::new(kept, array));
                 None
             }
-            Some(Value::Array(_)) if self.spec.keeps_empty => Some(self.spec.unwound(document.view(), None, None)),
-            None | Some(Value::Null | Value::Undefined) if self.spec.keeps_empty => match self.spec.index_name {
-                Some(_) => Some(self.spec.unwound(document.view(), found, None)),
-                None => Some(document),
-            },
-            None | Some(Value::Array(_) | Value::Null | Value::Undefined) => None,
-            Some(value) => Some(self.spec.unwound(document.view(), Some(value), None)),
+            Some(Value::Array(_)) if self.spec.keeps_empty => Some(self.spec.without_array(document.view())),
+            None | Some(Value::Array(_) | Value::Null | Value::Undefined) if !self.spec.keeps_empty => None,
+            // There is no array: nothing is put in its place, not even where the way to it leads through arrays.
+            _ => Some(self.spec.untouched(document)),
         }
     }
 
@@ -256,7 +253,7 @@ impl UnwindSource {
                     around.take_from(document, spec, name);
                     let mut values = DocRef::trusted(array.value_bytes).raw_elements().peekable();
                     if values.peek().is_none() && spec.keeps_empty {
-                        return look(spec.unwound(document, None, None).view());
+                        return look(spec.without_array(document).view());
                     }
                     values.try_for_each(|value| look(around.document(name, value)))
                 }
@@ -323,10 +320,26 @@ impl<'b> Around<'b> {
 }
 
 impl Unwinding {
-    fn unwound(&self, document: DocRef<'_>, value: Option<Value<'_>>, index: Option<i64>) -> Doc {
-        let unwound = with_field(document, &self.path, value);
-        let Some(name) = &self.index_name else { return unwound };
-        with_field(unwound.view(), name, Some(index.map_or(Value::Null, Value::Int64)))
+    /// The document with one value in the array's place.
+    fn unwound(&self, document: DocRef<'_>, value: Value<'_>, index: i64) -> Doc {
+        self.numbered(with_field(document, &self.path, Some(value)), Value::Int64(index))
+    }
+
+    /// The document of an array without values.
+    fn without_array(&self, document: DocRef<'_>) -> Doc {
+        self.numbered(with_field(document, &self.path, None), Value::Null)
+    }
+
+    /// The document that has no array there.
+    fn untouched(&self, document: Doc) -> Doc {
+        self.numbered(document, Value::Null)
+    }
+
+    fn numbered(&self, document: Doc, index: Value<'_>) -> Doc {
+        match &self.index_name {
+            Some(name) => with_field(document.view(), name, Some(index)),
+            None => document,
+        }
     }
 }
 
@@ -336,7 +349,7 @@ impl DocumentSource for UnwindSource {
             if let Some(mut open) = self.open.take() {
                 let document = open.document.clone();
                 if let Some((value, index)) = open.next() {
-                    let unwound = self.spec.unwound(document.view(), Some(value), Some(index));
+                    let unwound = self.spec.unwound(document.view(), value, index);
                     self.open = Some(open);
                     return Ok(Pulled::Document(unwound));
                 }

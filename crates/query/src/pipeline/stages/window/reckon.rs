@@ -2,6 +2,7 @@
 
 use super::bounds::Bounds;
 use super::function::{Rank, WindowFunction};
+use super::removable::{Covariance, Deviation, Removable};
 use crate::pipeline::stages::ordering;
 use crate::spill::SpilledDocument;
 use pando_base::{Error, Result};
@@ -30,6 +31,11 @@ impl Partition<'_> {
         match function {
             WindowFunction::Accumulate { kind, input, count, bounds } => {
                 let count = count.as_ref().map(|count| count.evaluate_document(DocRef::EMPTY)).transpose()?;
+                let is_sample = matches!(kind, AccumulatorKind::StdDevSamp);
+                let is_deviation = is_sample || matches!(kind, AccumulatorKind::StdDevPop);
+                if is_deviation && !bounds.begins_with_partition() {
+                    return self.slide(&mut Deviation::new(is_sample)?, input, bounds);
+                }
                 let start = || Ok(Accumulator::new(kind, count.as_ref(), self.collator.clone())?.within(self.limits));
                 self.accumulate(&start, input, bounds)
             }
@@ -50,9 +56,9 @@ impl Partition<'_> {
             WindowFunction::Integral { input, unit_milliseconds, bounds } => self.for_windows(bounds, |ends| {
                 ends.map_or(Ok(Some(OwnedValue::Null)), |ends| self.integral(input, *unit_milliseconds, ends))
             }),
-            WindowFunction::Covariance { input, is_sample, bounds } => self.for_windows(bounds, |ends| {
-                ends.map_or(Ok(Some(OwnedValue::Null)), |ends| self.covariance(input, *is_sample, ends))
-            }),
+            WindowFunction::Covariance { input, is_sample, bounds } => {
+                self.slide(&mut Covariance::new(*is_sample)?, input, bounds)
+            }
             WindowFunction::ExponentialAverage { input, alpha } => self.exponential_average(input, *alpha),
             WindowFunction::LastObserved { input } => {
                 let mut last = OwnedValue::Null;
@@ -132,6 +138,23 @@ impl Partition<'_> {
                 None => start()?.result(),
             };
             Ok(Some(result.unwrap_or(OwnedValue::Null)))
+        })
+    }
+
+    /// Windows of which each goes on where the one before it ended.
+    fn slide(&self, function: &mut dyn Removable, input: &Expression, bounds: &Bounds) -> Result<Values> {
+        // The places that are in: from the first on, up to the second.
+        let (mut from, mut to) = (0, 0);
+        self.for_windows(bounds, |ends| {
+            let (first, end) = ends.map_or((to, to), |(first, last)| (first, last + 1));
+            for place in to.max(first)..end {
+                function.add(self.value(input, place)?.as_ref().map(OwnedValue::view))?;
+            }
+            for place in from..first.min(to) {
+                function.remove(self.value(input, place)?.as_ref().map(OwnedValue::view))?;
+            }
+            (from, to) = (first, to.max(end));
+            function.value().map(Some)
         })
     }
 
@@ -246,37 +269,6 @@ impl Partition<'_> {
         }
     }
 
-    fn covariance(
-        &self,
-        input: &Expression,
-        is_sample: bool,
-        (first, last): (usize, usize),
-    ) -> Result<Option<OwnedValue>> {
-        let mut pairs: Vec<(Number, Number)> = Vec::new();
-        let mut special: Vec<Number> = Vec::new();
-        for place in first..=last {
-            let value = self.value(input, place)?;
-            let Some(Value::Array(array)) = value.as_ref().map(OwnedValue::view) else { continue };
-            let numbers: Vec<Option<Number>> = array.values().map(|value| value.as_number()).collect();
-            let [Some(x), Some(y)] = numbers[..] else { continue };
-            match [x, y].into_iter().filter(|number| !number.to_double().is_finite()).collect::<Vec<_>>() {
-                wrong if wrong.is_empty() => pairs.push((x, y)),
-                wrong => special.extend(wrong),
-            }
-        }
-        let divisor = pairs.len() as i64 - i64::from(is_sample);
-        if pairs.len() == 1 && !is_sample {
-            return Ok(Some(OwnedValue::Double(0.0)));
-        }
-        if divisor <= 0 {
-            return Ok(Some(OwnedValue::Null));
-        }
-        if let Some(sum) = special.into_iter().reduce(Number::plus) {
-            return Ok(Some(OwnedValue::from(sum)));
-        }
-        Ok(Some(OwnedValue::from(spread(&pairs, divisor))))
-    }
-
     fn exponential_average(&self, input: &Expression, alpha: Decimal128) -> Result<Values> {
         let (mut current, mut is_decimal): (Option<Decimal128>, bool) = (None, false);
         let mut values = Vec::with_capacity(self.documents.len());
@@ -363,32 +355,12 @@ impl Partition<'_> {
     }
 }
 
-/// The mean product of the distances from the means, in decimals if there are any.
-fn spread(pairs: &[(Number, Number)], divisor: i64) -> Number {
-    let is_decimal = |number: &Number| matches!(number, Number::Decimal(_));
-    let zero = match pairs.iter().any(|(x, y)| is_decimal(x) || is_decimal(y)) {
-        true => Number::Decimal(Decimal128::ZERO),
-        false => Number::Double(0.0),
-    };
-    let (mut mean_x, mut mean_y, mut products) = (zero, zero, zero);
-    for (place, (x, y)) in pairs.iter().enumerate() {
-        let count = Number::Int64(place as i64 + 1);
-        let distance = x.minus(mean_x);
-        let step =
-            |number: &Number, mean: Number| number.minus(mean).divided_by(count).map_or(mean, |step| mean.plus(step));
-        mean_x = step(x, mean_x);
-        mean_y = step(y, mean_y);
-        products = products.plus(distance.times(y.minus(mean_y)));
-    }
-    products.divided_by(Number::Int64(divisor)).unwrap_or(zero)
-}
-
 /// Of two numbers, or of two dates in milliseconds.
 fn difference(left: Option<Value<'_>>, right: Option<Value<'_>>) -> Result<Number> {
     let milliseconds = |value: Value<'_>| match value {
         Value::DateTime(date) => Some(date),
         Value::Timestamp(timestamp) => Some(i64::from(timestamp.seconds()) * 1000),
-        Value::ObjectId(id) => Some(i64::from(id.seconds()) * 1000),
+        Value::ObjectId(id) => Some(id.milliseconds()),
         _ => None,
     };
     let (left, right) = (left.unwrap_or(Value::Null), right.unwrap_or(Value::Null));

@@ -1,0 +1,95 @@
+//! What stages make of options that are of a wrong type, or name what cannot be.
+
+use super::aggregate::run;
+use super::support::*;
+use pando_base::Result;
+use pando_doc::{Doc, Value, array, doc};
+
+fn code(stage: Doc) -> i32 {
+    let fixture = Fixture::new(&[]);
+    let refused: Result<Vec<Doc>> = run(&fixture, vec![stage]);
+    refused.unwrap_err().code().number()
+}
+
+#[test]
+fn u6_targets_of_out_are_checked_before_anything_runs() {
+    assert_eq!(code(doc! { "$out": { "db": 1, "coll": "x" } }), 14);
+    assert_eq!(code(doc! { "$out": { "db": "d" } }), 40414);
+    assert_eq!(code(doc! { "$out": { "db": "d", "coll": "x", "extra": 1 } }), 40415);
+    assert_eq!(code(doc! { "$out": "system.x" }), 17385);
+    assert_eq!(code(doc! { "$out": { "db": "admin", "coll": "x" } }), 31321);
+    assert_eq!(code(doc! { "$out": 1 }), 16990);
+}
+
+#[test]
+fn u6_options_of_merge_have_codes_of_their_own() {
+    let merge = |name: &str, value: Value<'_>| code(doc! { "$merge": { "into": "x", (name): value } });
+    assert_eq!(code(doc! { "$merge": 1 }), 14);
+    assert_eq!(code(doc! { "$merge": { "on": "a" } }), 40414);
+    assert_eq!(code(doc! { "$merge": { "into": Value::Null } }), 51178);
+    assert_eq!(code(doc! { "$merge": { "into": "" } }), 5786800);
+    assert_eq!(code(doc! { "$merge": { "into": { "db": "d" } } }), 5786801);
+    assert_eq!(code(doc! { "$merge": { "into": { "coll": "x", "other": 1 } } }), 40415);
+    assert_eq!(code(doc! { "$merge": { "into": { "db": "local", "coll": "x" } } }), 31320);
+    assert_eq!(merge("on", Value::Int32(1)), 51186);
+    assert_eq!(merge("on", Value::Array(array![1].view())), 51134);
+    assert_eq!(merge("on", Value::Array(array![].view())), 51187);
+    assert_eq!(merge("let", Value::Int32(1)), 14);
+    assert_eq!(merge("whenMatched", Value::Int32(1)), 51191);
+    assert_eq!(merge("whenMatched", Value::Array(array![1].view())), 14);
+    assert_eq!(merge("whenNotMatched", Value::Int32(1)), 14);
+    assert_eq!(merge("other", Value::Int32(1)), 40415);
+}
+
+#[test]
+fn u6_names_of_results_are_names_of_fields() {
+    let facet = |name: &str| code(doc! { "$facet": { (name): array![] } });
+    assert_eq!([facet(""), facet("$a"), facet("a.b")], [15998, 16410, 16412]);
+    assert_eq!(code(doc! { "$count": "a\0b" }), 40159);
+    assert_eq!(code(doc! { "$count": "a\0.b" }), 40159);
+    assert_eq!(code(doc! { "$count": "a.b" }), 40160);
+}
+
+#[test]
+fn u6_unwind_leaves_alone_what_is_no_array() {
+    let fixture = Fixture::new(&[]);
+    fixture.insert(&[
+        doc! { "_id": 1, "a": [{ "b": 1 }] },
+        doc! { "_id": 2, "a": { "b": [] } },
+        doc! { "_id": 3, "a": { "b": 7 } },
+        doc! { "_id": 4 },
+    ]);
+    let unwind = |keeps: bool| {
+        let options = doc! { "path": "$a.b", "preserveNullAndEmptyArrays": keeps, "includeArrayIndex": "i" };
+        run(&fixture, vec![doc! { "$unwind": options }]).unwrap()
+    };
+    let kept = [
+        doc! { "_id": 1, "a": [{ "b": 1 }], "i": Value::Null },
+        doc! { "_id": 2, "a": {}, "i": Value::Null },
+        doc! { "_id": 3, "a": { "b": 7 }, "i": Value::Null },
+        doc! { "_id": 4, "i": Value::Null },
+    ];
+    assert_eq!(unwind(true), kept);
+    assert_eq!(unwind(false), kept[2..3]);
+}
+
+#[test]
+fn u6_windows_that_slide_forget_what_has_left() {
+    let fixture = Fixture::new(&[]);
+    fixture.insert(&[10, 20, 40].map(|x| doc! { "_id": x, "x": x, "y": x * 2 }));
+    let window = doc! { "documents": [-1, 0] };
+    let output = doc! {
+        "d": { "$stdDevPop": "$x", "window": (&window) },
+        "c": { "$covarianceSamp": ["$x", "$y"], "window": (&window) },
+    };
+    let stages = vec![
+        doc! { "$setWindowFields": { "sortBy": { "x": 1 }, "output": output } },
+        doc! { "$project": { "d": 1, "c": 1 } },
+    ];
+    let expected = [
+        doc! { "_id": 10, "d": 0, "c": Value::Null },
+        doc! { "_id": 20, "d": 5.0, "c": 100.0 },
+        doc! { "_id": 40, "d": 10.0, "c": 400.0 },
+    ];
+    assert_eq!(run(&fixture, stages).unwrap(), expected);
+}
