@@ -165,11 +165,12 @@ impl Invocation {
                 Ok(namespace)
             }
             Value::Binary { subtype: 4, .. } => {
-                Err(Error::bad_value("Collection name must be provided. UUID is not valid in this context"))
+                let reason = "Collection name must be provided. UUID is not valid in this context";
+                Err(Error::new(ErrorCode::InvalidNamespace, reason))
             }
             other => {
                 let reason = format!("collection name has invalid type {}", other.value_type().name());
-                Err(Error::bad_value(reason))
+                Err(Error::new(ErrorCode::InvalidNamespace, reason))
             }
         }
     }

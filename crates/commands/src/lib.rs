@@ -60,7 +60,7 @@ pub use data::{CommandOperation, Data};
 pub use fail_command::{FAIL_COMMAND, FailCommand};
 pub use invocation::{Invocation, NextInvocation};
 pub use labels::{error_labels, write_concern_labels};
-pub use node::{Control, Node, NodeOptions};
+pub use node::{Control, Node, NodeOptions, ShownCertificate};
 pub use pando_security::Action;
 pub use parameters::{
     ACCEPT_API_VERSION_2, AUTOMATION_SERVICE_DESCRIPTOR, BACKTRACE_LOG_FILE, ENABLE_TEST_COMMANDS,

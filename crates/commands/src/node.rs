@@ -75,6 +75,17 @@ pub struct NodeOptions {
     pub data_directory: Option<PathBuf>,
 }
 
+/// What serverStatus tells of the certificate that clients are shown.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ShownCertificate {
+    /// Its subject.
+    pub subject: String,
+    /// Until when it is good, in milliseconds since 1970.
+    pub expires_ms: i64,
+    /// The node knows authorities to check others against.
+    pub has_authorities: bool,
+}
+
 /// What only the process can do.
 pub trait Control: Send + Sync {
     /// Begins to end the process in good order; returns at once.
@@ -82,6 +93,11 @@ pub trait Control: Send + Sync {
 
     /// Reads the certificates again, for connections to come.
     fn rotate_certificates(&self) -> Result<()>;
+
+    /// The certificate that clients are shown; none without TLS.
+    fn certificate(&self) -> Option<ShownCertificate> {
+        None
+    }
 
     /// Begins a new log file. `kind` is "server" or "audit"; none means all.
     fn rotate_logs(&self, kind: Option<&str>) -> Result<()>;

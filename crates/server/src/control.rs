@@ -2,7 +2,7 @@
 
 use crate::logging::LogTarget;
 use pando_base::{Error, ErrorCode, Result};
-use pando_commands::Control;
+use pando_commands::{Control, ShownCertificate};
 use pando_net::Tls;
 use parking_lot::Mutex;
 use std::sync::Arc;
@@ -75,6 +75,11 @@ impl Control for ProcessControl {
             Some(tls) => tls.rotate(),
             None => Err(Error::new(pando_base::ErrorCode::IllegalOperation, "TLS is not enabled on this server")),
         }
+    }
+
+    fn certificate(&self) -> Option<ShownCertificate> {
+        let (subject, expires_ms, has_authorities) = self.tls.lock().as_ref()?.shown_certificate();
+        Some(ShownCertificate { subject: subject.unwrap_or_default(), expires_ms: expires_ms?, has_authorities })
     }
 
     fn rotate_logs(&self, kind: Option<&str>) -> Result<()> {

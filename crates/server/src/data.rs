@@ -24,7 +24,7 @@ use pando_operation::Services;
 use pando_oplog::ObserverRegistry;
 use pando_query::cursor::CursorManager;
 use pando_query::executor::CatalogCollections;
-use pando_query::{MatchValidator, PlanCache, QueryEngine, QueryIndexHooks};
+use pando_query::{ClusterTimeSource, MatchValidator, PlanCache, QueryEngine, QueryIndexHooks};
 use pando_repl::apply::Applier;
 use pando_repl::config::HostAndPort;
 use pando_repl::topology::Mode;
@@ -69,9 +69,10 @@ pub(crate) fn assemble(on: &Foundations<'_>, options: &ServerOptions, hostname: 
             "index" = name
         );
     }
+    let cluster_time = is_replicated.then(|| cluster_time_source(&replication));
     let nobody: Arc<Observers> = Arc::new(ObserverRegistry::new());
     let interceptors = Arc::new(Interceptors::default());
-    let quiet = Arc::new(write_path(on, &catalog, &nobody, &interceptors));
+    let quiet = Arc::new(write_path(on, cluster_time.as_ref(), &catalog, &nobody, &interceptors));
     let sessions = SessionCatalog::new();
     let session_table: Arc<dyn SessionTable> = Arc::new(StoredSessions::new(Arc::clone(&catalog), Arc::clone(&quiet)));
     let writer = replication.oplog_writer(sessions.clone(), Arc::clone(&session_table));
@@ -91,13 +92,17 @@ pub(crate) fn assemble(on: &Foundations<'_>, options: &ServerOptions, hostname: 
     let collections = Arc::new(CatalogCollections(Arc::clone(&catalog)));
     let inserts = Arc::new(InsertNews::default());
     let watcher = Arc::clone(&inserts) as Arc<dyn InsertWatcher>;
-    let told = Arc::new(write_path(on, &catalog, &observers, &interceptors).with_watcher(watcher));
+    let told =
+        Arc::new(write_path(on, cluster_time.as_ref(), &catalog, &observers, &interceptors).with_watcher(watcher));
     let found = ResumeInfo::read_all(on.engine)?;
     let spill_directory = spill_directory(on, options, &found)?;
     let mut query = QueryEngine::new(on.env, collections, Arc::clone(&told), Arc::clone(on.parameters))
         .remembering_in(plan_cache)
         .logging_to(on.log.clone())
         .with_scripting(options.is_scripting);
+    if let Some(source) = &cluster_time {
+        query = query.telling_cluster_time(Arc::clone(source));
+    }
     if let Some(directory) = &spill_directory {
         query = query.spilling_to(Arc::clone(directory));
     }
@@ -289,15 +294,25 @@ fn services(on: &Foundations<'_>, replication: &Arc<ReplicationNode>) -> Result<
     })
 }
 
+/// The time of the cluster, for expressions.
+fn cluster_time_source(replication: &Arc<ReplicationNode>) -> ClusterTimeSource {
+    let replication = Arc::clone(replication);
+    Arc::new(move || replication.clock().now())
+}
+
 fn write_path(
     on: &Foundations<'_>,
+    cluster_time: Option<&ClusterTimeSource>,
     catalog: &Arc<Catalog>,
     observers: &Arc<Observers>,
     interceptors: &Arc<Interceptors>,
 ) -> WritePath {
     let hooks = Arc::new(QueryIndexHooks::new(catalog, observers).intercepted_by(interceptors));
-    let validator = Arc::new(MatchValidator::new(Arc::clone(on.parameters), on.log.clone()));
-    WritePath::new(Arc::clone(observers), Arc::new(Indexing::new(hooks)), validator)
+    let mut validator = MatchValidator::new(Arc::clone(on.parameters), on.log.clone());
+    if let Some(source) = cluster_time {
+        validator = validator.telling_cluster_time(Arc::clone(source));
+    }
+    WritePath::new(Arc::clone(observers), Arc::new(Indexing::new(hooks)), Arc::new(validator))
 }
 
 /// Where others reach this node: the first address it listens on, or the machine's name if that is everywhere.

@@ -64,6 +64,7 @@ pub(crate) fn stages() -> Vec<Box<dyn Stage>> {
     vec![
         Box::new(stages::ApiVersion),
         Box::new(stages::Authorization),
+        Box::new(stages::Deadline),
         Box::new(stages::FailCommandPoint),
         Box::new(stages::Database),
         Box::new(stages::SessionOptions),
@@ -71,7 +72,7 @@ pub(crate) fn stages() -> Vec<Box<dyn Stage>> {
         Box::new(AwaitWriteConcern),
         Box::new(ConfirmLinearizableRead),
         Box::new(stages::Replication),
-        Box::new(stages::Deadline),
+        Box::new(stages::UserWrites),
         Box::new(Transactions),
     ]
 }

@@ -68,6 +68,10 @@ impl ReplicationView for NodeInSet {
         }
     }
 
+    fn cluster_time(&self) -> Option<Timestamp> {
+        Some(self.node.clock().now()).filter(|time| self.is_replicated && time.is_some())
+    }
+
     fn advance_cluster_time(&self, cluster_time: Timestamp) -> Result<()> {
         if !self.is_replicated {
             return Ok(());

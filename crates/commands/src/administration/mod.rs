@@ -1,5 +1,6 @@
 //! Commands by which an administrator changes how the node runs.
 
+mod drop_connections;
 mod feature_flags;
 mod get_parameter;
 mod kill_op;
@@ -21,6 +22,7 @@ use pando_doc::{DocBuilder, DocRef};
 
 /// The commands of this area.
 pub static ROWS: &[CommandRow] = &[
+    drop_connections::ROW,
     get_parameter::ROW,
     kill_op::ROW,
     log_rotate::ROW,

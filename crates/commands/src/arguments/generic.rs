@@ -253,7 +253,7 @@ impl GenericArguments {
                 self.cluster_time = cluster_time(value)?;
                 self.cluster_time_proof = time_proof(value);
             }
-            MAX_TIME => self.max_time_ms = max_time_ms("maxTimeMS", value)?,
+            MAX_TIME => self.max_time_ms = checked_time_ms(request, value)?,
             MAX_TIME_OF_OPERATION => {
                 let reason = "Can not specify maxTimeMSOpOnly for non internal clients";
                 ensure!(is_internal, ErrorCode::InvalidOptions, "{reason}");
@@ -382,6 +382,23 @@ fn time_proof(value: Value<'_>) -> Option<TimeProof> {
     let signature = value.as_document()?.get("signature")?.as_document()?;
     let Value::Binary { bytes, .. } = signature.get("hash")? else { return None };
     Some(TimeProof { hash: bytes.try_into().ok()?, key_id: signature.get("keyId")?.to_i64_exact()? })
+}
+
+/// `maxTimeMS` of a request. Two commands declare it as a number themselves, and say so.
+fn checked_time_ms(request: &Command, value: Value<'_>) -> Result<u64> {
+    const DECLARING: [&str; 2] = ["aggregate", "getMore"];
+    const NUMBERS: &[ValueType] = &[ValueType::Int64, ValueType::Int32, ValueType::Decimal, ValueType::Double];
+    if !value.is_number()
+        && let Some(command) = request.body().raw_elements().next().map(|first| first.name)
+        && let Some(declaring) = DECLARING.into_iter().find(|declaring| command == *declaring)
+    {
+        let outer = Place::of_command(declaring);
+        return match value.is_nullish() {
+            true => Ok(0),
+            false => Err(outer.field(BStr::new("maxTimeMS")).wrong_type(value.value_type(), NUMBERS)),
+        };
+    }
+    max_time_ms("maxTimeMS", value)
 }
 
 fn max_time_ms(name: &str, value: Value<'_>) -> Result<u64> {

@@ -31,7 +31,7 @@ pub use field::{Argument, Place, Slot, at_least};
 pub use generic::{ApiParameters, GenericArguments, SessionId, is_generic};
 #[doc(hidden)]
 pub use names::Names;
-pub use types::{SafeBool, SafeDouble, SafeInt, SafeLong};
+pub use types::{CountLimit, SafeBool, SafeDouble, SafeInt, SafeLong, Truth};
 
 #[doc(hidden)]
 pub use pando_base::Result as ResultOf;

@@ -2,8 +2,8 @@
 
 use super::field::{Argument, Place};
 use bstr::BStr;
-use pando_base::{Error, ErrorCode, Result, Timestamp, Uuid};
-use pando_doc::{ArrayRef, DocRef, Number, ObjectId, Value, ValueType};
+use pando_base::{Error, ErrorCode, Result, Timestamp, Uuid, ensure};
+use pando_doc::{ArrayRef, DocRef, Element, Number, ObjectId, Value, ValueType};
 use pando_wire::Documents;
 
 const NUMBERS: &[ValueType] = &[ValueType::Int64, ValueType::Int32, ValueType::Decimal, ValueType::Double];
@@ -23,6 +23,33 @@ pub struct SafeDouble(pub f64);
 /// A boolean, or a number that is not zero.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SafeBool(pub bool);
+
+/// Any value at all: whether it is true.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Truth(pub bool);
+
+/// A number for `limit` of count: whole, and without its sign.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CountLimit(pub i64);
+
+impl<'a> Argument<'a> for Truth {
+    const TYPES: &'static [ValueType] = &ValueType::ALL;
+
+    fn read(_: &Place<'_>, value: Value<'a>) -> Result<Truth> {
+        Ok(Truth(value.is_true()))
+    }
+}
+
+impl<'a> Argument<'a> for CountLimit {
+    const TYPES: &'static [ValueType] = &ValueType::ALL;
+
+    fn read(_: &Place<'_>, value: Value<'a>) -> Result<CountLimit> {
+        ensure!(value.is_number(), ErrorCode::BadValue, "limit value is not a valid number");
+        let limit = Element { name: BStr::new("limit"), value }.parse_i64()?;
+        let magnitude = limit.checked_abs();
+        magnitude.map(CountLimit).ok_or_else(|| Error::bad_value("limit value for count cannot be min long"))
+    }
+}
 
 impl<'a> Argument<'a> for SafeLong {
     const TYPES: &'static [ValueType] = NUMBERS;
@@ -177,6 +204,10 @@ impl<'a> Argument<'a> for Documents<'a> {
 
 fn each<'a, T: Argument<'a>>(place: &Place<'_>, value: Value<'a>) -> Result<Vec<T>> {
     let elements = value.as_array().unwrap_or(ArrayRef::EMPTY).as_doc().elements();
+    let is_there = |element: &pando_doc::Element<'a>| {
+        // What is null is passed over, as a field is that is null.
+        !element.value.is_nullish() || T::TYPES.contains(&element.value.value_type())
+    };
     let read = |element: pando_doc::Element<'a>| {
         let here = place.field(element.name);
         if T::TYPES.contains(&element.value.value_type()) {
@@ -185,5 +216,5 @@ fn each<'a, T: Argument<'a>>(place: &Place<'_>, value: Value<'a>) -> Result<Vec<
             Err(here.wrong_type(element.value.value_type(), T::TYPES))
         }
     };
-    elements.map(read).collect()
+    elements.filter(is_there).map(read).collect()
 }

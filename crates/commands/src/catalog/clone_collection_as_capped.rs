@@ -2,11 +2,11 @@
 
 use super::change::lock_exclusively;
 use super::copy::{CopyTarget, copy_collection, discard_copy};
-use crate::arguments::{SafeBool, SafeLong};
+use crate::arguments::Truth;
 use crate::{Access, Class, CommandRow, Data, Invocation, NamespaceOf, SecondaryOk, arguments, run_boxed};
 use pando_base::{ErrorCode, Namespace, Result, bail, ensure};
-use pando_catalog::{Collection, CollectionOptions};
-use pando_doc::DocBuilder;
+use pando_catalog::{CAPPED_SIZE_BYTES_MAX, Collection, CollectionOptions};
+use pando_doc::{DocBuilder, Value};
 use pando_env::Place;
 use pando_operation::Operation;
 use std::sync::Arc;
@@ -25,20 +25,25 @@ pub(super) const ROW: CommandRow = CommandRow {
 };
 
 arguments! {
-    struct CloneArguments<'a> of "cloneCollectionAsCapped" {
-        to_collection: &'a str = "toCollection",
-        size: SafeLong = "size" or SafeLong(0),
-        temp: Option<SafeBool> = "temp",
+    struct CloneArguments<'a> of "cloneCollectionAsCapped" lenient {
+        to_collection: Option<Value<'a>> = "toCollection",
+        size: Option<Value<'a>> = "size",
+        temp: Option<Truth> = "temp",
     }
 }
 
 async fn run(invocation: &Invocation, _reply: &mut DocBuilder) -> Result<()> {
     let data = invocation.data()?;
     let arguments = CloneArguments::parse(&invocation.request)?;
+    let is_text = matches!(invocation.target(), Value::String(_));
+    ensure!(is_text, ErrorCode::TypeMismatch, "'cloneCollectionAsCapped' must be of type String");
+    let Some(Value::String(to)) = arguments.to_collection else {
+        bail!(ErrorCode::TypeMismatch, "'toCollection' must be of type String");
+    };
     let from = invocation.collection()?;
-    let to = from.sibling(arguments.to_collection)?;
+    let to = from.sibling(&to.to_string())?;
     to.validate_for_create()?;
-    let size_bytes = check_size(arguments.size.0)?;
+    let size_bytes = check_size(arguments.size)?;
     let mut operation = invocation.operation()?;
     lock_exclusively(data, &mut operation, &[&from, &to]).await?;
     let source = source(data, &mut operation, &from)?;
@@ -56,8 +61,11 @@ async fn run(invocation: &Invocation, _reply: &mut DocBuilder) -> Result<()> {
 }
 
 /// A size that a capped collection can have.
-pub(super) fn check_size(size_bytes: i64) -> Result<i64> {
+pub(super) fn check_size(size: Option<Value<'_>>) -> Result<i64> {
+    // What is no number counts as zero.
+    let size_bytes = size.map_or(0, |size| size.to_i64_or_zero());
     ensure!(size_bytes > 0, ErrorCode::InvalidOptions, "invalid command spec");
+    ensure!(size_bytes <= CAPPED_SIZE_BYTES_MAX, ErrorCode::BadValue, "size cannot exceed 1 PB");
     Ok(size_bytes)
 }
 

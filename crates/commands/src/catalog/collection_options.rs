@@ -123,7 +123,8 @@ pub(super) fn check_validator(
     );
     crate::settings::check_kept_expression(&invocation.node.parameters, Value::Document(validator))?;
     let features = Features { expr: true, json_schema: true, encryption: is_strict, ..Features::NONE };
-    let context = ParseContext::new(invocation.node.now_ms()).with_features(features);
+    let mut context = ParseContext::new(invocation.node.now_ms()).with_features(features);
+    context.cluster_time = invocation.node.replication.cluster_time();
     let with_context = |error: Error| error.context("Parsing of collection validator failed");
     MatchExpression::parse(validator, &context).map(|_| ()).map_err(with_context)
 }

@@ -8,7 +8,7 @@ use crate::timeseries::on_buckets;
 use crate::{Access, Action, CommandRow, Invocation, NamespaceOf, arguments, run_boxed};
 use pando_base::{Error, ErrorCode, Result, bail, ensure};
 use pando_catalog::Collection;
-use pando_doc::DocBuilder;
+use pando_doc::{DocBuilder, Number};
 use pando_env::Place;
 use pando_repl::ReplGate;
 use pando_storage::Table;
@@ -60,7 +60,10 @@ fn run(invocation: &Invocation, reply: &mut DocBuilder) -> Result<()> {
     invocation.context.check()?;
     let after_bytes = collection_disk_bytes(collection)?;
     // One that is being written to may be larger than before.
-    reply.append("bytesFreed", i64::try_from(before_bytes.saturating_sub(after_bytes)).unwrap_or(i64::MAX));
+    reply.append(
+        "bytesFreed",
+        Number::narrowest(i64::try_from(before_bytes.saturating_sub(after_bytes)).unwrap_or(i64::MAX)),
+    );
     Ok(())
 }
 

@@ -3,11 +3,10 @@
 use super::change::{change, lock_exclusively};
 use super::clone_collection_as_capped::{check_size, clone_as_capped, source};
 use super::copy::{discard_copy, temporary_name};
-use crate::arguments::SafeLong;
 use crate::{Access, Action, Class, CommandRow, Invocation, NamespaceOf, SecondaryOk, arguments, run_boxed};
 use pando_base::{ErrorCode, Result, ensure};
 use pando_catalog::RenameOptions;
-use pando_doc::DocBuilder;
+use pando_doc::{DocBuilder, Value};
 use pando_env::Place;
 
 pub(super) const ROW: CommandRow = CommandRow {
@@ -25,8 +24,8 @@ pub(super) const ROW: CommandRow = CommandRow {
 };
 
 arguments! {
-    struct ConvertArguments<'a> of "convertToCapped" {
-        size: SafeLong = "size" or SafeLong(0),
+    struct ConvertArguments<'a> of "convertToCapped" lenient {
+        size: Option<Value<'a>> = "size",
     }
 }
 
@@ -34,7 +33,7 @@ async fn run(invocation: &Invocation, _reply: &mut DocBuilder) -> Result<()> {
     let data = invocation.data()?;
     let arguments = ConvertArguments::parse(&invocation.request)?;
     let namespace = invocation.collection()?;
-    let size_bytes = check_size(arguments.size.0)?;
+    let size_bytes = check_size(arguments.size)?;
     // The copy would be replicated, and what takes its place is not.
     ensure!(!namespace.is_system_profile(), ErrorCode::BadValue, "cannot convert {namespace}, which is not replicated");
     let mut operation = invocation.operation()?;

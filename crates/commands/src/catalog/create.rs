@@ -6,7 +6,7 @@ use super::create_fail_points;
 use super::same_options::check_same;
 use super::system_views::ViewDocuments;
 use super::view_pipeline::check_view_pipeline;
-use crate::arguments::{SafeBool, SafeLong};
+use crate::arguments::{SafeBool, SafeLong, at_least};
 use crate::timeseries::{check_same_timeseries, check_timeseries_options, create_timeseries};
 use crate::{Access, Class, CommandRow, Data, Invocation, NamespaceOf, SecondaryOk, arguments, run_boxed};
 use pando_base::{ErrorCode, Namespace, Result, Uuid, ensure};
@@ -60,6 +60,9 @@ arguments! {
 async fn run(invocation: &Invocation, reply: &mut DocBuilder) -> Result<()> {
     let data = invocation.data()?;
     let arguments = CreateArguments::parse(&invocation.request)?;
+    if let Some(size) = arguments.size {
+        at_least("create.size", size.0, 1)?;
+    }
     let namespace = invocation.collection()?;
     namespace.validate_for_create()?;
     let mut options = options_of(invocation.body())?;

@@ -2,11 +2,11 @@
 
 use super::change::change;
 use super::fail_points;
+use crate::arguments::Place;
 use crate::locking::{lock_database, unlock};
 use crate::{Access, Action, Class, CommandRow, Data, Invocation, SecondaryOk, arguments, run_boxed};
 use pando_base::{DatabaseName, ErrorCode, Namespace, Result, ensure};
-use pando_doc::DocBuilder;
-use pando_env::Place;
+use pando_doc::{DocBuilder, ValueType};
 use pando_index_build::ActiveBuild;
 use pando_locks::Mode;
 use pando_operation::Operation;
@@ -24,7 +24,7 @@ pub(super) const ROW: CommandRow = CommandRow {
     takes_write_concern: true,
     privileges: Access::Database(&[Action::DropDatabase]),
     counts_in_top: false,
-    place: Place::Lanes,
+    place: pando_env::Place::Lanes,
     ..CommandRow::DEFAULT
 };
 
@@ -41,11 +41,14 @@ async fn run(invocation: &Invocation, _reply: &mut DocBuilder) -> Result<()> {
         ErrorCode::IllegalOperation,
         "Cannot drop '{database}' database while replication is active"
     );
-    ensure!(
-        invocation.target().to_double() == Some(1.0),
-        ErrorCode::location(5255100),
-        "Have to pass 1 as 'drop' parameter"
-    );
+    let target = invocation.target();
+    if !target.is_number() {
+        let place = Place::of_command("dropDatabase");
+        let numbers = [ValueType::Int64, ValueType::Int32, ValueType::Decimal, ValueType::Double];
+        return Err(place.field("dropDatabase".into()).wrong_type(target.value_type(), &numbers));
+    }
+    // A fraction is cut off.
+    ensure!(target.to_i64_or_zero() == 1, ErrorCode::location(5255100), "Have to pass 1 as 'drop' parameter");
     let mut operation = invocation.operation()?;
     lock_database(&mut operation, database, Mode::X).await?;
     // From here on nobody makes a collection there, also while the lock is given back.

@@ -32,7 +32,7 @@ arguments! {
         cursor: Option<CursorArguments<'a>> = "cursor",
         filter: Option<DocRef<'a>> = "filter",
         name_only: SafeBool = "nameOnly" or SafeBool(false),
-        authorized_collections: SafeBool = "authorizedCollections" or SafeBool(false),
+        authorized_collections: bool = "authorizedCollections" or false,
         include_pending_drops: Option<SafeBool> = "includePendingDrops",
     }
 }
@@ -54,7 +54,7 @@ async fn run(invocation: &Invocation, reply: &mut DocBuilder) -> Result<()> {
         Some(name) => list.one(invocation, data, &mut operation, name)?,
         None => list.all(invocation, data, &mut operation)?,
     };
-    if arguments.authorized_collections.0 {
+    if arguments.authorized_collections {
         let database = invocation.database.as_str();
         let name = |row: &Doc| row.get("name").and_then(|name| name.as_str().map(str::to_owned)).unwrap_or_default();
         rows.retain(|row| invocation.may_anything_on(Target::Collection(database, &name(row))));

@@ -27,7 +27,7 @@ pub(super) const ROW: CommandRow = CommandRow {
 arguments! {
     struct ListDatabasesArguments<'a> of "listDatabases" {
         name_only: SafeBool = "nameOnly" or SafeBool(false),
-        authorized_databases: Option<SafeBool> = "authorizedDatabases",
+        authorized_databases: Option<bool> = "authorizedDatabases",
         filter: Option<DocRef<'a>> = "filter",
     }
 }
@@ -38,7 +38,7 @@ async fn run(invocation: &Invocation, reply: &mut DocBuilder) -> Result<()> {
     let context = super::names::filter_context(invocation);
     let filter = arguments.filter.map(|filter| MatchExpression::parse(filter, &context)).transpose()?;
     let may_list_all = invocation.may(Target::Cluster, Action::ListDatabases);
-    let wants_own = arguments.authorized_databases.map_or(!may_list_all, |wants_own| wants_own.0);
+    let wants_own = arguments.authorized_databases.unwrap_or(!may_list_all);
     ensure!(wants_own || may_list_all, ErrorCode::Unauthorized, "Insufficient permissions to list all databases");
     let mut operation = invocation.operation()?;
     lock_for_read(&mut operation).await?;

@@ -116,8 +116,31 @@ pub(super) fn clustered_specification(collection: &Collection) -> Option<Doc> {
     Some(row.finish())
 }
 
+/// Options as replies declare them, whatever number or truth the client gave.
+fn with_declared_types(specification: &Doc) -> Doc {
+    let mut row = DocBuilder::with_capacity(specification.size_bytes());
+    for option in specification.view().elements() {
+        let whole = || i32::try_from(option.value.to_i64_or_zero()).unwrap_or(i32::MAX);
+        match &**option.name {
+            b"expireAfterSeconds"
+            | b"v"
+            | b"bits"
+            | b"textIndexVersion"
+            | b"2dsphereIndexVersion"
+            | b"coarsestIndexedLevel"
+            | b"finestIndexedLevel" => row.append(option.name, whole()),
+            b"min" | b"max" | b"bucketSize" => row.append(option.name, option.value.to_double().unwrap_or(0.0)),
+            b"sparse" | b"unique" | b"hidden" | b"background" | b"dropDups" | b"prepareUnique" => {
+                row.append(option.name, option.value.is_true());
+            }
+            _ => row.append_element(option),
+        }
+    }
+    row.finish()
+}
+
 fn row(index: &Index, form: Form) -> Doc {
-    let specification = with_usable_expiry(index.descriptor.specification.view());
+    let specification = with_declared_types(&with_usable_expiry(index.descriptor.specification.view()));
     let build = index.build_uuid.filter(|_| !index.ready);
     let uuid = build.as_ref().map(|uuid| Value::Binary { subtype: 4, bytes: uuid.as_bytes() });
     let mut row = DocBuilder::new();

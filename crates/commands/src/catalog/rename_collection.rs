@@ -3,7 +3,6 @@
 use super::change::{change, lock_exclusively};
 use super::copy::{CopyTarget, copy_collection, discard_copy, temporary_name};
 use super::names::{check_uuid, full_name};
-use crate::arguments::SafeBool;
 use crate::{Access, Class, CommandRow, Data, Invocation, NamespaceOf, SecondaryOk, arguments, run_boxed};
 use pando_base::{ErrorCode, Namespace, Result, Uuid, bail, ensure};
 use pando_catalog::{CollectionOptions, RenameOptions};
@@ -30,7 +29,7 @@ arguments! {
     struct RenameArguments<'a> of "renameCollection" {
         to: Value<'a> = "to",
         drop_target: Option<Value<'a>> = "dropTarget",
-        stay_temp: SafeBool = "stayTemp" or SafeBool(false),
+        stay_temp: bool = "stayTemp" or false,
         collection_uuid: Option<Uuid> = "collectionUUID",
     }
 }
@@ -43,7 +42,7 @@ async fn run(invocation: &Invocation, _reply: &mut DocBuilder) -> Result<()> {
     let (drop_target, target_uuid) = drop_target(arguments.drop_target)?;
     ensure!(from != to, ErrorCode::IllegalOperation, "Can't rename a collection to itself");
     check_names(invocation, &from, &to)?;
-    let options = RenameOptions { drop_target, stay_temp: arguments.stay_temp.0 };
+    let options = RenameOptions { drop_target, stay_temp: arguments.stay_temp };
     let mut operation = invocation.operation()?;
     if from.database() != to.database() {
         ensure!(

@@ -1,7 +1,7 @@
 //! `validate`: does every index say what the documents say, are the counts right, is what the catalog says true?
 
 use super::fail_points;
-use crate::arguments::SafeBool;
+use crate::arguments::Truth;
 use crate::locking::{lock_collection, lock_for_read};
 use crate::timeseries::on_buckets;
 use crate::{Access, Action, CommandRow, Data, Invocation, NamespaceOf, SecondaryOk, arguments, run_boxed};
@@ -53,12 +53,12 @@ const TEXTS_BYTES_MAX: usize = 2 * 1024 * 1024;
 
 arguments! {
     struct ValidateArguments<'a> of "validate" lenient {
-        background: SafeBool = "background" or SafeBool(false),
-        full: SafeBool = "full" or SafeBool(false),
-        repair: SafeBool = "repair" or SafeBool(false),
-        metadata: SafeBool = "metadata" or SafeBool(false),
-        enforce_fast_count: SafeBool = "enforceFastCount" or SafeBool(false),
-        check_conformance: Option<SafeBool> = "checkBSONConformance",
+        background: Truth = "background" or Truth(false),
+        full: Truth = "full" or Truth(false),
+        repair: Truth = "repair" or Truth(false),
+        metadata: Truth = "metadata" or Truth(false),
+        enforce_fast_count: Truth = "enforceFastCount" or Truth(false),
+        check_conformance: Option<Truth> = "checkBSONConformance",
     }
 }
 

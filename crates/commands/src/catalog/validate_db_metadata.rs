@@ -103,9 +103,16 @@ async fn run(invocation: &Invocation, reply: &mut DocBuilder) -> Result<()> {
     };
     let latest = data.catalog.latest();
     let databases: Vec<DatabaseName> = match arguments.database {
-        Some(name) => vec![DatabaseName::new(name)?],
+        Some(name) => {
+            let database = DatabaseName::new(name)?;
+            database.validate()?;
+            vec![database]
+        }
         None => latest.databases().cloned().collect(),
     };
+    if let (Some(collection), Some(database)) = (arguments.collection, databases.first()) {
+        Namespace::new(database, collection)?.validate()?;
+    }
     for database in databases.iter().filter(|database| latest.has_database(database)) {
         examine(data, database, arguments.collection, &mut findings)?;
     }

@@ -103,14 +103,14 @@ pub(super) fn namespace(invocation: &Invocation) -> Result<Namespace> {
         number if number.is_number() => {
             ensure!(
                 number.to_double() == Some(1.0),
-                ErrorCode::FailedToParse,
+                ErrorCode::BadValue,
                 "Invalid command format: the 'aggregate' field must specify a collection name or 1"
             );
             Ok(Namespace::collectionless_aggregate(&invocation.database))
         }
         _ => bail!(
-            ErrorCode::TypeMismatch,
-            "collection name has invalid type: {}",
+            ErrorCode::InvalidNamespace,
+            "collection name has invalid type {}",
             invocation.target().value_type().name()
         ),
     }

@@ -2,6 +2,7 @@
 
 use crate::catalog::create_fail_points;
 use crate::locking::{lock_collection, unlock};
+use crate::settings::check_user_write;
 use crate::{Data, Invocation};
 use pando_base::{Error, ErrorCode, Namespace, Result, Uuid, ensure};
 use pando_catalog::{Collection, CollectionOptions};
@@ -31,6 +32,7 @@ pub(super) fn check_can_write(
         "Direct writes against {namespace} cannot be performed using a transaction or on a session."
     );
     data.replication.check_can_write(namespace)?;
+    check_user_write(invocation, namespace)?;
     check_uuid(data, namespace, uuid)
 }
 

@@ -2,7 +2,7 @@
 
 use super::find::namespace_or_uuid;
 use super::reading::{begin_whole_read, hint, shared_or_empty};
-use crate::arguments::SafeLong;
+use crate::arguments::{CountLimit, SafeLong};
 use crate::table::run_boxed;
 use crate::{Access, Admission, Class, CommandRow, Invocation, NamespaceOf, SecondaryOk, arguments};
 use pando_base::{Namespace, OperationKind, Result};
@@ -29,7 +29,7 @@ pub(super) const ROW: CommandRow = CommandRow {
 arguments! {
     pub(super) struct CountArguments<'a> of "count" {
         query: Option<DocRef<'a>> = "query",
-        limit: Option<SafeLong> = "limit",
+        limit: Option<CountLimit> = "limit",
         skip: Option<SafeLong> = "skip",
         hint: Option<Value<'a>> = "hint",
         collation: Option<DocRef<'a>> = "collation",

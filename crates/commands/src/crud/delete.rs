@@ -42,7 +42,7 @@ pub(super) const ROW: CommandRow = CommandRow {
 arguments! {
     pub(super) struct DeleteArguments<'a> of "delete" {
         deletes: Documents<'a> = "deletes",
-        ordered: SafeBool = "ordered" or SafeBool(true),
+        ordered: bool = "ordered" or true,
         bypass_validation: Option<SafeBool> = "bypassDocumentValidation",
         bypass_empty_timestamps: Option<SafeBool> = "bypassEmptyTsReplacement",
         statement_ids: Option<ArrayRef<'a>> = "stmtIds",
@@ -131,7 +131,7 @@ async fn run(invocation: &Invocation, reply: &mut DocBuilder) -> Result<()> {
         let outcome = one(data, &mut operation, is_timeseries, request, retryable.as_ref(), index, &mut result).await;
         unlock(&operation);
         watched.end(invocation, &mut operation, outcome.as_ref().err(), |out| delete.append_to(out)).await;
-        if !result.take(index, outcome, arguments.ordered.0)? {
+        if !result.take(index, outcome, arguments.ordered)? {
             break;
         }
     }

@@ -248,7 +248,8 @@ fn namespace(invocation: &Invocation, inner: DocRef<'_>) -> Result<Namespace> {
         Some(number) if number.is_number() => Ok(Namespace::collectionless_aggregate(&invocation.database)),
         other => {
             let found = other.map_or("missing", |value| value.value_type().name());
-            Err(Error::bad_value(format!("collection name has invalid type {found}")))
+            let reason = format!("collection name has invalid type {found}");
+            Err(Error::new(ErrorCode::InvalidNamespace, reason))
         }
     }
 }

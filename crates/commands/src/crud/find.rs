@@ -129,13 +129,6 @@ impl<'a> FindArguments<'a> {
 
 /// The collection by its name, which is neither a command's nor has a dollar.
 fn named(invocation: &Invocation) -> Result<Namespace> {
-    let target = invocation.target();
-    ensure!(
-        matches!(target, Value::String(_) | Value::Symbol(_)),
-        ErrorCode::InvalidNamespace,
-        "collection name has invalid type {}",
-        target.value_type().name()
-    );
     let namespace = invocation.collection()?;
     ensure!(
         !namespace.collection().contains('$') || namespace.as_str() == "local.oplog.$main",

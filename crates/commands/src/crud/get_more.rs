@@ -93,7 +93,8 @@ async fn run(invocation: &Invocation, reply: &mut DocBuilder) -> Result<()> {
         return Err(error);
     }
     let max_time_ms = invocation.generic.max_time_ms;
-    if max_time_ms > 0 && !cursor.options.await_data {
+    let has_max_time = invocation.body().get("maxTimeMS").is_some_and(|given| !given.is_nullish());
+    if has_max_time && !cursor.options.await_data {
         cursor.keep();
         return Err(Error::bad_value("cannot set maxTimeMS on getMore command for a non-awaitData cursor"));
     }

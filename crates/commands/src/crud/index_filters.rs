@@ -1,12 +1,12 @@
 //! `planCacheSetFilter`, `planCacheClearFilters`, `planCacheListFilters`: which indexes queries of one shape may use.
 
+use super::collections::refuse_view;
 use super::reading::{begin_read, shared_or_empty};
 use crate::table::run_boxed;
 use crate::{Access, Action, Admission, CommandRow, Invocation, NamespaceOf, SecondaryOk};
 use pando_base::{Component, Error, Result, Severity, log};
 use pando_doc::{Doc, DocBuilder, DocRef, Value};
 use pando_query::request::FindRequest;
-use pando_session::extract;
 
 /// What the three have in common.
 const FILTER_COMMAND: CommandRow = CommandRow {
@@ -73,6 +73,7 @@ async fn clear(invocation: &Invocation) -> Result<()> {
 async fn set(invocation: &Invocation) -> Result<()> {
     let data = invocation.data()?;
     let request = shape_request(invocation)?;
+    refuse_view(data, &request.namespace)?;
     if data.catalog.latest().collection(&request.namespace).is_none() {
         return Err(Error::bad_value("no such collection"));
     }
@@ -103,8 +104,13 @@ pub(super) fn is_of_shape(invocation: &Invocation) -> Result<bool> {
 pub(super) fn shape_request(invocation: &Invocation) -> Result<FindRequest> {
     let field = |name: &str| {
         let kind = if name == "query" { "required" } else { "optional" };
-        let wrong = |_| Error::bad_value(format!("{kind} field {name} must be an object"));
-        extract::document(invocation.body(), name).map_err(wrong)
+        // An array is a document here.
+        match invocation.body().get(name) {
+            None => Ok(None),
+            Some(Value::Document(document)) => Ok(Some(document)),
+            Some(Value::Array(array)) => Ok(Some(array.as_doc())),
+            Some(_) => Err(Error::bad_value(format!("{kind} field {name} must be an object"))),
+        }
     };
     if invocation.body().get("collation").and_then(|collation| collation.as_document()).is_some_and(|it| it.is_empty())
     {

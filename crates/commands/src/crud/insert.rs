@@ -50,7 +50,7 @@ pub(super) const ROW: CommandRow = CommandRow {
 arguments! {
     struct InsertArguments<'a> of "insert" {
         documents: Documents<'a> = "documents",
-        ordered: SafeBool = "ordered" or SafeBool(true),
+        ordered: bool = "ordered" or true,
         bypass_validation: SafeBool = "bypassDocumentValidation" or SafeBool(false),
         bypass_empty_timestamps: SafeBool = "bypassEmptyTsReplacement" or SafeBool(false),
         statement_ids: Option<ArrayRef<'a>> = "stmtIds",
@@ -82,7 +82,7 @@ async fn run(invocation: &Invocation, reply: &mut DocBuilder) -> Result<()> {
         namespace: buckets.as_ref().unwrap_or(&namespace),
         is_timeseries: buckets.is_some(),
         // A transaction ends with the first error.
-        is_ordered: arguments.ordered.0 || invocation.transaction().is_some(),
+        is_ordered: arguments.ordered || invocation.transaction().is_some(),
         bypass_empty_timestamps: arguments.bypass_empty_timestamps.0,
         shares_message,
         options: InsertOptions {

@@ -193,6 +193,7 @@ impl MapReduceArguments<'_> {
             collation: shared_or_empty(invocation, self.collation),
             bypass_document_validation: self.bypass_validation.0,
             is_map_reduce: true,
+            javascript_scope: self.scope.map(|scope| scope.to_doc()),
             ..AggregateRequest::new(namespace, pipeline)
         })
     }

@@ -1,5 +1,6 @@
 //! `planCacheClear`: forgets the plans of a collection that have won, or that of one shape of query.
 
+use super::collections::refuse_view;
 use super::index_filters::{is_of_shape, shape_request};
 use super::reading::begin_read;
 use crate::table::run_boxed;
@@ -20,8 +21,13 @@ pub(super) const ROW: CommandRow = CommandRow {
 
 async fn run(invocation: &Invocation, _reply: &mut DocBuilder) -> Result<()> {
     let data = invocation.data()?;
+    let namespace = invocation.collection()?;
+    refuse_view(data, &namespace)?;
+    // There is nothing to forget, whatever else is said.
+    if data.catalog.latest().collection(&namespace).is_none() {
+        return Ok(());
+    }
     let request = shape_request(invocation)?;
-    let namespace = request.namespace.clone();
     let is_of_shape = is_of_shape(invocation)?;
     let mut operation = invocation.operation()?;
     begin_read(invocation, data, &mut operation).await?;

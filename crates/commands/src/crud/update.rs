@@ -42,7 +42,7 @@ pub(super) const ROW: CommandRow = CommandRow {
 arguments! {
     pub(super) struct UpdateArguments<'a> of "update" {
         updates: Documents<'a> = "updates",
-        ordered: SafeBool = "ordered" or SafeBool(true),
+        ordered: bool = "ordered" or true,
         bypass_validation: SafeBool = "bypassDocumentValidation" or SafeBool(false),
         bypass_empty_timestamps: SafeBool = "bypassEmptyTsReplacement" or SafeBool(false),
         statement_ids: Option<ArrayRef<'a>> = "stmtIds",
@@ -157,7 +157,7 @@ async fn run(invocation: &Invocation, reply: &mut DocBuilder) -> Result<()> {
         let outcome = one(data, &mut operation, is_timeseries, request, retryable.as_ref(), index, &mut result).await;
         unlock(&operation);
         watched.end(invocation, &mut operation, outcome.as_ref().err(), |out| update.append_to(out)).await;
-        if !result.take(index, outcome, arguments.ordered.0)? {
+        if !result.take(index, outcome, arguments.ordered)? {
             break;
         }
     }

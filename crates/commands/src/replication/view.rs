@@ -45,6 +45,11 @@ pub trait ReplicationView: Send + Sync {
     /// has to bring a proof.
     fn append_times(&self, reply: &mut DocBuilder, signer: Option<&TimeSigner>);
 
+    /// The time of the cluster; a node without a set has none.
+    fn cluster_time(&self) -> Option<Timestamp> {
+        None
+    }
+
     /// Hears of a cluster time that a client sent.
     fn advance_cluster_time(&self, _cluster_time: Timestamp) -> Result<()> {
         Ok(())

@@ -291,6 +291,8 @@ pub(super) async fn fail(
     }
     match error.code() {
         ErrorCode::MechanismUnavailable | ErrorCode::ProtocolError => error,
+        // Whoever has a certificate has proven who it is: that there is no such user is no secret.
+        ErrorCode::UserNotFound if mechanism == X509 => error,
         _ => failed(),
     }
 }

@@ -6,6 +6,7 @@
 //! | `admin.system.version`, `_id` "featureCompatibilityVersion" | the version whose formats are written |
 //! | `config.settings`, `_id` "ReadWriteConcernDefaults" | the concerns of commands that give none |
 //! | `config.clusterParameters`, one each | cluster parameters |
+//! | `config.user_writes_critical_sections` | whether clients' writes are blocked |
 //!
 //! The cache follows the write path ([`SettingsObserver`]), whoever writes; at start [`ClusterSettings::load`] fills it. The commands of this
 //! area change the documents, one command at a time, and never the cache.
@@ -22,8 +23,10 @@ mod observer;
 mod set_cluster_parameter;
 mod set_default_rw_concern;
 mod set_feature_compatibility_version;
+mod set_user_write_block_mode;
 
 pub use observer::SettingsObserver;
+pub use set_user_write_block_mode::check_user_write;
 
 pub(crate) use compatibility::{DISABLE_TRANSITION_TO_LAST_CONTINUOUS, REQUIRE_CONFIRM};
 pub(crate) use gate::{capped_size, check_kept_expression, check_new_index};
@@ -32,11 +35,12 @@ pub(crate) use get_default_rw_concern::append_defaults;
 use crate::{CommandRow, Data, FEATURE_COMPATIBILITY_VERSION, Invocation};
 use defaults::Defaults;
 use pando_base::{Error, Namespace, ParameterSet, Result};
-use pando_doc::{Doc, DocBuilder, DocRef};
+use pando_doc::{Doc, DocBuilder, DocRef, Value};
 use pando_repl::ReplGate;
 use pando_repl::WriteConcernOutcome;
 use pando_repl::write_concern::{Provenance, WriteConcern};
 use parking_lot::RwLock;
+use set_user_write_block_mode::EVERYWHERE;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, LazyLock};
@@ -48,6 +52,7 @@ pub static ROWS: &[CommandRow] = &[
     set_cluster_parameter::ROW,
     set_default_rw_concern::ROW,
     set_feature_compatibility_version::ROW,
+    set_user_write_block_mode::ROW,
 ];
 
 /// A collection that settings are kept in.
@@ -56,22 +61,26 @@ pub(crate) enum Kept {
     Compatibility,
     Defaults,
     ClusterParameters,
+    WriteBlocks,
 }
 
 impl Kept {
-    const ALL: [Kept; 3] = [Kept::Compatibility, Kept::Defaults, Kept::ClusterParameters];
+    const ALL: [Kept; 4] = [Kept::Compatibility, Kept::Defaults, Kept::ClusterParameters, Kept::WriteBlocks];
 
     /// Where it lies.
     fn namespace(self) -> &'static Namespace {
         static SETTINGS: LazyLock<Option<Namespace>> = LazyLock::new(|| Namespace::parse("config.settings").ok());
         static PARAMETERS: LazyLock<Option<Namespace>> =
             LazyLock::new(|| Namespace::parse("config.clusterParameters").ok());
+        static WRITE_BLOCKS: LazyLock<Option<Namespace>> =
+            LazyLock::new(|| Namespace::parse("config.user_writes_critical_sections").ok());
         let own = Namespace::server_configuration();
-        debug_assert!(SETTINGS.is_some() && PARAMETERS.is_some(), "they are names");
+        debug_assert!(SETTINGS.is_some() && PARAMETERS.is_some() && WRITE_BLOCKS.is_some(), "they are names");
         match self {
             Kept::Compatibility => own,
             Kept::Defaults => SETTINGS.as_ref().unwrap_or(own),
             Kept::ClusterParameters => PARAMETERS.as_ref().unwrap_or(own),
+            Kept::WriteBlocks => WRITE_BLOCKS.as_ref().unwrap_or(own),
         }
     }
 
@@ -81,6 +90,7 @@ impl Kept {
             "admin.system.version" => Some(Kept::Compatibility),
             "config.settings" => Some(Kept::Defaults),
             "config.clusterParameters" => Some(Kept::ClusterParameters),
+            "config.user_writes_critical_sections" => Some(Kept::WriteBlocks),
             _ => None,
         }
     }
@@ -92,6 +102,7 @@ pub struct ClusterSettings {
     defaults: RwLock<Arc<Defaults>>,
     has_defaults: AtomicBool,
     cluster_parameters: RwLock<BTreeMap<String, Doc>>,
+    blocks_user_writes: AtomicBool,
     /// Held by the command that changes settings.
     changing: tokio::sync::Mutex<()>,
 }
@@ -104,6 +115,7 @@ impl ClusterSettings {
             defaults: RwLock::default(),
             has_defaults: AtomicBool::new(false),
             cluster_parameters: RwLock::default(),
+            blocks_user_writes: AtomicBool::new(false),
             changing: tokio::sync::Mutex::new(()),
         }
     }
@@ -136,6 +148,12 @@ impl ClusterSettings {
         Some(concern.finish())
     }
 
+    /// May clients not write to databases of their own?
+    #[inline]
+    pub(crate) fn are_user_writes_blocked(&self) -> bool {
+        self.blocks_user_writes.load(Ordering::Acquire)
+    }
+
     /// After how many seconds documents that are kept for change streams expire; none if they do with the oplog alone.
     pub fn pre_images_expire_after_seconds(&self) -> Option<i64> {
         let parameters = self.cluster_parameters.read();
@@ -153,7 +171,7 @@ impl ClusterSettings {
         match kept {
             Kept::Compatibility => compatibility::State::of_stored(document).map(|_| ()),
             Kept::Defaults => Defaults::of_stored(document, 0).map(|_| ()),
-            Kept::ClusterParameters => Ok(()),
+            Kept::ClusterParameters | Kept::WriteBlocks => Ok(()),
         }
     }
 
@@ -175,6 +193,13 @@ impl ClusterSettings {
                     self.cluster_parameters.write().insert(name, document.clone());
                 }
             }
+            Kept::WriteBlocks => {
+                let is_everywhere = document.get("_id") == Some(Value::String(EVERYWHERE.into()));
+                if is_everywhere {
+                    let is_blocking = document.get("blockUserWrites").is_some_and(|blocks| blocks.is_true());
+                    self.blocks_user_writes.store(is_blocking, Ordering::Release);
+                }
+            }
         }
         Ok(())
     }
@@ -189,6 +214,8 @@ impl ClusterSettings {
             Kept::ClusterParameters => {
                 self.cluster_parameters.write().remove(id);
             }
+            Kept::WriteBlocks if id == EVERYWHERE => self.blocks_user_writes.store(false, Ordering::Release),
+            Kept::WriteBlocks => {}
         }
     }
 
@@ -198,6 +225,7 @@ impl ClusterSettings {
             Kept::Compatibility => {}
             Kept::Defaults => self.set_defaults(Defaults::unset(now_ms)),
             Kept::ClusterParameters => self.cluster_parameters.write().clear(),
+            Kept::WriteBlocks => self.blocks_user_writes.store(false, Ordering::Release),
         }
     }
 

@@ -6,7 +6,7 @@ use crate::catalog::append_storage_stats;
 use crate::timeseries::{append_timeseries_stats, timeseries};
 use pando_base::{Error, ErrorCode, Namespace, Result, bail, ensure};
 use pando_catalog::Collection;
-use pando_doc::{Doc, DocBuilder, DocRef, Value};
+use pando_doc::{Doc, DocBuilder, DocRef, Number, Value};
 use pando_operation::Operation;
 use std::sync::Arc;
 
@@ -45,7 +45,7 @@ struct Wanted {
 }
 
 pub(super) fn parse(value: Value<'_>, namespace: &Namespace) -> Result<Make> {
-    let options = options("$collStats", value, ErrorCode::location(40166))?;
+    let options = options("$collStats", value, ErrorCode::location(5447000))?;
     let arguments = CollStats::parse_fields(options, &Place::of_command("$collStats"), false)?;
     if namespace.is_collectionless_aggregate() {
         bail!(ErrorCode::InvalidNamespace, "$collStats must be run against a collection");
@@ -113,7 +113,7 @@ fn make(asked: &Asked, operation: &mut Operation, namespace: &Namespace, wanted:
     }
     if wanted.count {
         let collection = found(collection.as_deref(), namespace, "count")?;
-        document.append("count", collection.records.num_records()?.max(0));
+        document.append("count", Number::narrowest(collection.records.num_records()?.max(0)));
     }
     if wanted.scans {
         found(collection.as_deref(), namespace, "queryExecStats")?;

@@ -146,6 +146,8 @@ fn replication(invocation: &Invocation, section: &mut DocBuilder) {
     let (node, connection) = (&invocation.node, &invocation.connection);
     if node.replication.is_replica_set() {
         node.replication.append_hello(connection, node.now_ms(), false, section);
+        let rollback_id = node.data.as_ref().and_then(|data| data.replication_parts.rollback_id().ok());
+        section.append_some("rbid", rollback_id);
     }
 }
 
@@ -162,6 +164,11 @@ fn security(invocation: &Invocation, section: &mut DocBuilder) {
             section.append("received", i64::try_from(received.get()).unwrap_or(i64::MAX));
             section.append("successful", i64::try_from(successful.get()).unwrap_or(i64::MAX));
         });
+    }
+    if let Some(shown) = invocation.node.control.certificate() {
+        section.append("SSLServerSubjectName", shown.subject.as_str());
+        section.append("SSLServerHasCertificateAuthority", shown.has_authorities);
+        section.append("SSLServerCertificateExpirationDate", Value::DateTime(shown.expires_ms));
     }
     section.document("authentication", |authentication| {
         authentication.document("mechanisms", |mechanisms| {

@@ -1,6 +1,6 @@
 //! From files to what a handshake needs.
 
-use super::subject::subject_of;
+use super::subject::{expiry_of, subject_of};
 use super::verifier::TakesAny;
 use super::{Password, TlsOptions};
 use pando_base::{Error, ErrorCode, Result, ensure};
@@ -23,6 +23,10 @@ pub(super) struct Configuration {
     pub(super) server: Arc<ServerConfig>,
     /// Checks clients' certificates; none without authorities.
     pub(super) clients: Option<Arc<dyn ClientCertVerifier>>,
+    /// The subject of the certificate that is shown to clients.
+    pub(super) subject: Option<String>,
+    /// Until when it is good, in milliseconds since 1970.
+    pub(super) expires_ms: Option<i64>,
     /// The subject of the certificate that is shown to other members.
     pub(super) member_subject: Option<String>,
 }
@@ -51,6 +55,8 @@ impl Configuration {
             Some(path) => member_subject(env, path, options.member_key_password.as_ref())?,
             None => chain.first().and_then(|certificate| subject_of(certificate)),
         };
+        let subject = chain.first().and_then(|certificate| subject_of(certificate));
+        let expires_ms = chain.first().and_then(|certificate| expiry_of(certificate));
         let clients = client_verifier(env, options)?;
         let provider = Arc::new(ring::default_provider());
         let versions = versions(&options.disabled_protocols)?;
@@ -67,7 +73,7 @@ impl Configuration {
         let server = builder
             .with_single_cert(chain, key)
             .map_err(|error| wrong(&options.certificate_key_file, &error.to_string()))?;
-        Ok(Configuration { server: Arc::new(server), clients, member_subject })
+        Ok(Configuration { server: Arc::new(server), clients, subject, expires_ms, member_subject })
     }
 }
 

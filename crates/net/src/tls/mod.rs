@@ -113,6 +113,13 @@ impl Tls {
         self.configuration.read().member_subject.clone()
     }
 
+    /// The subject of the certificate that this node shows to clients, until when it is good in milliseconds since 1970, and
+    /// whether it knows authorities to check others against.
+    pub fn shown_certificate(&self) -> (Option<String>, Option<i64>, bool) {
+        let configuration = self.configuration.read();
+        (configuration.subject.clone(), configuration.expires_ms, configuration.clients.is_some())
+    }
+
     /// Agrees with the client on what is spoken, within the time for it: one that says nothing does not hold a connection.
     pub(crate) async fn accept(&self, stream: Box<dyn Connection>) -> Result<Accepted> {
         let Some(timeout) = self.options.handshake_timeout else { return self.shake_hands(stream).await };

@@ -28,6 +28,12 @@ pub fn subject_of(certificate: &[u8]) -> Option<String> {
     Some(written(certificate.subject())).filter(|subject| !subject.is_empty())
 }
 
+/// Until when the certificate is good, in milliseconds since 1970.
+pub(super) fn expiry_of(certificate: &[u8]) -> Option<i64> {
+    let (_, certificate) = X509Certificate::from_der(certificate).ok()?;
+    certificate.validity().not_after.timestamp().checked_mul(1000)
+}
+
 fn written(name: &X509Name<'_>) -> String {
     let parts: Vec<String> =
         name.iter_rdn().map(|part| part.iter().map(attribute).collect::<Vec<_>>().join("+")).collect();

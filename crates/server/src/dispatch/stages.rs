@@ -7,8 +7,8 @@ use pando_base::{
 };
 use pando_commands::{
     ACCEPT_API_VERSION_2, Class, CommandRow, ConnectionState, FAIL_COMMAND, FailCommand, GenericArguments, Invocation,
-    NamespaceOf, NextInvocation, OpCounter, REQUIRE_API_VERSION, reply as replies, security, stable_api,
-    write_concern_labels,
+    NamespaceOf, NextInvocation, OpCounter, REQUIRE_API_VERSION, SecondaryOk, reply as replies, security,
+    settings::check_user_write, stable_api, write_concern_labels,
 };
 use pando_doc::{DocBuilder, RawElement};
 use pando_env::BoxedFuture;
@@ -232,8 +232,12 @@ async fn fail(invocation: &Invocation, data: &FailCommand) -> Result<()> {
         invocation.set_labels_in_place(labels.clone());
     }
     if let Some(block_ms) = data.block_time_ms()? {
-        let pause = node.env.clock().sleep(Duration::from_millis(block_ms));
-        invocation.context.interruptible(pause).await?;
+        // The operation's time runs on meanwhile, and may be over first.
+        let context = &invocation.context;
+        let left_ns = context.deadline_ns().map_or(u64::MAX, |deadline| deadline.saturating_sub(context.now_ns()));
+        let pause_ns = block_ms.saturating_mul(1_000_000).min(left_ns);
+        context.interruptible(node.env.clock().sleep(Duration::from_nanos(pause_ns))).await?;
+        context.check()?;
     }
     if data.closes_connection {
         invocation.set_next(NextInvocation::Close);
@@ -426,7 +430,24 @@ fn check_time_proof(invocation: &Invocation, time: Timestamp) -> Result<()> {
     }
 }
 
-/// Sets the deadline of maxTimeMS.
+/// May clients change collections and indexes now? Documents are asked for where they are written.
+pub(crate) struct UserWrites;
+
+impl Stage for UserWrites {
+    fn name(&self) -> &'static str {
+        "user writes"
+    }
+
+    fn enter<'a>(&'a self, invocation: &'a Invocation) -> Entered<'a> {
+        let row = invocation.row;
+        match row.class == Class::Catalog && row.secondary_ok == SecondaryOk::Never {
+            true => check_user_write(invocation, &invocation.namespace).into(),
+            false => Entered::Pass,
+        }
+    }
+}
+
+/// Sets the deadline of maxTimeMS. Whatever waits comes behind it.
 pub(crate) struct Deadline;
 
 impl Stage for Deadline {

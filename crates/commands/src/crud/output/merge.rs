@@ -4,10 +4,11 @@ use super::Turns;
 use crate::crud::collections::{check_can_write, collection_for_insert, refuse_view};
 use crate::locking::unlock;
 use crate::{Data, Invocation};
+use bstr::BStr;
 use pando_base::{Category, Error, ErrorCode, Namespace, Result, ensure};
 use pando_catalog::Collection;
 use pando_collection::InsertOptions;
-use pando_doc::{Array, Doc, DocBuilder, DocRef, FieldPath, OwnedValue, Value, doc, get_path};
+use pando_doc::{Array, Doc, DocBuilder, DocRef, FieldPath, OwnedValue, RawElement, Value, doc, get_path};
 use pando_expr::{Expression, ParseContext};
 use pando_operation::Operation;
 use pando_query::request::{AggregateRequest, UpdateRequest};
@@ -197,7 +198,8 @@ impl<'a> Merge<'a> {
                 }
                 NotMatched::Insert => {}
             }
-            match self.insert(operation, collection, with_id.as_ref().unwrap_or(document)).await {
+            let inserted = self.as_inserted(with_id.as_ref().unwrap_or(document));
+            match self.insert(operation, collection, &inserted).await {
                 Err(error) if self.is_same_key(&error) => match self.matched {
                     Matched::Keep => return Ok(()),
                     Matched::Fail => return Err(error),
@@ -209,6 +211,23 @@ impl<'a> Merge<'a> {
             }
         }
         Ok(())
+    }
+
+    /// The result as it is inserted. Where it would have been merged, it comes as an update that makes the document: first
+    /// what it was looked for by, then its fields in the order of their names.
+    fn as_inserted(&self, document: &Doc) -> Doc {
+        if !matches!(self.matched, Matched::Merge | Matched::Keep) {
+            return document.clone();
+        }
+        let rank = |name: &BStr| match name == "_id" {
+            true => 0,
+            false => self.on.iter().position(|on| name == on.as_str()).map_or(usize::MAX, |place| place + 1),
+        };
+        let mut fields: Vec<RawElement<'_>> = document.view().raw_elements().collect();
+        fields.sort_by(|left, right| (rank(left.name), left.name).cmp(&(rank(right.name), right.name)));
+        let mut inserted = DocBuilder::with_capacity(document.size_bytes());
+        fields.into_iter().for_each(|field| inserted.append_raw(field));
+        inserted.finish()
     }
 
     /// The document that the result belongs to.
@@ -355,7 +374,8 @@ fn matched(specification: &Doc) -> Result<Matched> {
 }
 
 fn not_matched(specification: &Doc) -> Result<NotMatched> {
-    match specification.get("whenNotMatched").map(|value| value.as_str()) {
+    let mode = specification.get("whenNotMatched").filter(|mode| !mode.is_nullish());
+    match mode.map(|mode| mode.as_str()) {
         None | Some(Some("insert")) => Ok(NotMatched::Insert),
         Some(Some("discard")) => Ok(NotMatched::Discard),
         Some(Some("fail")) => Ok(NotMatched::Fail),
