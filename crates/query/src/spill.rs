@@ -41,7 +41,7 @@ pub static HASH_AGGREGATION_BYTES_MAX: Parameter<i64> = Parameter::new(
 .at_least(1);
 
 /// How often MongoDB's other engine looks at the memory of groups at least. Here it is looked at after every document.
-pub static HASH_AGGREGATION_CHECKS_MIN: Parameter<i32> = Parameter::new(
+pub static HASH_AGGREGATION_CHECKS_MIN: Parameter<i64> = Parameter::new(
     "internalQuerySlotBasedExecutionHashAggMemoryCheckPerAdvanceAtLeast",
     1024,
     "The memory of groups is looked at after every document, whatever this says.",
@@ -49,7 +49,7 @@ pub static HASH_AGGREGATION_CHECKS_MIN: Parameter<i32> = Parameter::new(
 .at_least(1);
 
 /// How often at most.
-pub static HASH_AGGREGATION_CHECKS_MAX: Parameter<i32> = Parameter::new(
+pub static HASH_AGGREGATION_CHECKS_MAX: Parameter<i64> = Parameter::new(
     "internalQuerySlotBasedExecutionHashAggMemoryCheckPerAdvanceAtMost",
     2,
     "The memory of groups is looked at after every document, whatever this says.",

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// How far back reads at a time of their own may go.
-pub static HISTORY_WINDOW_SECONDS: Parameter<i64> = Parameter::new(
+pub static HISTORY_WINDOW_SECONDS: Parameter<i32> = Parameter::new(
     "minSnapshotHistoryWindowInSeconds",
     300,
     "How many seconds of history are kept for reads in the past.",

@@ -170,7 +170,7 @@ fn keep_sessions(env: &Env, data: &Arc<Data>, log: &Log) -> impl Future<Output =
     async move {
         loop {
             let Some(interval_ms) =
-                data.upgrade().map(|data| data.services.parameters.get(&LOGICAL_SESSION_REFRESH_MILLIS))
+                data.upgrade().map(|data| i64::from(data.services.parameters.get(&LOGICAL_SESSION_REFRESH_MILLIS)))
             else {
                 return;
             };

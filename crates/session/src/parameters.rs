@@ -3,7 +3,7 @@
 use pando_base::{AnyParameter, Parameter, Settable};
 
 /// After so long without use a session is forgotten. Told to clients as `logicalSessionTimeoutMinutes`.
-pub static LOCAL_LOGICAL_SESSION_TIMEOUT_MINUTES: Parameter<i64> = Parameter::new(
+pub static LOCAL_LOGICAL_SESSION_TIMEOUT_MINUTES: Parameter<i32> = Parameter::new(
     "localLogicalSessionTimeoutMinutes",
     30,
     "How many minutes a logical session lasts after its last use.",
@@ -12,7 +12,7 @@ pub static LOCAL_LOGICAL_SESSION_TIMEOUT_MINUTES: Parameter<i64> = Parameter::ne
 .settable(Settable::AtStartup);
 
 /// How often sessions in memory and in their collection are brought in line.
-pub static LOGICAL_SESSION_REFRESH_MILLIS: Parameter<i64> = Parameter::new(
+pub static LOGICAL_SESSION_REFRESH_MILLIS: Parameter<i32> = Parameter::new(
     "logicalSessionRefreshMillis",
     300_000,
     "How often, in milliseconds, logical sessions are written down and expired ones are removed.",
@@ -35,7 +35,7 @@ pub static MAX_SESSIONS: Parameter<i32> =
         .settable(Settable::AtStartup);
 
 /// Records of what a session has written stay so long at least.
-pub static TRANSACTION_RECORD_MINIMUM_LIFETIME_MINUTES: Parameter<i64> = Parameter::new(
+pub static TRANSACTION_RECORD_MINIMUM_LIFETIME_MINUTES: Parameter<i32> = Parameter::new(
     "TransactionRecordMinimumLifetimeMinutes",
     30,
     "How many minutes the record of a session's last write is kept at least.",
@@ -49,7 +49,7 @@ pub static TRANSACTION_LIFETIME_LIMIT_SECONDS: Parameter<i64> =
         .at_least(1);
 
 /// A statement of a transaction waits so long for a lock; a negative number means for as long as it takes.
-pub static MAX_TRANSACTION_LOCK_REQUEST_TIMEOUT_MILLIS: Parameter<i64> = Parameter::new(
+pub static MAX_TRANSACTION_LOCK_REQUEST_TIMEOUT_MILLIS: Parameter<i32> = Parameter::new(
     "maxTransactionLockRequestTimeoutMillis",
     5,
     "How many milliseconds an operation of a multi-document transaction waits for a lock; negative means no limit.",

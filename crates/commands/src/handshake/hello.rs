@@ -107,7 +107,7 @@ async fn run(invocation: &Invocation, reply: &mut DocBuilder, is_legacy: bool) -
     reply.append("maxMessageSizeBytes", MESSAGE_SIZE_BYTES_MAX as i32);
     reply.append("maxWriteBatchSize", WRITE_BATCH_SIZE_MAX);
     reply.append("localTime", Value::DateTime(now_ms));
-    let session_minutes = node.parameters.get(&LOCAL_LOGICAL_SESSION_TIMEOUT_MINUTES);
+    let session_minutes = i64::from(node.parameters.get(&LOCAL_LOGICAL_SESSION_TIMEOUT_MINUTES));
     reply.append("logicalSessionTimeoutMinutes", i32::try_from(session_minutes).unwrap_or(i32::MAX));
     reply.append("connectionId", i32::try_from(connection.client.connection_id()).unwrap_or(i32::MAX));
     let minimum = if connection.is_internal() { MAX_WIRE_VERSION } else { MIN_WIRE_VERSION };

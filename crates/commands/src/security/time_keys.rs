@@ -11,7 +11,7 @@ use std::sync::Weak;
 use std::time::Duration;
 
 /// How long a key is signed with.
-pub static KEYS_ROTATION_INTERVAL_SECONDS: Parameter<i64> = Parameter::new(
+pub static KEYS_ROTATION_INTERVAL_SECONDS: Parameter<i32> = Parameter::new(
     "KeysRotationIntervalSec",
     90 * 24 * 60 * 60,
     "After how many seconds a new key signs cluster times.",
@@ -40,7 +40,7 @@ pub async fn refresh_time_keys(node: &Node, data: &Data) -> Result<()> {
     if !data.replication.is_writable_primary() {
         return Ok(());
     }
-    let seconds = node.parameters.get(&KEYS_ROTATION_INTERVAL_SECONDS);
+    let seconds = i64::from(node.parameters.get(&KEYS_ROTATION_INTERVAL_SECONDS));
     for (id, expires) in signer.missing(data.replication.clock().now(), u32::try_from(seconds).unwrap_or(u32::MAX)) {
         let mut key = [0; TIME_KEY_BYTES];
         node.env.random().fill(&mut key);

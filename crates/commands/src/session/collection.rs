@@ -23,7 +23,7 @@ pub(super) fn exists(data: &Data) -> bool {
 
 /// How long a session lives without use.
 fn timeout_minutes(data: &Data) -> i64 {
-    data.services.parameters.get(&LOCAL_LOGICAL_SESSION_TIMEOUT_MINUTES)
+    i64::from(data.services.parameters.get(&LOCAL_LOGICAL_SESSION_TIMEOUT_MINUTES))
 }
 
 /// Makes the collection with its index, unless it is there.

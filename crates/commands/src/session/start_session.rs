@@ -21,7 +21,7 @@ fn run(invocation: &Invocation, reply: &mut DocBuilder) -> Result<()> {
     let count_max = usize::try_from(node.parameters.get(&MAX_SESSIONS)).unwrap_or(usize::MAX);
     data.session_cache.vivify(session, node.now_ms(), count_max)?;
     reply.document("id", |id| id.append("id", Value::Binary { subtype: 4, bytes: session.id.as_bytes() }));
-    let minutes = node.parameters.get(&LOCAL_LOGICAL_SESSION_TIMEOUT_MINUTES);
+    let minutes = i64::from(node.parameters.get(&LOCAL_LOGICAL_SESSION_TIMEOUT_MINUTES));
     reply.append("timeoutMinutes", i32::try_from(minutes).unwrap_or(i32::MAX));
     Ok(())
 }

@@ -96,7 +96,7 @@ pub async fn reap_sessions(data: &Data) -> Result<()> {
         return Ok(());
     }
     let mut operation = data.services.internal_operation("LogicalSessionCacheReap");
-    let minutes = data.services.parameters.get(&TRANSACTION_RECORD_MINIMUM_LIFETIME_MINUTES);
+    let minutes = i64::from(data.services.parameters.get(&TRANSACTION_RECORD_MINIMUM_LIFETIME_MINUTES));
     let before_ms = start_ms.saturating_sub(minutes.saturating_mul(60_000));
     let outcome = reap_before(data, &mut operation, before_ms).await;
     let duration_ms = now_ms(data).saturating_sub(start_ms);

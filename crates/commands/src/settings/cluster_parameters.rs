@@ -165,7 +165,8 @@ impl Field {
                 None => return Err(wrong_type()),
             },
             Field::PreAndPostImages => {
-                let images = value.as_document().ok_or_else(wrong_type)?;
+                let images =
+                    value.as_document().ok_or_else(|| Error::bad_value("preAndPostImages must be an object"))?;
                 out.append("preAndPostImages", pre_and_post_images(images)?);
             }
         }

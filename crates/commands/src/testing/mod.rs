@@ -3,6 +3,7 @@
 mod api_versions;
 mod clear_log;
 mod configure_fail_point;
+mod hash_bson_element;
 mod sleep;
 mod test_internal_transactions;
 mod test_recover_to_stable;
@@ -19,6 +20,7 @@ pub static ROWS: &[CommandRow] = &[
     api_versions::REMOVAL,
     clear_log::ROW,
     configure_fail_point::ROW,
+    hash_bson_element::ROW,
     sleep::ROW,
     test_internal_transactions::ROW,
     test_recover_to_stable::ROW,

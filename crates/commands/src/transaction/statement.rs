@@ -223,7 +223,7 @@ impl TransactionStatement {
         let stash = self.stash.lock().take();
         let over = || Error::new(ErrorCode::NoSuchTransaction, "the transaction is over");
         let mut operation = self.data.services.resumed(context, stash.ok_or_else(over)?);
-        let limit_ms = self.data.services.parameters.get(&MAX_TRANSACTION_LOCK_REQUEST_TIMEOUT_MILLIS);
+        let limit_ms = i64::from(self.data.services.parameters.get(&MAX_TRANSACTION_LOCK_REQUEST_TIMEOUT_MILLIS));
         operation.lock_wait_max = u64::try_from(limit_ms).ok().map(Duration::from_millis);
         Ok(operation)
     }

@@ -56,7 +56,7 @@ pub use operand::Operand;
 pub(crate) use operand::Values;
 pub use random::SharedRandom;
 pub use tree::{Node, Variable};
-pub(crate) use variables::check_user_variable;
+pub use variables::check_user_variable;
 
 use crate::ParseContext;
 use crate::context::SharedCollator;

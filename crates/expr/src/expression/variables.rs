@@ -4,7 +4,7 @@ use pando_base::{Error, ErrorCode, Result};
 
 /// Checks a name that a user binds: a lower-case letter or a character beyond ASCII, then letters, digits, underscores.
 /// `CURRENT` may be bound too.
-pub(crate) fn check_user_variable(name: &[u8]) -> Result<()> {
+pub fn check_user_variable(name: &[u8]) -> Result<()> {
     check_variable(name, |first| first.is_ascii_lowercase() || !first.is_ascii(), "user ")
         .or_else(|error| if name == b"CURRENT" { Ok(()) } else { Err(error) })
 }

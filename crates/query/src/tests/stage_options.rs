@@ -45,6 +45,9 @@ fn u6_options_of_merge_have_codes_of_their_own() {
 fn u6_names_of_results_are_names_of_fields() {
     let facet = |name: &str| code(doc! { "$facet": { (name): array![] } });
     assert_eq!([facet(""), facet("$a"), facet("a.b")], [15998, 16410, 16412]);
+    for stage in ["$out", "$currentOp", "$listLocalSessions", "$search"] {
+        assert_eq!(code(doc! { "$facet": { "f": array![{ (stage): {} }] } }), 40600, "{stage}");
+    }
     assert_eq!(code(doc! { "$count": "a\0b" }), 40159);
     assert_eq!(code(doc! { "$count": "a\0.b" }), 40159);
     assert_eq!(code(doc! { "$count": "a.b" }), 40160);
@@ -92,4 +95,50 @@ fn u6_windows_that_slide_forget_what_has_left() {
         doc! { "_id": 40, "d": 10.0, "c": 400.0 },
     ];
     assert_eq!(run(&fixture, stages).unwrap(), expected);
+}
+
+#[test]
+fn u6_redact_keeps_the_root_and_looks_into_arrays_of_arrays() {
+    let fixture = Fixture::new(&[]);
+    let document = doc! {
+        "_id": 1, "top": true,
+        "child": { "top": false, "data": 1 },
+        "m": [[{ "keep": 1 }, { "secret": true }], [{ "keep": 2 }]],
+    };
+    fixture.insert(&[document]);
+    let redact = |expression: Doc| run(&fixture, vec![doc! { "$redact": expression }]).unwrap();
+    let by_root = redact(doc! { "$cond": ["$$ROOT.top", "$$DESCEND", "$$PRUNE"] });
+    assert_eq!(by_root.first().unwrap().get("child").unwrap().to_string(), "{ top: false, data: 1 }");
+    let by_part = redact(doc! { "$cond": [{ "$eq": ["$secret", true] }, "$$PRUNE", "$$DESCEND"] });
+    assert_eq!(by_part.first().unwrap().get("m").unwrap().to_string(), "[ [ { keep: 1 } ], [ { keep: 2 } ] ]");
+}
+
+#[test]
+fn u6_variables_of_lookup_have_names_that_users_may_give() {
+    let lookup = |variables: Doc, rest: Doc| {
+        let mut options = pando_doc::DocBuilder::new();
+        options.append("from", "c");
+        options.append("as", "o");
+        options.append("let", variables);
+        options.append_all(rest.view());
+        code(doc! { "$lookup": options.finish() })
+    };
+    for name in ["", "A", "1a", "_a", "a.b", "a-b"] {
+        assert_eq!(lookup(doc! { (name): 1 }, doc! { "pipeline": array![] }), 9, "{name}");
+    }
+    assert_eq!(lookup(doc! { "a": 1 }, doc! { "localField": "a", "foreignField": "b" }), 9);
+}
+
+#[test]
+fn u6_paths_that_exclude_each_other_are_refused() {
+    for (fields, expected) in [
+        (doc! { "a": 1, "a.b": 2 }, 40176),
+        (doc! { "a.b": 1, "a": 2 }, 40176),
+        (doc! { "a": { "b.c": 1 } }, 40183),
+        (doc! { "a": { "$add": [1], "$sum": 1 } }, 40181),
+    ] {
+        assert_eq!(code(doc! { "$addFields": fields }), expected);
+    }
+    assert_eq!(code(doc! { "$group": { "_id": 1, "n": { "x": 1 } } }), 40234);
+    assert_eq!(code(doc! { "$group": { "_id": 1, "n": { "$count": array![] } } }), 40237);
 }

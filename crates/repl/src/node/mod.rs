@@ -69,7 +69,7 @@ impl ReplicationNode {
             progress: Arc::new(Progress::new()),
             stable: StableKeeper::new(Arc::clone(engine)),
             flow: Mutex::new(FlowControl::new(env.clock().monotonic_ns())),
-            history_window_seconds: AtomicI64::new(HISTORY_WINDOW_SECONDS.default_value()),
+            history_window_seconds: AtomicI64::new(HISTORY_WINDOW_SECONDS.default_value().into()),
             configuring: Mutex::new(()),
             start_ns: env.clock().monotonic_ns(),
         })
@@ -77,11 +77,11 @@ impl ReplicationNode {
 
     /// Follows the parameters, now and when they change.
     pub fn follow_parameters(self: &Arc<Self>, parameters: &ParameterSet) {
-        self.history_window_seconds.store(parameters.get(&HISTORY_WINDOW_SECONDS), Ordering::Relaxed);
+        self.history_window_seconds.store(parameters.get(&HISTORY_WINDOW_SECONDS).into(), Ordering::Relaxed);
         let node = Arc::downgrade(self);
         parameters.subscribe(&HISTORY_WINDOW_SECONDS, move |value| {
-            if let (Some(node), ParameterValue::Long(seconds)) = (node.upgrade(), value) {
-                node.history_window_seconds.store(*seconds, Ordering::Relaxed);
+            if let (Some(node), ParameterValue::Int(seconds)) = (node.upgrade(), value) {
+                node.history_window_seconds.store((*seconds).into(), Ordering::Relaxed);
             }
         });
     }

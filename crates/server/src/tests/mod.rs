@@ -7,6 +7,7 @@ mod commands;
 mod concurrency;
 mod crud;
 mod fail_command;
+mod field_types;
 mod fsync_lock;
 mod garbage;
 mod handshake;

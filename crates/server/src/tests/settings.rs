@@ -283,3 +283,59 @@ fn u17_a_lower_version_keeps_what_is_new_out_of_the_catalog() {
         node.ok(wildcard(doc! { "$**": 1, "b": 1 })).await;
     });
 }
+
+#[test]
+fn u17_writes_of_users_are_blocked_until_they_are_not_also_over_a_restart() {
+    run(async {
+        let disk = ModelDisk::new();
+        let set = || ReplicationMode::OneMember("rs0".into());
+        let mut first = node_on(&disk, set()).await;
+        first.insert(vec![doc! { "_id": 1 }]).await;
+        let block = |is_blocking: bool| doc! { "setUserWriteBlockMode": 1, "global": is_blocking };
+        assert_eq!(first.code_on("admin", doc! { "setUserWriteBlockMode": 1 }).await, 40414);
+        assert_eq!(first.code_on("admin", doc! { "setUserWriteBlockMode": 1, "global": 1 }).await, 14);
+        first.ok_on("admin", block(true)).await;
+        first.ok_on("admin", block(true)).await;
+        let refused = [
+            doc! { "insert": "c", "documents": [{ "_id": 2 }] },
+            doc! { "update": "c", "updates": [{ "q": {}, "u": { "$set": { "a": 1 } } }] },
+            doc! { "delete": "c", "deletes": [{ "q": {}, "limit": 1 }] },
+            doc! { "findAndModify": "c", "query": {}, "remove": true },
+            doc! { "create": "d" },
+            doc! { "drop": "c" },
+            doc! { "createIndexes": "c", "indexes": [{ "key": { "a": 1 }, "name": "a" }] },
+            doc! { "dropDatabase": 1 },
+            doc! { "aggregate": "c", "pipeline": [{ "$out": "d" }], "cursor": {} },
+        ];
+        for body in &refused {
+            assert_eq!(first.code(body.clone()).await, 371, "{body}");
+        }
+        assert_eq!(first.find(doc! { "find": "c" }).await.len(), 1, "reading goes on");
+        first.ok_on("admin", doc! { "insert": "own", "documents": [{}] }).await;
+        first.fixture.server.shut_down().await.unwrap();
+        let mut second = node_on(&disk, set()).await;
+        assert_eq!(second.code(doc! { "insert": "c", "documents": [{}] }).await, 371);
+        second.ok_on("admin", block(false)).await;
+        second.insert(vec![doc! { "_id": 2 }]).await;
+        assert_eq!(second.find(doc! { "find": "c" }).await.len(), 2);
+    });
+}
+
+#[test]
+fn u17_the_time_of_the_cluster_is_there_in_a_set_alone() {
+    run(async {
+        let stages = doc! { "aggregate": 1, "pipeline": [{ "$documents": [{ "t": "$$CLUSTER_TIME" }] }], "cursor": {} };
+        let mut alone = node().await;
+        assert_eq!(alone.code(stages.clone()).await, 51144);
+        let mut member = node_as(ReplicationMode::OneMember("rs0".into())).await;
+        let found = member.find(stages).await;
+        assert!(matches!(found.first().unwrap().get("t"), Some(Value::Timestamp(time)) if time.is_some()), "{found:?}");
+        let validator = doc! { "$expr": { "$lte": ["$t", "$$CLUSTER_TIME"] } };
+        member.ok(doc! { "create": "v", "validator": (&validator) }).await;
+        let insert = |time: pando_base::Timestamp| doc! { "insert": "v", "documents": [{ "_id": 1, "t": time }] };
+        let late = member.run(insert(pando_base::Timestamp::new(u32::MAX, 1))).await;
+        assert!(late.contains("writeErrors"), "{late}");
+        let early = member.run(insert(pando_base::Timestamp::new(1, 1))).await;
+        assert!(!early.contains("writeErrors"), "{early}");
+    });
+}

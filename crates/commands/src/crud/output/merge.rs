@@ -9,6 +9,7 @@ use pando_base::{Category, Error, ErrorCode, Namespace, Result, ensure};
 use pando_catalog::Collection;
 use pando_collection::InsertOptions;
 use pando_doc::{Array, Doc, DocBuilder, DocRef, FieldPath, OwnedValue, RawElement, Value, doc, get_path};
+use pando_expr::expression::check_user_variable;
 use pando_expr::{Expression, ParseContext};
 use pando_operation::Operation;
 use pando_query::request::{AggregateRequest, UpdateRequest};
@@ -354,6 +355,7 @@ fn variables(specification: &Doc, matched: &Matched, context: &ParseContext) -> 
             );
             continue;
         }
+        check_user_variable(variable.name)?;
         variables.push((variable.name.to_string(), Expression::parse(variable.value, context)?.optimize()?));
     }
     Ok(variables)

@@ -18,6 +18,21 @@ struct FacetSpec {
     memory_bytes_max: u64,
 }
 
+/// Stages that are refused before they are read; what others are is known when they have been.
+const NEVER_INSIDE: [&str; 11] = [
+    "$out",
+    "$merge",
+    "$changeStream",
+    "$changeStreamSplitLargeEvent",
+    "$currentOp",
+    "$listLocalSessions",
+    "$listSampledQueries",
+    "$listSearchIndexes",
+    "$search",
+    "$searchBeta",
+    "$searchMeta",
+];
+
 /// Reads it.
 pub(in crate::pipeline) fn parse(value: Value<'_>, parser: &PipelineParser) -> Result<SharedStage> {
     let refused = || Error::location(40169, "the $facet specification must be a non-empty object");
@@ -41,13 +56,10 @@ pub(in crate::pipeline) fn parse(value: Value<'_>, parser: &PipelineParser) -> R
                 format!("elements of arrays in $facet spec must be non-empty objects, {} is not", facet.name),
             )
         })?;
-        let is_output = |stage: &&Doc| {
-            stage
-                .view()
-                .first()
-                .is_some_and(|first| ["$out", "$merge", "$changeStream"].iter().any(|name| first.name == *name))
+        let is_refused = |stage: &&Doc| {
+            stage.view().first().is_some_and(|first| NEVER_INSIDE.iter().any(|name| first.name == *name))
         };
-        if let Some(stage) = stages.iter().find(is_output) {
+        if let Some(stage) = stages.iter().find(is_refused) {
             let reason = format!("specified stage is not allowed to be used within a $facet stage: {stage}");
             return Err(Error::location(40600, reason));
         }

@@ -20,6 +20,7 @@ use crate::pipeline::{
 use bstr::BStr;
 use pando_base::{Error, ErrorCode, Namespace, Result};
 use pando_doc::{Doc, DocBuilder, DocRef, FieldPath, OwnedValue, Value, doc};
+use pando_expr::expression::check_user_variable;
 use pando_expr::matcher::Node;
 use pando_expr::{Expression, MatchExpression};
 use source::LookupSource;
@@ -79,9 +80,16 @@ pub(in crate::pipeline) fn parse(value: Value<'_>, parser: &PipelineParser) -> R
         }
     }
     let missing = |name: &str| Error::failed_to_parse(format!("must specify '{name}' field for a $lookup"));
+    let is_none = |name: &Option<String>| name.as_ref().is_none_or(String::is_empty);
+    if pipeline.is_none() && specification.contains("let") {
+        return Err(Error::failed_to_parse("$lookup with a 'let' argument must also specify 'pipeline'"));
+    }
     let fields = match (local, foreign) {
-        (Some(local), Some(foreign)) => Some((FieldPath::parse(local)?, FieldPath::parse(foreign)?)),
-        (None, None) if pipeline.is_some() => None,
+        // A name that is empty is none.
+        (Some(local), Some(foreign)) if !local.is_empty() && !foreign.is_empty() => {
+            Some((FieldPath::parse(local)?, FieldPath::parse(foreign)?))
+        }
+        (local, foreign) if pipeline.is_some() && is_none(&local) && is_none(&foreign) => None,
         _ => {
             let reason = "$lookup requires both or neither of 'localField' and 'foreignField' to be specified";
             return Err(Error::failed_to_parse(reason));
@@ -116,7 +124,10 @@ fn parse_variables(value: Value<'_>, parser: &PipelineParser) -> Result<Vec<(Str
     };
     variables
         .elements()
-        .map(|variable| Ok((variable.name.to_string(), Expression::parse(variable.value, &parser.context)?)))
+        .map(|variable| {
+            check_user_variable(variable.name)?;
+            Ok((variable.name.to_string(), Expression::parse(variable.value, &parser.context)?))
+        })
         .collect()
 }
 

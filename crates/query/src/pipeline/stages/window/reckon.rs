@@ -181,7 +181,7 @@ impl Partition<'_> {
                 Rank::Sparse if is_new => place as i64 + 1,
                 Rank::Sparse => current,
             };
-            values.push(Some(OwnedValue::Int64(current)));
+            values.push(Some(OwnedValue::from(Number::narrowest(current))));
         }
         values
     }
