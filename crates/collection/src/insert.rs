@@ -11,13 +11,15 @@ use pando_catalog::Collection;
 use pando_doc::{Collator, Doc, DocRef};
 use pando_index::{Constraints, KeyCounts, KeyScratch, duplicate_cluster_key_error};
 use pando_operation::Operation;
-use pando_oplog::observer::{Insert, Inserts};
+use pando_oplog::OpTime;
+use pando_oplog::observer::{ComingInserts, Insert, Inserts};
 use pando_storage::StorageError;
 use smallvec::SmallVec;
 use std::ops::Range;
 
 /// Most batches are single documents.
 type RecordIds = SmallVec<[RecordId; 1]>;
+type Slots = SmallVec<[Option<OpTime>; 1]>;
 
 impl WritePath {
     /// Inserts the documents in their order, all or none. Returns where they are.
@@ -38,9 +40,11 @@ impl WritePath {
             self.check_insert(operation, collection, statement.document, options)?;
         }
         let mut unit = operation.unit_of_work();
-        let (record_ids, counts) = self.write_inserts(&mut unit, collection, statements, options.constraints)?;
+        let slots = self.slots_for_inserts(&mut unit, collection, statements)?;
+        let (record_ids, counts) =
+            self.write_inserts(&mut unit, collection, statements, &slots, options.constraints)?;
         if WritePath::is_observed(collection) {
-            self.observe_inserts(&mut unit, collection, statements, &record_ids, options)?;
+            self.observe_inserts(&mut unit, collection, statements, (&record_ids, &slots), options)?;
         }
         if let Some(first) = record_ids.first().filter(|_| options.constraints == Constraints::Enforced) {
             self.delete_past_cap(&mut unit, collection, first)?;
@@ -74,12 +78,28 @@ impl WritePath {
         self.validate_insert(operation, collection, document)
     }
 
+    /// The documents' places in the oplog: those that the caller has reserved, or those that observers reserve for several.
+    fn slots_for_inserts(
+        &self,
+        operation: &mut Operation,
+        collection: &Collection,
+        statements: &[InsertStatement<'_>],
+    ) -> Result<Slots> {
+        let mut slots: Slots = statements.iter().map(|statement| statement.slot).collect();
+        if slots.len() > 1 && slots.iter().all(Option::is_none) && WritePath::is_observed(collection) {
+            let mut coming = ComingInserts { collection: collection.observed(), slots: &mut slots };
+            self.observers.about_to_insert(operation, &mut coming)?;
+        }
+        Ok(slots)
+    }
+
     /// Writes each record and its keys, under its own timestamp if it has one.
     fn write_inserts(
         &self,
         operation: &mut Operation,
         collection: &Collection,
         statements: &[InsertStatement<'_>],
+        slots: &[Option<OpTime>],
         constraints: Constraints,
     ) -> Result<(RecordIds, KeyCounts)> {
         let collator = if collection.is_clustered() { self.cluster_collator(collection)? } else { None };
@@ -87,8 +107,8 @@ impl WritePath {
         let mut record_ids = RecordIds::with_capacity(statements.len());
         let mut counts = KeyCounts::default();
         let mut scratch = KeyScratch::default();
-        for statement in statements {
-            if let Some(slot) = statement.slot {
+        for (statement, slot) in statements.iter().zip(slots) {
+            if let Some(slot) = slot {
                 operation.recovery_unit.set_timestamp(slot.timestamp)?;
             }
             let record_id = insert_record(operation, collection, statement, collator)?;
@@ -104,21 +124,21 @@ impl WritePath {
         operation: &mut Operation,
         collection: &Collection,
         statements: &[InsertStatement<'_>],
-        record_ids: &[RecordId],
+        (record_ids, slots): (&[RecordId], &[Option<OpTime>]),
         options: InsertOptions,
     ) -> Result<()> {
         let (keys, places) = document_keys(statements);
         let key = |place: &Range<usize>| DocRef::trusted(keys.get(place.clone()).unwrap_or_default());
         let inserts: SmallVec<[Insert<'_>; 1]> = statements
             .iter()
-            .zip(record_ids)
+            .zip(record_ids.iter().zip(slots))
             .zip(&places)
-            .map(|((statement, record_id), place)| Insert {
+            .map(|((statement, (record_id, slot)), place)| Insert {
                 document: statement.document,
                 record_id: record_id.clone(),
                 document_key: key(place),
                 statement_ids: statement.statement_ids.clone(),
-                slot: statement.slot,
+                slot: *slot,
                 destined_recipient: statement.destined_recipient,
             })
             .collect();

@@ -182,8 +182,8 @@ impl TimestampKeeper {
         })
     }
 
-    /// Checks a commit timestamp of a running transaction, and holds it if it is the first.
-    pub fn set_commit(&self, timestamp: Timestamp, hold: bool) -> Result<()> {
+    /// Checks the first commit timestamp of a running transaction and holds it.
+    pub fn set_commit(&self, timestamp: Timestamp) -> Result<()> {
         self.change(|inner| {
             if timestamp.is_none() {
                 return Err(rule("the commit timestamp must be a timestamp".into()));
@@ -194,9 +194,7 @@ impl TimestampKeeper {
                     inner.stable, inner.oldest
                 )));
             }
-            if hold {
-                inner.hold(timestamp);
-            }
+            inner.hold(timestamp);
             Ok(())
         })
     }
@@ -306,7 +304,7 @@ mod tests {
     fn r20_holds_keep_all_durable_and_stable_below() {
         let keeper = keeper();
         keeper.reserve(Timestamp(10)).unwrap();
-        keeper.set_commit(Timestamp(12), true).unwrap();
+        keeper.set_commit(Timestamp(12)).unwrap();
         keeper.end(&[Timestamp(12)], Timestamp(12));
         assert_eq!(keeper.all_durable(), Timestamp(9));
         assert!(keeper.set_stable(Timestamp(10)).is_err());
@@ -342,6 +340,6 @@ mod tests {
         assert_eq!(keeper.oldest(), Timestamp(5));
         keeper.set_stable(Timestamp(4)).unwrap();
         assert_eq!(keeper.stable(), Timestamp(5));
-        assert!(keeper.set_commit(Timestamp(5), false).is_err());
+        assert!(keeper.set_commit(Timestamp(5)).is_err());
     }
 }

@@ -25,10 +25,11 @@ impl EngineTransaction {
             let newest = self.predecessor_max;
             return Err(rule(format!("commit timestamp {timestamp} is before a written key's {newest}")));
         }
-        self.core.keeper.set_commit(timestamp, first)?;
         if first {
+            self.core.keeper.set_commit(timestamp)?;
             self.first_commit = timestamp;
         }
+        // A later one needs no look at the keeper: stable stays before the first, which is held, and oldest before stable.
         self.commit = timestamp;
         Ok(())
     }

@@ -16,6 +16,15 @@ pub struct Collection<'a> {
     pub records_pre_images: bool,
 }
 
+/// Documents that are about to be inserted in one unit of work.
+#[derive(Debug)]
+pub struct ComingInserts<'a> {
+    /// Where.
+    pub collection: Collection<'a>,
+    /// A place in the oplog for each, in their order; none yet.
+    pub slots: &'a mut [Option<OpTime>],
+}
+
 /// One inserted document.
 #[derive(Clone, Debug)]
 pub struct Insert<'a> {

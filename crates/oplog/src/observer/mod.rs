@@ -43,6 +43,8 @@ macro_rules! observer {
 }
 
 observer! {
+    /// Documents are about to be inserted: the one that writes the oplog may give each its place.
+    fn about_to_insert(&self, context: &mut C, inserts: &mut ComingInserts<'_>);
     /// Documents were inserted into a collection.
     fn on_inserts(&self, context: &mut C, inserts: &Inserts<'_>);
     /// A document was updated.

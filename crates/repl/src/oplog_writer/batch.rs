@@ -2,6 +2,7 @@
 
 use super::OplogWriter;
 use super::gathered_images::GatheredImages;
+use super::transaction::parts;
 use pando_base::{Error, ErrorCode, Namespace, Result};
 use pando_doc::{Doc, DocBuilder};
 use pando_operation::Operation;
@@ -18,6 +19,11 @@ pub(super) struct Batch {
 }
 
 impl Batch {
+    /// Are the operation's writes gathered into a group?
+    pub(super) fn is_open(operation: &Operation) -> bool {
+        operation.extensions.get::<Batch>().is_some()
+    }
+
     /// Adds an operation to the operation's group; false if there is none.
     pub(super) fn add(operation: &mut Operation, what: &OplogOperation<'_>) -> Result<bool> {
         let is_transaction = operation.in_multi_document_transaction();
@@ -42,6 +48,11 @@ impl OplogWriter {
         let Batch { operations: gathered, .. } = operation.extensions.remove::<Batch>().unwrap_or_default();
         if gathered.is_empty() && more.is_empty() {
             return Ok(());
+        }
+        // A group is one entry, whoever reads the oplog: it does not become a chain as a transaction does.
+        if parts(&gathered, usize::MAX).len() > 1 {
+            let reason = "batched writes must generate a single applyOps entry";
+            return Err(Error::new(ErrorCode::TransactionTooLarge, reason));
         }
         let mut operations = Vec::with_capacity(gathered.len() + more.len());
         for document in &gathered {

@@ -15,13 +15,29 @@ use pando_session::PreImage;
 const ENTRY_BYTES: usize = 256;
 
 impl OplogWriter {
+    /// Reserves a place for each document at once, so that each is written at the time of its own entry. The holes cost others
+    /// their waiting, so one document takes its place only when it is written.
+    pub(super) fn reserve_for_inserts(
+        &self,
+        operation: &mut Operation,
+        inserts: &mut events::ComingInserts<'_>,
+    ) -> Result<()> {
+        let namespace = inserts.collection.namespace;
+        if inserts.slots.len() < 2 || Batch::is_open(operation) || !Self::is_logged(operation, namespace)? {
+            return Ok(());
+        }
+        let reserved = self.reserve(operation, inserts.slots.len())?;
+        inserts.slots.iter_mut().zip(reserved.iter()).for_each(|(slot, place)| *slot = Some(place));
+        Ok(())
+    }
+
     /// Documents of a batch have an entry each, in their order.
     pub(super) fn write_inserts(&self, operation: &mut Operation, inserts: &events::Inserts<'_>) -> Result<()> {
         let collection = &inserts.collection;
         if inserts.inserts.is_empty() || !Self::is_logged(operation, collection.namespace)? {
             return Ok(());
         }
-        if operation.extensions.get::<Batch>().is_some() {
+        if Batch::is_open(operation) {
             for insert in inserts.inserts {
                 Batch::add(operation, &insert_operation(collection, insert, inserts.from_migrate))?;
             }
@@ -33,7 +49,7 @@ impl OplogWriter {
             true => None,
             false => {
                 let reserved = self.reserve(operation, inserts.inserts.len())?;
-                // What was written without a time gets the first.
+                // What was written without a time, a single document mostly, gets the first.
                 self.time_unit(operation, reserved.first())?;
                 Some(reserved)
             }

@@ -103,7 +103,7 @@ impl OplogWriter {
         if !namespace.is_replicated() {
             return Ok(false);
         }
-        if operation.in_multi_document_transaction() && operation.extensions.get::<Batch>().is_none() {
+        if operation.in_multi_document_transaction() && !Batch::is_open(operation) {
             let reason = "multi-document transactions do not write to the oplog one by one";
             return Err(Error::new(ErrorCode::IllegalOperation, reason));
         }
@@ -165,6 +165,10 @@ impl OplogWriter {
 }
 
 impl OpObserver<Operation> for OplogWriter {
+    fn about_to_insert(&self, operation: &mut Operation, inserts: &mut events::ComingInserts<'_>) -> Result<()> {
+        self.reserve_for_inserts(operation, inserts)
+    }
+
     fn on_inserts(&self, operation: &mut Operation, inserts: &events::Inserts<'_>) -> Result<()> {
         self.write_inserts(operation, inserts)
     }

@@ -301,19 +301,25 @@ impl Chain<'_> {
 }
 
 /// The writes in the groups that become entries; at least one group.
-fn parts(gathered: &[Doc], operations_max: usize) -> Vec<&[Doc]> {
+pub(super) fn parts(gathered: &[Doc], operations_max: usize) -> Vec<&[Doc]> {
     let mut parts = Vec::new();
     let (mut start, mut size_bytes) = (0, 0);
     for (place, document) in gathered.iter().enumerate() {
-        let is_full = size_bytes + document.size_bytes() > USER_SIZE_BYTES_MAX || place - start >= operations_max;
+        let element_bytes = element_overhead_bytes(place - start) + document.size_bytes();
+        let is_full = size_bytes + element_bytes > USER_SIZE_BYTES_MAX || place - start >= operations_max;
         if place > start && is_full {
             parts.push(&gathered[start..place]);
             (start, size_bytes) = (place, 0);
         }
-        size_bytes += document.size_bytes();
+        size_bytes += element_bytes;
     }
     parts.push(&gathered[start..]);
     parts
+}
+
+/// What an element of an array costs beside its value: its type, its place as a name, the name's end.
+fn element_overhead_bytes(place: usize) -> usize {
+    3 + place.checked_ilog10().unwrap_or(0) as usize
 }
 
 #[cfg(test)]
@@ -333,6 +339,15 @@ mod tests {
         assert_eq!(sizes(&[small(), large(), large(), small(), large()], usize::MAX), [2, 2, 1]);
         assert_eq!(sizes(&[small(), small(), small()], 2), [2, 1]);
         assert_eq!(sizes(&[small(), large(), large()], 1), [1, 1, 1]);
+    }
+
+    #[test]
+    fn r9_many_small_writes_fill_entries_that_are_not_too_large() {
+        let gathered = vec![doc! { "a": 1 }; 1 << 20];
+        for part in parts(&gathered, usize::MAX) {
+            let object = apply_ops_object_of_documents(part, ApplyOpsPart::Partial);
+            assert!(object.size_bytes() < USER_SIZE_BYTES_MAX + 1024, "{} bytes", object.size_bytes());
+        }
     }
 
     #[test]

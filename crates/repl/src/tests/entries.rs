@@ -117,3 +117,22 @@ fn r1_a_group_of_deletes_is_one_entry() {
     assert_eq!(first.get("op").and_then(|kind| kind.as_str()), Some(OpKind::Delete.as_str()));
     assert_eq!(node.contents()["test.c"].len(), 2);
 }
+
+#[test]
+fn r1_a_group_is_one_entry_or_too_large() {
+    let (entries, node, _simulation) = written(|node| {
+        let large = "x".repeat(9 << 20);
+        let documents = [1, 2].map(|id| doc! { "_id": id, "text": (large.as_str()) });
+        let error = node.insert_group("test.c", &documents).unwrap_err();
+        assert_eq!(error.code(), pando_base::ErrorCode::TransactionTooLarge, "{error}");
+        node.insert_group("test.c", &documents[..1]).unwrap();
+        node.insert_group("test.c", &[doc! { "_id": 3 }, doc! { "_id": 4 }]).unwrap();
+    });
+    assert_eq!(kinds(&entries), ["create", "i", "applyOps"]);
+    let mut operation = node.operation();
+    operation.recovery_unit.set_read_source(pando_storage::ReadSource::AllDurable).unwrap();
+    let collection = node.find("test.c").unwrap();
+    let mut cursor = collection.records.cursor(pando_storage::Direction::Forward);
+    let found = std::iter::from_fn(|| cursor.next(&mut operation.recovery_unit).unwrap().map(|_| ())).count();
+    assert_eq!(found, 3, "what failed has left no hole");
+}

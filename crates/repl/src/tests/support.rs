@@ -165,7 +165,7 @@ impl Node {
         self.insert_as(&mut self.operation(), name, documents, None)
     }
 
-    /// Inserts with a place in the oplog each, as statements from this number on.
+    /// Inserts documents as one batch, as statements from this number on.
     pub(super) fn insert_as(
         &self,
         operation: &mut Operation,
@@ -175,16 +175,11 @@ impl Node {
     ) -> Result<()> {
         let collection = self.collection(operation, name)?;
         operation.in_unit_of_work(|operation| {
-            let reserved = match collection.is_replicated() {
-                true => Some(self.writer.reserve(operation, documents.len())?),
-                false => None,
-            };
             let statements: Vec<InsertStatement<'_>> = documents
                 .iter()
                 .enumerate()
                 .map(|(place, document)| {
                     let mut statement = InsertStatement::new(document.view());
-                    statement.slot = reserved.and_then(|reserved| reserved.iter().nth(place));
                     statement.statement_ids =
                         first_statement.map_or(StatementIds::None, |first| StatementIds::One(first + place as i32));
                     statement
@@ -232,6 +227,17 @@ impl Node {
                 }
             }
             self.writer.on_batched_write_commit(operation, &[])
+        })
+    }
+
+    /// Inserts several documents as one group.
+    pub(super) fn insert_group(&self, name: &str, documents: &[Doc]) -> Result<()> {
+        let mut operation = self.operation();
+        let collection = self.collection(&mut operation, name)?;
+        let statements: Vec<_> = documents.iter().map(|document| InsertStatement::new(document.view())).collect();
+        self.write_path.in_group(&mut operation, |operation| {
+            let options = InsertOptions::default();
+            self.write_path.insert_documents(operation, &collection, &statements, options).map(|_| ())
         })
     }
 

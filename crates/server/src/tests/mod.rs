@@ -11,6 +11,7 @@ mod field_types;
 mod fsync_lock;
 mod garbage;
 mod handshake;
+mod insert_times;
 mod internal_transactions;
 mod isolation;
 mod life;
