@@ -167,4 +167,7 @@ impl Maintenance for ModelEngine {
     }
 
     fn set_memory_bytes(&self, _bytes: u64) {}
+
+    // It refuses nobody for want of memory.
+    fn set_transaction_too_large_threshold(&self, _share: f64) {}
 }

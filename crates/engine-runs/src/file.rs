@@ -80,7 +80,7 @@ impl RunFile {
         }
     }
 
-    /// Fills a buffer from the file; beyond its end is damage, since the manifest knows the length.
+    /// Fills a buffer from the file, and says so to the operation that the thread works for; beyond its end is damage, since the manifest knows the length.
     pub(crate) fn read(&self, buffer: &mut [u8], offset: u64) -> Result<()> {
         let end = offset.checked_add(buffer.len() as u64);
         if end.is_none_or(|end| end > self.length_bytes()) {
@@ -89,12 +89,18 @@ impl RunFile {
         let file = self.handle()?;
         // Handing the worker over costs several times what the read does if the system has it in memory.
         let cached = file.read_cached_at(buffer, offset);
+        let operation = pando_base::operation::current();
+        let statistics = operation.as_ref().map(|operation| operation.statistics());
+        statistics.inspect(|statistics| statistics.bytes_read.add(buffer.len() as u64));
         let rest = buffer.get_mut(cached..).unwrap_or_default();
         if rest.is_empty() {
             return Ok(());
         }
+        let start_ns = self.env.clock().monotonic_ns();
         let mut outcome = Ok(());
         self.env.tasks().blocking(&mut || outcome = file.read_exact_at(rest, offset + cached as u64));
+        let micros = self.env.clock().monotonic_ns().saturating_sub(start_ns) / 1000;
+        statistics.inspect(|statistics| statistics.read_micros.add(micros));
         outcome.map_err(|source| match source.kind() {
             std::io::ErrorKind::UnexpectedEof => self.corruption(offset, "the file is shorter than the manifest says"),
             _ => RunsError::io(&self.path, "read", source),

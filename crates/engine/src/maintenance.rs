@@ -206,6 +206,10 @@ impl Maintenance for DurableEngine {
         self.core.memory.set_budget_bytes(bytes);
         self.core.balance_memory();
     }
+
+    fn set_transaction_too_large_threshold(&self, share: f64) {
+        self.core.memory.set_too_large_threshold(share);
+    }
 }
 
 impl Core {

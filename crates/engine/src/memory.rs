@@ -56,7 +56,7 @@ impl Memory {
             overlay: AtomicU64::new(0),
             dirty: AtomicU64::new(0),
             running: AtomicU64::new(0),
-            too_large_threshold: AtomicU64::new((too_large_threshold.clamp(0.0, 1.0) * 1000.0) as u64),
+            too_large_threshold: AtomicU64::new(thousandths(too_large_threshold)),
         }
     }
 
@@ -68,6 +68,11 @@ impl Memory {
     /// Changes the budget.
     pub fn set_budget_bytes(&self, bytes: u64) {
         self.budget.store(bytes, Ordering::Relaxed);
+    }
+
+    /// Changes the share that one transaction may be.
+    pub fn set_too_large_threshold(&self, share: f64) {
+        self.too_large_threshold.store(thousandths(share), Ordering::Relaxed);
     }
 
     /// Bytes in the overlay.
@@ -168,6 +173,10 @@ impl Memory {
     }
 }
 
+fn thousandths(share: f64) -> u64 {
+    (share.clamp(0.0, 1.0) * 1000.0) as u64
+}
+
 /// Counts are kept by many threads; a moment's imbalance must not wrap around.
 fn subtract(counter: &AtomicU64, bytes: usize) {
     let _ = counter.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |now| Some(now.saturating_sub(bytes as u64)));
@@ -185,9 +194,8 @@ mod tests {
         assert!(memory.check(Urgency::Exempt, 600).is_ok());
         assert!(matches!(memory.check(Urgency::Normal, 500), Err(StorageError::TransactionTooLargeForCache(_))));
         assert!(matches!(memory.check(Urgency::Normal, 400), Err(StorageError::TemporarilyUnavailable(_))));
-        let never = Memory::new(1000, 1.0);
-        never.add(600);
-        assert!(matches!(never.check(Urgency::Normal, 600), Err(StorageError::TemporarilyUnavailable(_))));
+        memory.set_too_large_threshold(1.0);
+        assert!(matches!(memory.check(Urgency::Normal, 600), Err(StorageError::TemporarilyUnavailable(_))));
     }
 
     #[test]

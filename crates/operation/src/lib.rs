@@ -5,7 +5,8 @@
 //! - [`Stash`]: a multi-document transaction between its statements.
 //! - [`Services`]: the handles of the whole node from which operations are made. Layers above have their own structs beside
 //!   it.
-//! - [`write_conflict_retry`]: tries a body again when storage has rolled it back for contention or for want of memory.
+//! - [`Conflicts`] and [`write_conflict_retry`]: what is done when storage has rolled work back for contention or for want of
+//!   memory.
 //!
 //! This crate knows neither collections nor BSON nor replication; it only puts together what lies below.
 
@@ -24,9 +25,11 @@ pub use extensions::Extensions;
 pub use operation::{ContextInterruption, Operation};
 pub use parameters::{
     PARAMETERS, TEMPORARILY_UNAVAILABLE_BACKOFF_BASE_MS, TEMPORARILY_UNAVAILABLE_MAX_RETRIES,
-    TRANSACTION_TOO_LARGE_FOR_CACHE_THRESHOLD,
+    TRANSACTION_TOO_LARGE_FOR_CACHE_THRESHOLD, tell_engine,
 };
-pub use retry::{storage_error, write_conflict_retry, write_conflict_retry_blocking};
+pub use retry::{
+    Conflicts, Pause, end_of_transaction, storage_error, write_conflict_retry, write_conflict_retry_blocking,
+};
 pub use services::Services;
 pub use stash::Stash;
 pub use unit_of_work::UnitOfWork;

@@ -23,7 +23,7 @@ pub struct Operation {
     /// Time, chance, tasks.
     pub env: Env,
     /// How it is tried again. `multi_document` also tells that it belongs to a multi-document transaction, `secondary`
-    /// that it applies what a primary has done.
+    /// that it applies what a primary has done. `internal` tells that it has no client.
     pub retry_policy: RetryPolicy,
     /// Where its conflicts are counted.
     pub retry_counters: Arc<RetryCounters>,

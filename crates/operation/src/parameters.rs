@@ -1,6 +1,8 @@
 //! The parameters of units of work and their retries.
 
-use pando_base::{AnyParameter, Parameter, Settable};
+use pando_base::{AnyParameter, Parameter, ParameterSet, ParameterValue};
+use pando_storage::Engine;
+use std::sync::Arc;
 
 /// How often an operation that was rolled back for want of cache is tried again.
 pub static TEMPORARILY_UNAVAILABLE_MAX_RETRIES: Parameter<i64> = Parameter::new(
@@ -18,15 +20,14 @@ pub static TEMPORARILY_UNAVAILABLE_BACKOFF_BASE_MS: Parameter<i64> = Parameter::
 )
 .at_least(0);
 
-/// The share of the dirty cache that one transaction may be before it is called too large. The engine is opened with it.
+/// The share of the dirty cache that one transaction may be before it is called too large.
 pub static TRANSACTION_TOO_LARGE_FOR_CACHE_THRESHOLD: Parameter<f64> = Parameter::new(
     "transactionTooLargeForCacheThreshold",
     0.75,
     "The share of the cache's dirty bytes from which on a transaction that was rolled back is too large to be tried again.",
 )
 .at_least(0.0)
-.at_most(1.0)
-.settable(Settable::AtStartup);
+.at_most(1.0);
 
 /// All of them.
 pub static PARAMETERS: &[&dyn AnyParameter] = &[
@@ -34,3 +35,14 @@ pub static PARAMETERS: &[&dyn AnyParameter] = &[
     &TEMPORARILY_UNAVAILABLE_BACKOFF_BASE_MS,
     &TRANSACTION_TOO_LARGE_FOR_CACHE_THRESHOLD,
 ];
+
+/// Tells the engine the parameters that are its business, now and whenever they change.
+pub fn tell_engine(parameters: &ParameterSet, engine: &Arc<dyn Engine>) {
+    engine.set_transaction_too_large_threshold(parameters.get(&TRANSACTION_TOO_LARGE_FOR_CACHE_THRESHOLD));
+    let engine = Arc::downgrade(engine);
+    parameters.subscribe(&TRANSACTION_TOO_LARGE_FOR_CACHE_THRESHOLD, move |value| {
+        if let (Some(engine), ParameterValue::Double(share)) = (engine.upgrade(), value) {
+            engine.set_transaction_too_large_threshold(*share);
+        }
+    });
+}

@@ -76,10 +76,10 @@ impl Services {
         recovery_unit.set_meter(context.meter().cloned());
         Operation {
             locker,
+            retry_policy: self.retry_policy(&context),
             context,
             recovery_unit,
             env: self.env.clone(),
-            retry_policy: self.retry_policy(),
             retry_counters: Arc::clone(&self.retry_counters),
             extensions: Extensions::default(),
             lock_wait_max: None,
@@ -92,13 +92,14 @@ impl Services {
         RecoveryUnit::new(Arc::clone(&self.engine), Arc::clone(&self.replication))
     }
 
-    /// How operations are tried again, as the parameters say now.
-    pub fn retry_policy(&self) -> RetryPolicy {
+    /// How an operation is tried again, as the parameters say now.
+    pub fn retry_policy(&self, context: &OperationContext) -> RetryPolicy {
         let retries = self.parameters.get(&TEMPORARILY_UNAVAILABLE_MAX_RETRIES);
         let backoff_ms = self.parameters.get(&TEMPORARILY_UNAVAILABLE_BACKOFF_BASE_MS);
         RetryPolicy {
             temporarily_unavailable_retries_max: u32::try_from(retries).unwrap_or(u32::MAX),
             temporarily_unavailable_backoff_base_ms: u64::try_from(backoff_ms).unwrap_or(0),
+            internal: context.client().is_internal(),
             ..RetryPolicy::default()
         }
     }

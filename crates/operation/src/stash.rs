@@ -33,8 +33,8 @@ impl Services {
     pub fn resumed(&self, context: OperationContext, mut stash: Stash) -> Box<Operation> {
         let Some(mut operation) = stash.operation.take() else { return Box::new(self.operation_of(context)) };
         operation.recovery_unit.set_meter(context.meter().cloned());
+        operation.retry_policy = RetryPolicy { multi_document: true, ..self.retry_policy(&context) };
         operation.context = context;
-        operation.retry_policy = RetryPolicy { multi_document: true, ..self.retry_policy() };
         (operation.lock_wait_max, operation.last_commit) = (None, None);
         operation
     }

@@ -1,7 +1,7 @@
 //! Units of work and retries of whole operations.
 
 use crate::{Operation, PARAMETERS, Services, storage_error, write_conflict_retry, write_conflict_retry_blocking};
-use pando_base::{Error, ErrorCode, MetricTree, MetricValue, Namespace, ParameterSet, Result};
+use pando_base::{Client, Error, ErrorCode, MetricTree, MetricValue, Namespace, ParameterSet, Result};
 use pando_engine_model::{Mode, ModelDisk, ModelEngine};
 use pando_env::simulated::Simulation;
 use pando_locks::{Acquisition, LockRequest, Mode as LockMode, ResourceId, Wait};
@@ -143,7 +143,8 @@ fn x5_want_of_memory_escapes_after_the_retries_that_the_parameter_allows() {
     parameters.set_from_text("temporarilyUnavailableMaxRetries", "3").unwrap();
     parameters.set_from_text("temporarilyUnavailableBackoffBaseMs", "50").unwrap();
     world.services.parameters = Arc::new(parameters);
-    let mut operation = world.services.internal_operation("test");
+    let client = Arc::new(Client::of_connection(1, "client"));
+    let mut operation = world.services.operation(&client);
     let start_ns = world.services.env.clock().monotonic_ns();
     let mut attempts = 0;
     let failed = write_conflict_retry_blocking(&mut operation, "test", &namespace(), |_| {

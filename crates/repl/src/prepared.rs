@@ -62,6 +62,7 @@ impl ReplicationParts {
         let mut operation = Box::new(self.services.internal_operation("Replication"));
         operation.recovery_unit.set_urgency(Urgency::Exempt)?;
         operation.recovery_unit.set_recovering(true)?;
+        operation.retry_policy.secondary = true;
         UnitOfWork::begin(&mut operation).release();
         operation.locker.set_shared_two_phase(true);
         let outcome = self.write_again(&mut operation, record).await;

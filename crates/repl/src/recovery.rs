@@ -78,6 +78,7 @@ pub(crate) fn apply_after(services: &Services, applier: &Applier, from: Timestam
 fn recovering(services: &Services) -> Result<Operation> {
     let mut operation = services.internal_operation("Recovery");
     operation.recovery_unit.set_urgency(Urgency::Exempt)?;
+    operation.retry_policy.secondary = true;
     Ok(operation)
 }
 

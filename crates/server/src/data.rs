@@ -20,7 +20,7 @@ use pando_env::Env;
 use pando_index::{Indexing, Interceptors};
 use pando_index_build::{BuildParts, IndexBuilds, Member, Members, Membership, ResumeInfo};
 use pando_locks::{LockManager, TicketParameters, Tickets};
-use pando_operation::Services;
+use pando_operation::{Services, tell_engine};
 use pando_oplog::ObserverRegistry;
 use pando_query::cursor::CursorManager;
 use pando_query::executor::CatalogCollections;
@@ -282,6 +282,7 @@ fn mode(replication: &ReplicationMode) -> Mode {
 fn services(on: &Foundations<'_>, replication: &Arc<ReplicationNode>) -> Result<Services> {
     let tickets = Tickets::new(on.env, &TicketParameters::of(on.parameters)?)?;
     tickets.follow(on.parameters);
+    tell_engine(on.parameters, on.engine);
     Ok(Services {
         env: on.env.clone(),
         engine: Arc::clone(on.engine),

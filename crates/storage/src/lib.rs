@@ -5,8 +5,8 @@
 //! * [`engine`]: what an engine implements. Ordered byte-string tables by ident, transactions with snapshots and
 //!   timestamps, the log as oplog, checkpoints, backup, verification. Nothing here names a concrete engine.
 //! * what the server uses, written once over that interface: [`RecoveryUnit`] (lazy begin, read sources, changes that run
-//!   on commit or rollback), [`WriteUnitOfWork`], [`RecordStore`], [`SortedData`] and the loop that tries again after a
-//!   conflict ([`retry_storage_unavailable`]).
+//!   on commit or rollback), [`WriteUnitOfWork`], [`RecordStore`], [`SortedData`] and what is done about conflicts
+//!   ([`Retry`]).
 //!
 //! `conformance` (behind the feature of that name) is the suite that any engine can run.
 //!
@@ -34,6 +34,6 @@ pub use record_store::{
     RecordStore,
 };
 pub use recovery_unit::{Change, NoReplication, PreCommitHook, ReadSource, ReadTimestamps, RecoveryUnit, SnapshotId};
-pub use retry::{Retry, RetryCounters, RetryDecision, RetryPolicy, retry_storage_unavailable};
+pub use retry::{Retry, RetryCounters, RetryDecision, RetryPolicy};
 pub use sorted_data::{IndexCursor, IndexEntry, IndexFormat, Insertion, SortedData, SortedDataLoader};
 pub use write_unit::WriteUnitOfWork;

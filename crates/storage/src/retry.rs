@@ -1,21 +1,18 @@
 //! Trying again when the engine has rolled an operation back for contention or for want of memory.
 //!
-//! What to do about an error is decided by [`Retry`], which neither waits nor runs anything, so that synchronous and
-//! asynchronous callers share it. [`retry_storage_unavailable`] is the synchronous loop around it.
+//! What to do about an error is decided by [`Retry`], which neither waits nor runs anything, so that all who try again
+//! share it: loops around a body, and queries that yield.
 //!
 //! * `WriteConflict`: again and again, after a pause that doubles up to a bound.
 //! * `TemporarilyUnavailable`: a limited number of times, after a pause that grows by the same step each time; then the
-//!   error goes to the client.
+//!   error goes to the client. A task of the server's own has no client to tell: for it this is a conflict.
 //! * `TransactionTooLargeForCache`: no second attempt, since that would fail too. A secondary must get through what its
 //!   primary got through, so there it becomes a `WriteConflict`, which is tried again sooner.
 //! * Inside a multi-document transaction nothing is tried again here: the client retries the whole transaction. Want of
 //!   memory is then told as a `WriteConflict`.
 //! * `PrepareConflict`: again as soon as some prepared transaction has ended.
-//!
-//! Pauses go through the clock of the environment.
 
-use crate::{RecoveryUnit, Result, StorageError};
-use pando_env::Clock;
+use crate::StorageError;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
@@ -35,6 +32,8 @@ pub struct RetryPolicy {
     pub multi_document: bool,
     /// The operation applies what a primary has done.
     pub secondary: bool,
+    /// The operation is the server's own.
+    pub internal: bool,
 }
 
 impl Default for RetryPolicy {
@@ -44,6 +43,7 @@ impl Default for RetryPolicy {
             temporarily_unavailable_backoff_base_ms: 1000,
             multi_document: false,
             secondary: false,
+            internal: false,
         }
     }
 }
@@ -57,7 +57,7 @@ pub struct RetryCounters {
     pub temporarily_unavailable_errors: AtomicU64,
     /// Those that went to the client after all retries.
     pub temporarily_unavailable_errors_escaped: AtomicU64,
-    /// Those that a multi-document transaction told as a conflict.
+    /// Those that were taken for a conflict, by multi-document transactions and by tasks without a client.
     pub temporarily_unavailable_errors_converted: AtomicU64,
     /// Transactions that were too large for the cache.
     pub transaction_too_large_errors: AtomicU64,
@@ -130,7 +130,7 @@ impl Retry {
     }
 
     fn unavailable(&mut self, error: StorageError, counters: &RetryCounters) -> RetryDecision {
-        if self.policy.multi_document {
+        if self.policy.multi_document || self.policy.internal || self.policy.secondary {
             count(&counters.temporarily_unavailable_errors_converted);
             return self.conflict(counters);
         }
@@ -149,41 +149,6 @@ fn conflict_pause(conflicts: u32) -> Duration {
     match conflicts.checked_sub(IMMEDIATE_ATTEMPTS) {
         None | Some(0) => Duration::ZERO,
         Some(paused) => Duration::from_millis(1 << (paused - 1).min(PAUSE_POWER_MAX)),
-    }
-}
-
-/// Runs `attempt` until it succeeds or fails for good. Inside a unit of work it runs once: only the outermost loop can let
-/// go of the snapshot.
-pub fn retry_storage_unavailable<T>(
-    unit: &mut RecoveryUnit,
-    policy: RetryPolicy,
-    counters: &RetryCounters,
-    clock: &dyn Clock,
-    mut attempt: impl FnMut(&mut RecoveryUnit) -> Result<T>,
-) -> Result<T> {
-    if unit.in_unit_of_work() && !policy.multi_document {
-        return attempt(unit);
-    }
-    let mut retry = Retry::new(policy);
-    loop {
-        let epoch = unit.engine().prepare_epoch();
-        let error = match attempt(unit) {
-            Ok(value) => return Ok(value),
-            Err(error) => error,
-        };
-        match retry.decide(error, counters) {
-            RetryDecision::Fail(error) => return Err(error),
-            RetryDecision::Again(pause) => {
-                unit.abandon_snapshot()?;
-                if !pause.is_zero() {
-                    clock.pause(pause);
-                }
-            }
-            RetryDecision::AfterPrepared => {
-                unit.abandon_snapshot()?;
-                unit.engine().prepare_wait(epoch).block()?;
-            }
-        }
     }
 }
 
@@ -240,6 +205,16 @@ mod tests {
         assert_eq!(retry.decide(too_large(), &counters), RetryDecision::Fail(too_large()));
         assert_eq!(read(&counters.temporarily_unavailable_errors_converted), 1);
         assert_eq!(read(&counters.write_conflicts), 2);
+    }
+
+    #[test]
+    fn x5_tasks_without_a_client_wait_for_room_as_long_as_it_takes() {
+        let counters = RetryCounters::default();
+        let mut retry = Retry::new(RetryPolicy { internal: true, ..RetryPolicy::default() });
+        let pauses: Vec<_> = (0..40).map(|_| retry.decide(unavailable(), &counters)).collect();
+        assert_eq!((&pauses[0], &pauses[39]), (&ms(0), &ms(128)));
+        assert_eq!(read(&counters.temporarily_unavailable_errors_converted), 40);
+        assert_eq!(read(&counters.temporarily_unavailable_errors_escaped), 0);
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! What an operation has done so far, counted where it happens.
 //!
-//! Counters are relaxed: they are read by others only to be shown.
+//! Counters are relaxed: they are read by others only to be shown. Waits for locks and tickets are counted by the locker.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -69,14 +69,6 @@ statistics! {
     transaction_too_large = "transactionTooLargeErrors",
     /// Times it met a prepared transaction.
     prepare_conflicts = "prepareReadConflicts",
-    /// Times it waited for a lock.
-    lock_waits = "lockWaits",
-    /// How long it waited for locks.
-    lock_wait_micros = "lockWaitMicros",
-    /// Times it waited for a ticket.
-    ticket_waits = "ticketWaits",
-    /// How long it waited for tickets.
-    ticket_wait_micros = "ticketWaitMicros",
     /// How long it waited for its write concern.
     write_concern_wait_micros = "waitForWriteConcernDurationMicros",
     /// How long its work kept a processor busy; measured only for operations that want details.
@@ -85,10 +77,10 @@ statistics! {
     planning_micros = "planningTimeMicros",
     /// How long its places in the oplog were holes; measured only for operations that want details.
     oplog_slot_micros = "totalOplogSlotDurationMicros",
-    /// Bytes read from storage.
+    /// Bytes of the base that were not in memory and were read from files.
     bytes_read = "bytesRead",
-    /// Bytes written to storage.
-    bytes_written = "bytesWritten",
+    /// How long that took, where the disk had to be waited for.
+    read_micros = "timeReadingMicros",
     /// Bytes of the reply.
     response_bytes = "reslen",
 }

@@ -7,7 +7,7 @@ use super::{ENDING, HANG_BEFORE_COMMITTING, TransactionStatement, check_may_end_
 use crate::{CommandRow, Data, Invocation, run_boxed};
 use pando_base::{Error, ErrorCode, Namespace, Result, Timestamp, ensure};
 use pando_doc::{DocRef, doc};
-use pando_operation::{Operation, UnitOfWork};
+use pando_operation::{Operation, UnitOfWork, end_of_transaction};
 use pando_oplog::OpTime;
 use pando_repl::{CommittedChain, OplogWriter, ReplGate, SKIP_PREPARE_MAJORITY, TransactionSize};
 use pando_session::{CommittedTransaction, TransactionState};
@@ -69,9 +69,11 @@ fn invalid(reason: &str) -> Error {
 }
 
 fn commit(data: &Data, operation: &mut Operation, statement: &TransactionStatement) -> Result<Option<CommittedChain>> {
-    let last = data.oplog_writer().commit_transaction(operation, statement.of())?;
-    UnitOfWork::resume(operation).commit()?;
-    Ok(last)
+    let committed = data.oplog_writer().commit_transaction(operation, statement.of()).and_then(|last| {
+        UnitOfWork::resume(operation).commit()?;
+        Ok(last)
+    });
+    committed.map_err(|error| end_of_transaction(operation, error))
 }
 
 fn commit_prepared(

@@ -5,7 +5,7 @@ use super::ending::Told;
 use super::resources;
 use crate::status::{append_flow_stats, append_lock_section};
 use crate::{Invocation, REDACT_CLIENT_LOG_DATA};
-use pando_base::{LogValue, OperationKind};
+use pando_base::{LogValue, OperationKind, OperationStatistics};
 use pando_doc::{Doc, DocBuilder, DocRef, JsonFormat, Value, doc, doc_to_json};
 use pando_locks::LockStats;
 
@@ -95,6 +95,7 @@ impl<'a> Report<'a> {
             ("prepareReadConflicts", counted.prepare_conflicts.get()),
             ("writeConflicts", counted.write_conflicts.get()),
             ("temporarilyUnavailableErrors", counted.temporarily_unavailable.get()),
+            ("transactionTooLargeForCacheErrors", counted.transaction_too_large.get()),
         ]
         .into_iter()
         .filter(|(_, count)| *count > 0)
@@ -187,7 +188,7 @@ impl<'a> Report<'a> {
         }
         out.append_some("writeConcern", generic.write_concern.as_ref());
         if self.told.has_used_storage {
-            out.document("storage", |_| {});
+            out.document("storage", |storage| append_storage(&self.told.statistics, storage));
         }
         out.append_some("operationMetrics", resources::of_operation(self.invocation, true));
         if let Some(error) = self.told.error {
@@ -330,7 +331,9 @@ impl<'a> Report<'a> {
             line.push(("totalOplogSlotDurationMicros", statistics.oplog_slot_micros.get().into()));
         }
         if self.told.has_used_storage {
-            line.push(("storage", LogValue::Json("{}".to_owned())));
+            let mut storage = DocBuilder::new();
+            append_storage(statistics, &mut storage);
+            line.push(("storage", json(storage.finish().view())));
         }
         if let Some(used) = resources::of_operation(self.invocation, false) {
             line.push(("operationMetrics", json(used.view())));
@@ -370,6 +373,17 @@ fn json(document: DocRef<'_>) -> LogValue {
 fn append_locks(stats: &LockStats, out: &mut DocBuilder) {
     for (name, section) in stats.sections() {
         out.document(name, |kind| append_lock_section(section, kind));
+    }
+}
+
+/// What was read from files.
+fn append_storage(statistics: &OperationStatistics, out: &mut DocBuilder) {
+    let read = [("bytesRead", statistics.bytes_read.get()), ("timeReadingMicros", statistics.read_micros.get())];
+    if read.iter().any(|(_, count)| *count > 0) {
+        out.document("data", |data| {
+            let told = read.iter().filter(|(_, count)| *count > 0);
+            told.for_each(|(name, count)| data.append(name, *count as i64));
+        });
     }
 }
 

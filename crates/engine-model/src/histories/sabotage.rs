@@ -605,6 +605,10 @@ impl Maintenance for Shell {
     fn set_memory_bytes(&self, bytes: u64) {
         self.inner.set_memory_bytes(bytes);
     }
+
+    fn set_transaction_too_large_threshold(&self, share: f64) {
+        self.inner.set_transaction_too_large_threshold(share);
+    }
 }
 
 impl Engine for Shell {

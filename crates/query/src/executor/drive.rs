@@ -2,15 +2,10 @@
 
 use super::{BatchOutcome, BatchSource, Collections, DocumentSink, YieldCause};
 use pando_base::operation::{during, slice};
-use pando_base::{Error, OperationContext, Result};
+use pando_base::{Error, Result};
 use pando_collection::rest_while_yielded;
-use pando_env::Env;
 use pando_operation::Operation;
 pub use pando_operation::yield_now;
-use std::time::Duration;
-
-/// The longest pause after a write conflict.
-const CONFLICT_PAUSE_MS_MAX: u64 = 100;
 
 /// Fills a batch, yielding as often as needed; true if there is nothing more, for now at least.
 pub async fn drive(
@@ -19,7 +14,6 @@ pub async fn drive(
     collections: &dyn Collections,
     sink: &mut (dyn DocumentSink + Send),
 ) -> Result<bool> {
-    let mut conflicts = 0;
     loop {
         let epoch = operation.recovery_unit.engine().prepare_epoch();
         match next_batch(executor, operation, sink)? {
@@ -30,9 +24,8 @@ pub async fn drive(
                 return Ok(outcome == BatchOutcome::Exhausted);
             }
             BatchOutcome::Yield(cause) => {
-                conflicts = if cause == YieldCause::Time { 0 } else { conflicts + 1 };
                 executor.save();
-                give_way(operation, cause, conflicts, epoch).await?;
+                give_way(operation, cause, epoch).await?;
                 executor.restore(operation, collections)?;
             }
         }
@@ -67,7 +60,7 @@ pub async fn drive_to_end(
 }
 
 /// Gives up snapshot, locks and ticket, lets others run, and takes the locks again.
-pub(crate) async fn give_way(operation: &mut Operation, cause: YieldCause, conflicts: u32, epoch: u64) -> Result<()> {
+pub(crate) async fn give_way(operation: &mut Operation, cause: YieldCause, epoch: u64) -> Result<()> {
     operation.context.check()?;
     if operation.recovery_unit.in_unit_of_work() {
         return await_prepared(operation, epoch).await;
@@ -82,10 +75,11 @@ pub(crate) async fn give_way(operation: &mut Operation, cause: YieldCause, confl
             yield_now().await;
         }
         YieldCause::PrepareConflict => await_prepared(operation, epoch).await?,
-        YieldCause::WriteConflict | YieldCause::TemporarilyUnavailable => {
-            operation.context.statistics().write_conflicts.add(1);
-            pause_after_conflict(&operation.context, &operation.env, conflicts).await?;
+        YieldCause::Conflict(pause) if !pause.is_zero() => {
+            let sleep = operation.env.clock().sleep(pause);
+            operation.context.interruptible(sleep).await?;
         }
+        YieldCause::Conflict(_) => yield_now().await,
     }
     if let Some(saved) = saved {
         let interruption = operation.interruption();
@@ -96,18 +90,6 @@ pub(crate) async fn give_way(operation: &mut Operation, cause: YieldCause, confl
 
 /// Waits until a transaction that was prepared has ended.
 async fn await_prepared(operation: &mut Operation, epoch: u64) -> Result<()> {
-    operation.context.statistics().prepare_conflicts.add(1);
     let wait = operation.recovery_unit.engine().prepare_wait(epoch);
     Ok(operation.context.interruptible(wait).await??)
-}
-
-/// The first conflicts are tried again at once, later ones after growing pauses.
-async fn pause_after_conflict(context: &OperationContext, env: &Env, conflicts: u32) -> Result<()> {
-    if conflicts <= 4 {
-        yield_now().await;
-        return Ok(());
-    }
-    let pause_ms = u64::from(conflicts / 4).min(CONFLICT_PAUSE_MS_MAX);
-    let sleep = env.clock().sleep(Duration::from_millis(pause_ms));
-    context.interruptible(sleep).await
 }

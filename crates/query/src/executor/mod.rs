@@ -22,7 +22,7 @@ pub use drive::{drive, drive_to_end, yield_now};
 pub(crate) use scripting::script_limits;
 pub use scripting::{SCRIPT_PARAMETERS, StoredFunctions};
 pub use yielding::{NO_TABLE_SCAN, PARAMETERS, YieldCause, YieldPolicy};
-pub(crate) use yielding::{TRIAL_WORKS_MAX, cause_of};
+pub(crate) use yielding::{TRIAL_WORKS_MAX, cause_of, is_conflict};
 
 use crate::stage::{
     CollectionScanStage, Examined, Look, Member, MultiPlanStage, Shown, StageNode, Step, plan_killed, record_id_value,
@@ -31,7 +31,7 @@ use crate::{CanonicalQuery, QueryCounters};
 use pando_base::{Error, Namespace, OperationContext, RecordId, Result, Uuid};
 use pando_catalog::Collection;
 use pando_doc::{Doc, DocBuilder, DocRef};
-use pando_operation::Operation;
+use pando_operation::{Conflicts, Operation};
 use std::cell::Cell;
 use std::sync::Arc;
 pub(crate) use yielding::YieldClock;
@@ -165,6 +165,8 @@ pub struct Executor {
     /// Where it could be gone on with, where that is asked for.
     resume_token: Option<Doc>,
     clock: YieldClock,
+    /// Those since a piece of work was last done.
+    conflicts: Conflicts,
     /// The last result came when it was time to yield: that is done before the next.
     is_due: bool,
     /// What was reported to the operation's statistics and to the node's so far.
@@ -193,6 +195,7 @@ impl Executor {
             show_record_id: false,
             resume_token: None,
             clock: YieldClock::new(policy),
+            conflicts: Conflicts::default(),
             is_due: false,
             reported: Examined::default(),
             counters: None,
@@ -304,7 +307,7 @@ impl Executor {
             match self.root.work(operation) {
                 Ok(Step::NeedTime) => {}
                 Ok(_) => return Err(Error::internal("a plan gave a result before it was chosen")),
-                Err(error) if yielding::cause_of(operation, &error).is_some() => return Ok(false),
+                Err(error) if yielding::is_conflict(&error) => return Ok(false),
                 Err(error) => return Err(error),
             }
         }
@@ -321,11 +324,9 @@ impl Executor {
         loop {
             let step = match self.root.work(operation) {
                 Ok(step) => step,
-                Err(error) => match yielding::cause_of(operation, &error) {
-                    Some(cause) => return Ok(Next::Yield(cause)),
-                    None => return Err(error),
-                },
+                Err(error) => return yielding::cause_of(operation, &mut self.conflicts, error).map(Next::Yield),
             };
+            self.conflicts.got_on();
             let member = match step {
                 Step::Advanced(member) => Some(member),
                 Step::Finished => return Ok(Next::Exhausted),
@@ -358,11 +359,9 @@ impl Executor {
             match self.root.show(operation, &mut look) {
                 Ok(Shown::Document | Shown::NeedTime) => {}
                 Ok(Shown::Finished) => return Ok(Seen::Exhausted),
-                Err(error) => match yielding::cause_of(operation, &error) {
-                    Some(cause) => return Ok(Seen::Yield(cause)),
-                    None => return Err(error),
-                },
+                Err(error) => return yielding::cause_of(operation, &mut self.conflicts, error).map(Seen::Yield),
             }
+            self.conflicts.got_on();
             if self.clock.is_time(operation)? {
                 return Ok(Seen::Yield(YieldCause::Time));
             }

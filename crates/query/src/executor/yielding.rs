@@ -2,8 +2,9 @@
 
 use pando_base::operation::slice;
 use pando_base::{AnyParameter, Error, Parameter, ParameterSet, Result};
-use pando_operation::{Operation, storage_error};
+use pando_operation::{Conflicts, Operation, Pause, storage_error};
 use pando_storage::StorageError;
+use std::time::Duration;
 
 /// Queries have to have an index.
 pub static NO_TABLE_SCAN: Parameter<bool> =
@@ -40,12 +41,10 @@ const CLOCK_READ_INTERVAL: u32 = 128;
 pub enum YieldCause {
     /// It ran for long enough.
     Time,
-    /// Somebody else wrote the same; after a pause it is tried again.
-    WriteConflict,
+    /// The engine has rolled it back; after the pause it is tried again.
+    Conflict(Duration),
     /// Somebody's transaction is prepared; its end has to be waited for.
     PrepareConflict,
-    /// The engine is short of memory.
-    TemporarilyUnavailable,
 }
 
 /// When to yield.
@@ -74,20 +73,29 @@ impl YieldPolicy {
     }
 }
 
-/// Why a piece of work failed, if that is no reason to fail as a whole. Inside a unit of work it is; but a transaction that meets
-/// what another has prepared waits for its end, as long as nothing of its own was rolled back.
-pub(crate) fn cause_of(operation: &Operation, error: &Error) -> Option<YieldCause> {
-    let cause = storage_error(error)?;
+/// What a piece of work that failed waits for before it is tried again; the error, if it is not. Inside a unit of work nothing is
+/// tried again but by whoever has begun it; but a transaction that meets what another has prepared waits for its end, as long as
+/// nothing of its own was rolled back.
+pub(crate) fn cause_of(operation: &Operation, conflicts: &mut Conflicts, error: Error) -> Result<YieldCause> {
+    let Some(cause) = storage_error(&error) else { return Err(error) };
     if operation.recovery_unit.in_unit_of_work() {
-        let waits = operation.in_multi_document_transaction() && !operation.recovery_unit.is_unit_doomed();
-        return (waits && cause == StorageError::PrepareConflict).then_some(YieldCause::PrepareConflict);
+        if !operation.in_multi_document_transaction() {
+            return Err(error);
+        }
+        if cause == StorageError::PrepareConflict && !operation.recovery_unit.is_unit_doomed() {
+            operation.context.statistics().prepare_conflicts.increment();
+            return Ok(YieldCause::PrepareConflict);
+        }
     }
-    match cause {
-        StorageError::WriteConflict => Some(YieldCause::WriteConflict),
-        StorageError::PrepareConflict => Some(YieldCause::PrepareConflict),
-        StorageError::TemporarilyUnavailable(_) => Some(YieldCause::TemporarilyUnavailable),
-        _ => None,
-    }
+    Ok(match conflicts.met(operation, error)? {
+        Pause::For(pause) => YieldCause::Conflict(pause),
+        Pause::UntilPreparedEnds => YieldCause::PrepareConflict,
+    })
+}
+
+/// True for an error that may go away when the work is tried again.
+pub(crate) fn is_conflict(error: &Error) -> bool {
+    storage_error(error).is_some()
 }
 
 /// Watches work and time since the last yield.

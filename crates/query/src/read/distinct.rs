@@ -3,7 +3,7 @@
 //! Arrays count by their values. An index whose first field is the path gives the values without a look at the documents,
 //! skipping from one to the next; but it does not tell null from what is missing, which is then looked up.
 
-use crate::executor::{DocumentSink, Executor, Next, YieldCause, drive, give_way};
+use crate::executor::{DocumentSink, Executor, Next, drive, give_way};
 use crate::planner::{IndexField, IndexInfo, IndexScanPlan, PlanNode, everything};
 use crate::request::{DistinctRequest, FindRequest};
 use crate::stage::build;
@@ -61,16 +61,14 @@ impl QueryEngine {
         let mut executor = Executor::new(root, namespace, Some(Arc::clone(collection)), policy, plan.summary());
         let field = if let PlanNode::DistinctScan { field, .. } = &plan { *field } else { 0 };
         let mut keys = KeySink { field, values: Vec::new() };
-        let mut conflicts = 0;
         loop {
             let epoch = operation.recovery_unit.engine().prepare_epoch();
             match executor.next(operation)? {
                 Next::Result(member) => keys.take(&member)?,
                 Next::Exhausted => break,
                 Next::Yield(cause) => {
-                    conflicts = if cause == YieldCause::Time { 0 } else { conflicts + 1 };
                     executor.save();
-                    give_way(operation, cause, conflicts, epoch).await?;
+                    give_way(operation, cause, epoch).await?;
                     executor.restore(operation, &*self.collections)?;
                 }
             }

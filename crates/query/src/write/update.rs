@@ -14,7 +14,7 @@ use pando_collection::InsertOptions;
 use pando_doc::{Doc, DocRef, OwnedValue, Value, fill_empty_timestamps};
 use pando_env::BoxedFuture;
 use pando_expr::Update;
-use pando_operation::Operation;
+use pando_operation::{Conflicts, Operation};
 use pando_oplog::RetryImage;
 use std::sync::Arc;
 
@@ -63,13 +63,24 @@ impl QueryEngine {
         collection: &Arc<Collection>,
     ) -> Result<UpdateResult> {
         request.validate()?;
-        let epoch = operation.recovery_unit.engine().prepare_epoch();
-        match self.update_at_once(operation, request, collection)? {
-            AtOnce::Done(updated) => return Ok(updated),
-            AtOnce::Planned => {}
-            AtOnce::Conflict(cause) => Box::pin(give_way(operation, cause, 1, epoch)).await?,
+        let mut conflicts = Conflicts::default();
+        let mut opened_again = None;
+        loop {
+            let epoch = operation.recovery_unit.engine().prepare_epoch();
+            let collection = opened_again.as_ref().unwrap_or(collection);
+            match self.update_at_once(operation, request, collection, &mut conflicts)? {
+                AtOnce::Done(updated) => return Ok(updated),
+                AtOnce::Planned => return self.planned_update(operation, request).await,
+                AtOnce::Conflict(cause) => Box::pin(give_way(operation, cause, epoch)).await?,
+            }
+            if operation.recovery_unit.in_unit_of_work() {
+                continue; // its locks were kept
+            }
+            opened_again = self.collections.open_for_write(operation, &request.namespace)?;
+            if opened_again.is_none() {
+                return self.planned_update(operation, request).await;
+            }
         }
-        self.planned_update(operation, request).await
     }
 
     /// In a box: it is large, and most updates need no plan.

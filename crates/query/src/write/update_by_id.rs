@@ -1,12 +1,12 @@
 //! Updates of one document by its `_id` and nothing else, without a plan: what most updates are.
 //!
-//! It does what the stages would do, in the same order and with the same counts. What it does not know how to do is left to them, and
-//! so is another attempt after a conflict; until then nothing has happened.
+//! It does what the stages would do, in the same order and with the same counts. What it does not know how to do is left to them.
+//! When it meets a conflict nothing has happened: others run, and it is tried again.
 
 use super::{DocumentChange, UpdateResult};
 use crate::QueryEngine;
 use crate::canonical::id_of;
-use crate::executor::{YieldCause, cause_of};
+use crate::executor::{YieldCause, cause_of, is_conflict};
 use crate::request::UpdateRequest;
 use crate::stage::{Examined, find_by_id};
 use pando_base::{RecordId, Result, Timestamp};
@@ -14,7 +14,7 @@ use pando_catalog::Collection;
 use pando_collection::UpdateArguments;
 use pando_doc::{Doc, DocRef, OwnedValue, Value};
 use pando_expr::{ParseContext, Update};
-use pando_operation::Operation;
+use pando_operation::{Conflicts, Operation};
 
 /// What came of an update without a plan.
 pub(super) enum AtOnce {
@@ -33,6 +33,7 @@ impl QueryEngine {
         operation: &mut Operation,
         request: &UpdateRequest,
         collection: &Collection,
+        conflicts: &mut Conflicts,
     ) -> Result<AtOnce> {
         let asked = by_id(request).filter(|_| is_simple(request, collection));
         let Some((id, update)) = asked else { return Ok(AtOnce::Planned) };
@@ -56,19 +57,30 @@ impl QueryEngine {
         let outcome = match find_by_id(operation, collection, id, None) {
             Ok(Some(found)) => self.change_found(operation, request, collection, &change, found),
             Ok(None) => return Ok(AtOnce::Planned),
-            Err(error) => return cause_of(operation, &error).map(AtOnce::Conflict).ok_or(error),
+            Err(error) => return cause_of(operation, conflicts, error).map(AtOnce::Conflict),
         };
-        if let Some(cause) = outcome.as_ref().err().and_then(|error| cause_of(operation, error)) {
-            return Ok(AtOnce::Conflict(cause));
-        }
+        let is_changed = match outcome {
+            Ok(is_changed) => is_changed,
+            Err(error) if is_conflict(&error) => return cause_of(operation, conflicts, error).map(AtOnce::Conflict),
+            // The document was looked at all the same.
+            Err(error) => {
+                self.count_one_found(operation);
+                return Err(error);
+            }
+        };
+        self.count_one_found(operation);
+        let statistics = operation.context.statistics();
+        let modified = u64::from(is_changed);
+        statistics.matched.add(1);
+        statistics.modified.add(modified);
+        Ok(AtOnce::Done(UpdateResult { n: 1, modified, ..UpdateResult::default() }))
+    }
+
+    fn count_one_found(&self, operation: &Operation) {
         let statistics = operation.context.statistics();
         statistics.keys_examined.add(1);
         statistics.documents_examined.add(1);
         self.counters.examined(Examined { keys: 1, documents: 1 });
-        let modified = u64::from(outcome?);
-        statistics.matched.add(1);
-        statistics.modified.add(modified);
-        Ok(AtOnce::Done(UpdateResult { n: 1, modified, ..UpdateResult::default() }))
     }
 
     /// True if the document is another now.

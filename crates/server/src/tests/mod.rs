@@ -1,6 +1,7 @@
 //! A whole node on the simulated network, asked over the wire.
 
 mod apply_ops;
+mod cache_pressure;
 mod catalog;
 mod change_streams;
 mod commands;

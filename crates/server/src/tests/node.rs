@@ -2,6 +2,7 @@
 
 use super::*;
 use pando_doc::{DocBuilder, DocRef, Value};
+use pando_engine::{DurableEngine, EngineOptions};
 use pando_engine_model::{Mode, ModelDisk, ModelEngine};
 
 /// Documents that are inserted by one command.
@@ -25,6 +26,25 @@ pub(super) async fn node_on(disk: &Arc<ModelDisk>, replication: ReplicationMode)
     let mode = if replication == ReplicationMode::StandAlone { Mode::StandAlone } else { Mode::ReplicaSet };
     let engine: Arc<dyn Engine> = ModelEngine::open(disk, mode).unwrap();
     let fixture = start_on(Some(engine), options(replication)).await;
+    let client = fixture.connect().await;
+    Node { fixture, client }
+}
+
+/// A set of one member on the durable engine, whose files are those of the environment.
+pub(super) async fn durable_node(
+    simulation: Simulation,
+    env: Env,
+    engine_options: EngineOptions,
+    parameters: &[(&str, &str)],
+) -> Node {
+    let engine = DurableEngine::open(&env, std::path::Path::new("/data"), engine_options).unwrap();
+    let control = Arc::new(ProcessControl::new(Arc::new(Nowhere)));
+    let machine = Arc::new(SimulatedMachine::new("node1"));
+    let mut options = options(ReplicationMode::OneMember("rs0".into()));
+    options.parameters.extend(parameters.iter().map(|(name, value)| ((*name).into(), (*value).into())));
+    let log = Log::silent();
+    let server = Server::start(&env, machine, Some(engine), options, log, Arc::clone(&control)).await.unwrap();
+    let fixture = Fixture { simulation, env, server: Arc::new(server), control };
     let client = fixture.connect().await;
     Node { fixture, client }
 }

@@ -242,7 +242,6 @@ macro_rules! conformance_case_list {
                 x7_prepare_behaviour_is_passed_on,
                 x8_slots_are_filled_by_the_unit,
                 x5_a_conflict_is_tried_again_until_the_other_is_done,
-                x5_inside_a_unit_nothing_is_tried_again,
             }
             record_store {
                 x4_records_are_inserted_updated_and_deleted,

@@ -407,65 +407,29 @@ pub(super) fn x8_slots_are_filled_by_the_unit(maker: &dyn EngineFactoryMaker) {
     assert_eq!(store.dump_oplog(), "10=entry 20=later");
 }
 
-/// A clock that only counts.
-#[derive(Default)]
-struct CountingClock(AtomicU64);
-
-impl pando_env::Clock for CountingClock {
-    fn wall_ms(&self) -> u64 {
-        0
-    }
-
-    fn monotonic_ns(&self) -> u64 {
-        0
-    }
-
-    fn sleep(&self, duration: std::time::Duration) -> std::pin::Pin<Box<dyn Future<Output = ()> + Send>> {
-        self.pause(duration);
-        Box::pin(std::future::ready(()))
-    }
-
-    fn pause(&self, duration: std::time::Duration) {
-        self.0.fetch_add(duration.as_millis() as u64, Ordering::Relaxed);
-    }
-}
-
 pub(super) fn x5_a_conflict_is_tried_again_until_the_other_is_done(maker: &dyn EngineFactoryMaker) {
     let store = Store::replica_set(maker);
     let table = store.replicated("t");
     let mut other = Some(store.start());
     put(other.as_mut().unwrap(), &table, "a", "other").unwrap();
-    let (clock, counters) = (CountingClock::default(), RetryCounters::default());
+    let (mut retry, counters) = (Retry::new(RetryPolicy::default()), RetryCounters::default());
     let mut unit = store.recovery_unit();
-    let mut attempts = 0;
-    retry_storage_unavailable(&mut unit, RetryPolicy::default(), &counters, &clock, |unit| {
-        attempts += 1;
-        if attempts == 7 {
-            other.take().unwrap().commit().unwrap();
+    let mut pauses_ms = Vec::new();
+    loop {
+        if let Some(other) = other.take_if(|_| pauses_ms.len() == 6) {
+            other.commit().unwrap();
         }
-        let mut work = WriteUnitOfWork::begin(unit);
-        write(&mut work, &table, "a")?;
-        work.commit().map(drop)
-    })
-    .unwrap();
+        let mut work = WriteUnitOfWork::begin(&mut unit);
+        match write(&mut work, &table, "a").and_then(|()| work.commit()) {
+            Ok(_) => break,
+            Err(error) => match retry.decide(error, &counters) {
+                RetryDecision::Again(pause) => pauses_ms.push(pause.as_millis()),
+                other => panic!("a conflict is tried again, not {other:?}"),
+            },
+        }
+        unit.abandon_snapshot().unwrap();
+    }
     assert_eq!(store.dump(&table), "a=x");
-    assert_eq!((attempts, counters.write_conflicts.load(Ordering::Relaxed)), (7, 6));
-    assert_eq!(clock.0.load(Ordering::Relaxed), 1 + 2, "four attempts at once, then pauses that double");
-}
-
-pub(super) fn x5_inside_a_unit_nothing_is_tried_again(maker: &dyn EngineFactoryMaker) {
-    let store = Store::replica_set(maker);
-    let table = store.replicated("t");
-    let mut other = store.start();
-    put(&mut other, &table, "a", "other").unwrap();
-    let (clock, counters) = (CountingClock::default(), RetryCounters::default());
-    let mut unit = store.recovery_unit();
-    let mut work = WriteUnitOfWork::begin(&mut unit);
-    let mut attempts = 0;
-    let result = retry_storage_unavailable(&mut work, RetryPolicy::default(), &counters, &clock, |unit| {
-        attempts += 1;
-        write(unit, &table, "a")
-    });
-    fails!(result, WriteConflict);
-    assert_eq!(attempts, 1);
+    assert_eq!(pauses_ms, [0, 0, 0, 0, 1, 2], "four attempts at once, then pauses that double");
+    assert_eq!(counters.write_conflicts.load(Ordering::Relaxed), 6);
 }

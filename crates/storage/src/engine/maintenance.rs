@@ -59,4 +59,7 @@ pub trait Maintenance {
     fn describe(&self, out: &mut dyn Write) -> Result<()>;
     /// The memory that overlay, caches and buffers may use together.
     fn set_memory_bytes(&self, bytes: u64);
+    /// The share of what is not on disk yet that one transaction may be when it is refused for want of memory: one that is more
+    /// is too large, and 1 means that none is.
+    fn set_transaction_too_large_threshold(&self, share: f64);
 }

@@ -13,6 +13,7 @@ use crate::pipeline::{DocumentSource, Modified, PipelineContext, Pulled, SharedS
 use crate::stage::find_by_id;
 use pando_base::{ErrorCode, Namespace, Result, bail, ensure};
 use pando_doc::{Collator, Doc, DocBuilder, FieldPath, Value, doc};
+use pando_operation::Conflicts;
 use pando_oplog::UpdateChange;
 use std::sync::Arc;
 
@@ -50,7 +51,7 @@ impl StageSpec for ImageSpec {
 
     fn start(&self, source: Box<dyn DocumentSource>) -> Result<Box<dyn DocumentSource>> {
         let (which, options, state) = (self.which, Arc::clone(&self.options), Arc::clone(&self.state));
-        Ok(Box::new(ImageSource { source, which, options, state, waiting: None }))
+        Ok(Box::new(ImageSource { source, which, options, state, waiting: None, conflicts: Conflicts::default() }))
     }
 
     fn to_doc(&self) -> Doc {
@@ -74,6 +75,7 @@ struct ImageSource {
     state: Arc<StreamState>,
     /// An event whose document could not be read yet: somebody's transaction was in the way.
     waiting: Option<Doc>,
+    conflicts: Conflicts,
 }
 
 impl DocumentSource for ImageSource {
@@ -92,14 +94,13 @@ impl DocumentSource for ImageSource {
         };
         let added = match added {
             Ok(added) => added,
-            Err(error) => match cause_of(context.operation, &error) {
-                Some(cause) => {
-                    self.waiting = Some(document);
-                    return Ok(Pulled::Yield(cause));
-                }
-                None => return Err(error),
-            },
+            Err(error) => {
+                let cause = cause_of(context.operation, &mut self.conflicts, error)?;
+                self.waiting = Some(document);
+                return Ok(Pulled::Yield(cause));
+            }
         };
+        self.conflicts.got_on();
         let Some((name, image)) = added else { return Ok(Pulled::Document(document)) };
         let size_bytes = document.size_bytes() + image.as_ref().map_or(0, Doc::size_bytes) + 32;
         let mut builder = DocBuilder::with_capacity(size_bytes);
