@@ -33,7 +33,7 @@ use pando_session::{SessionCatalog, SessionTable};
 use pando_storage::{Engine, ReadTimestamps};
 use parking_lot::{Mutex, MutexGuard};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use tokio::sync::watch;
 
 /// This node in its set.
@@ -41,6 +41,8 @@ pub struct ReplicationNode {
     env: Env,
     engine: Arc<dyn Engine>,
     topology: Mutex<Topology>,
+    /// As the topology says: every read asks.
+    is_primary: AtomicBool,
     /// The topology's counter: awaited hellos wait on it.
     changed: watch::Sender<i64>,
     slots: Arc<OplogSlots>,
@@ -64,6 +66,7 @@ impl ReplicationNode {
             env: env.clone(),
             engine: Arc::clone(engine),
             changed: watch::Sender::new(topology.counter()),
+            is_primary: AtomicBool::new(topology.state() == MemberState::Primary),
             topology: Mutex::new(topology),
             slots: Arc::new(OplogSlots::new(clock, Arc::clone(engine))),
             progress: Arc::new(Progress::new()),
@@ -118,6 +121,7 @@ impl ReplicationNode {
         let mut topology = self.topology.lock();
         let outcome = input(&mut topology);
         let counter = topology.counter();
+        self.is_primary.store(topology.state() == MemberState::Primary, Ordering::Release);
         drop(topology);
         self.changed.send_if_modified(|seen| std::mem::replace(seen, counter) != counter);
         outcome
@@ -164,6 +168,9 @@ impl ReplicationNode {
 
 impl ReadTimestamps for ReplicationNode {
     fn last_applied(&self) -> Timestamp {
+        if self.is_primary.load(Ordering::Acquire) {
+            return Timestamp::NONE;
+        }
         self.progress.points().applied.0.timestamp
     }
 

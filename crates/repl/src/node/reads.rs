@@ -3,7 +3,6 @@
 use super::ReplicationNode;
 use super::waiting::Waited;
 use crate::gate::not_primary;
-use crate::member_state::MemberState;
 use crate::oplog_writer::OplogWriter;
 use crate::read_concern::{Level, ReadConcern};
 use pando_base::{Error, ErrorCode, OperationContext, Result, Timestamp};
@@ -23,8 +22,7 @@ impl ReplicationNode {
         concern: &ReadConcern,
         writer: Option<&OplogWriter>,
     ) -> Result<()> {
-        let (is_replicated, state) = self.with_topology(|topology| (topology.mode().is_replicated(), topology.state()));
-        if !is_replicated {
+        if !self.with_topology(|topology| topology.mode().is_replicated()) {
             return check_alone(concern);
         }
         if concern.level == Level::Linearizable && !self.is_writable_primary() {
@@ -34,13 +32,11 @@ impl ReplicationNode {
         if let Some(after) = after.into_iter().chain(concern.at_cluster_time).max() {
             self.reach(operation, after, writer)?;
         }
-        if let Some(after) = after {
-            self.wait_without_holes(&operation.context, after).await?;
+        if let Some(from) = after.or(concern.at_cluster_time) {
+            self.wait_without_holes(&operation.context, from).await?;
         }
         let source = match concern.level {
-            Level::Local | Level::Available | Level::Linearizable if state == MemberState::Primary => {
-                ReadSource::NoTimestamp
-            }
+            // What that is depends on the node's state, which may change at any yield.
             Level::Local | Level::Available | Level::Linearizable => ReadSource::LastApplied,
             Level::Majority => {
                 self.wait_majority(&operation.context, after.unwrap_or(Timestamp(1))).await?;
@@ -68,8 +64,9 @@ impl ReplicationNode {
         if let Some(after) = after.into_iter().chain(concern.at_cluster_time).max() {
             self.reach(operation, after, Some(writer))?;
         }
-        if let Some(after) = after {
-            self.wait_without_holes(&operation.context, after).await?;
+        // Below a time that is read at nothing may be in flight: it would be seen by a later look at the same time.
+        if let Some(from) = after.or(concern.at_cluster_time) {
+            self.wait_without_holes(&operation.context, from).await?;
         }
         let source = match (concern.level, concern.at_cluster_time) {
             (_, Some(at)) => ReadSource::Provided(at),

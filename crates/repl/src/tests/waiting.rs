@@ -212,3 +212,28 @@ fn r8_history_is_kept_for_its_window() {
     node.node.flush_blocking().unwrap();
     assert!(read(first).is_err(), "older than the window");
 }
+
+#[test]
+fn r8_a_transaction_at_a_time_waits_until_nothing_before_it_is_in_flight() {
+    use std::task::{Context, Poll, Waker};
+    let simulation = Simulation::new(1);
+    let (node, _) = Node::start(&simulation.env()).unwrap();
+    node.insert("test.c", &[doc! { "_id": 1 }]).unwrap();
+    let mut other = node.operation();
+    let mut unit = other.unit_of_work();
+    node.writer.reserve(&mut unit, 1).unwrap();
+    node.insert("test.c", &[doc! { "_id": 2 }]).unwrap();
+    let at = node.node.points().applied.0.timestamp;
+    let concern = ReadConcern::parse(doc! { "level": "snapshot", "atClusterTime": at }.view()).unwrap();
+    let mut operation = node.operation();
+    let mut prepared = Box::pin(node.node.prepare_transaction_read(&mut operation, &concern, &node.writer));
+    let mut context = Context::from_waker(Waker::noop());
+    for _ in 0..3 {
+        assert!(prepared.as_mut().poll(&mut context).is_pending(), "what is in flight may be before the time");
+    }
+    drop(unit);
+    let ready = std::iter::repeat_with(|| prepared.as_mut().poll(&mut context)).take(100);
+    assert!(ready.into_iter().any(|outcome| matches!(outcome, Poll::Ready(Ok(())))));
+    drop(prepared);
+    assert_eq!(operation.recovery_unit.read_timestamp(), Some(at));
+}

@@ -110,6 +110,30 @@ fn r18_a_primary_steps_down_and_comes_back() {
 }
 
 #[test]
+fn r8_a_read_changes_over_at_a_yield_when_the_node_steps_down_or_up() {
+    run(async {
+        let mut node = node().await;
+        node.ok(doc! { "insert": "c", "documents": [{ "_id": 1 }] }).await;
+        let data = node.fixture.server.node().data.clone().unwrap();
+        let mut operation = data.services.internal_operation("test");
+        let concern = pando_repl::read_concern::ReadConcern::default();
+        data.replication.prepare_read(&mut operation, &concern, None).await.unwrap();
+        let unit = &mut operation.recovery_unit;
+        unit.preallocate_snapshot().unwrap();
+        assert_eq!(unit.read_timestamp(), None, "a primary serves its newest data");
+        node.ok_on("admin", doc! { "replSetStepDown": 60, "force": true }).await;
+        assert_eq!(unit.read_timestamp(), None, "what is open stays");
+        unit.abandon_snapshot().unwrap();
+        unit.preallocate_snapshot().unwrap();
+        assert_eq!(unit.read_timestamp(), Some(data.replication.points().applied.0.timestamp));
+        node.ok_on("admin", doc! { "replSetStepUp": 1 }).await;
+        unit.abandon_snapshot().unwrap();
+        unit.preallocate_snapshot().unwrap();
+        assert_eq!(unit.read_timestamp(), None);
+    });
+}
+
+#[test]
 fn r18_another_member_is_answered() {
     run(async {
         let mut node = node().await;

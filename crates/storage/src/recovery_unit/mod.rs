@@ -38,7 +38,8 @@ pub enum ReadSource {
     /// Everything committed.
     #[default]
     NoTimestamp,
-    /// As of the last applied entry: what a secondary serves. Without one, everything committed.
+    /// What the node serves by its state: a secondary as of the last applied entry, a primary everything committed. Asked anew for
+    /// each snapshot, so that a read changes over when it yields while the node steps up or down.
     LastApplied,
     /// As of the newest majority-committed point.
     MajorityCommitted,
@@ -50,7 +51,7 @@ pub enum ReadSource {
 
 /// The points of time that replication knows and some read sources need. `NONE` where there is none yet.
 pub trait ReadTimestamps: Send + Sync {
-    /// The newest entry that was applied as a whole batch.
+    /// The newest entry that was applied as a whole batch; `NONE` on a primary, which makes its entries itself.
     fn last_applied(&self) -> Timestamp;
     /// The newest entry that a majority has.
     fn majority_committed(&self) -> Timestamp;
