@@ -1,8 +1,7 @@
 //! `$listCatalog`: the durable catalog's entries, of one collection or, on the database admin, of all, with the views.
 
 use super::{Asked, Make};
-use pando_base::{Error, ErrorCode, Namespace, Result, ensure};
-use pando_catalog::{list_catalog_row, list_catalog_view_row};
+use pando_base::{ErrorCode, Namespace, Result, ensure};
 use pando_doc::{Doc, Value};
 use pando_operation::Operation;
 use std::sync::Arc;
@@ -12,34 +11,17 @@ pub(super) fn parse(value: Value<'_>, namespace: &Namespace) -> Result<Make> {
     ensure!(is_empty, ErrorCode::location(6200600), "The $listCatalog stage specification must be an empty object");
     if !namespace.is_collectionless_aggregate() {
         let namespace = namespace.clone();
-        return Ok(Arc::new(move |asked: &Asked, operation: &mut Operation| one(asked, operation, &namespace)));
+        return Ok(Arc::new(move |asked: &Asked, operation: &mut Operation| rows(asked, operation, Some(&namespace))));
     }
     ensure!(
         namespace.database() == "admin",
         ErrorCode::InvalidNamespace,
         "Collectionless $listCatalog must be run against the 'admin' database with {{aggregate: 1}}"
     );
-    Ok(Arc::new(all))
+    Ok(Arc::new(|asked: &Asked, operation: &mut Operation| rows(asked, operation, None)))
 }
 
-fn one(asked: &Asked, operation: &mut Operation, namespace: &Namespace) -> Result<Vec<Doc>> {
-    let catalog = &asked.data()?.catalog;
-    let latest = catalog.latest();
-    let Some(collection) = latest.collection(namespace) else { return Ok(Vec::new()) };
-    let entry = catalog.durable().get_doc(&mut operation.recovery_unit, &collection.catalog_id)?;
-    entry.iter().map(|entry| list_catalog_row(entry.view())).collect()
-}
-
-fn all(asked: &Asked, operation: &mut Operation) -> Result<Vec<Doc>> {
-    let catalog = &asked.data()?.catalog;
-    let mut rows = Vec::new();
-    catalog.durable().for_each(&mut operation.recovery_unit, |_, entry| {
-        rows.push(list_catalog_row(entry)?);
-        Ok::<(), Error>(())
-    })?;
-    let latest = catalog.latest();
-    for views in latest.databases().filter_map(|database| latest.views(database)) {
-        rows.extend(views.iter().map(list_catalog_view_row));
-    }
-    Ok(rows)
+/// All of one snapshot, views included: what another has changed since is in none of the rows.
+fn rows(asked: &Asked, operation: &mut Operation, only: Option<&Namespace>) -> Result<Vec<Doc>> {
+    asked.data()?.catalog.list_catalog(operation, only)
 }
