@@ -4,8 +4,9 @@
 //! They lie by collection and time, so that of every collection a beginning has expired. Where it ends is reckoned from the times,
 //! and all before it goes at the cost of one write, however much it is. What is left of it, within a second or where the cluster's
 //! time is ahead of the clock, goes one by one: the first that has not expired is where the look at its collection ends.
-//! What is removed has no entries in the oplog, but one mark for each range and each batch, whose time it is removed at; every
-//! node removes its own.
+//! Every node removes its own, whatever its state, with no word of it in the oplog and at no time of its own: who reads at an
+//! earlier time may find it gone. What was removed since the last checkpoint comes back after a crash, since recovery makes the
+//! kept documents anew from the oplog; so the first look is at the start.
 
 use crate::Data;
 use crate::locking::lock_collection;
@@ -13,11 +14,10 @@ use pando_base::{
     AnyParameter, Client, Component, Log, Namespace, Parameter, RecordId, Result, Severity, Timestamp, Uuid, log,
 };
 use pando_catalog::Collection;
-use pando_doc::{Doc, DocRef, Value, doc};
+use pando_doc::{Doc, DocRef, Value};
 use pando_env::Env;
 use pando_locks::Mode;
-use pando_operation::{Operation, yield_now};
-use pando_repl::ReplGate;
+use pando_operation::{Operation, write_conflict_retry, yield_now};
 use pando_session::PreImage;
 use pando_storage::Direction;
 use std::sync::{Arc, Weak};
@@ -37,15 +37,16 @@ pub static PARAMETERS: &[&dyn AnyParameter] = &[&SLEEP_SECONDS];
 /// As many are removed in one unit of work.
 const BATCH_COUNT_MAX: usize = 500;
 
-/// Sleeps and removes, until the data is gone.
+/// Removes and sleeps, until the data is gone.
 pub async fn keep_removing(env: Env, data: Weak<Data>, log: Log) {
-    while let Some(seconds) = data.upgrade().map(|data| data.services.parameters.get(&SLEEP_SECONDS)) {
-        env.clock().sleep(Duration::from_secs(u64::from(seconds.unsigned_abs()))).await;
-        let Some(data) = data.upgrade() else { return };
+    while let Some(data) = data.upgrade() {
         if let Err(error) = remove_expired(&data).await {
             let message = "Periodic expired pre-images removal job was interrupted";
             log!(log, Severity::Warning, Component::Query, 5869105, message, "errorCode" = &error);
         }
+        let seconds = data.services.parameters.get(&SLEEP_SECONDS).unsigned_abs();
+        drop(data);
+        env.clock().sleep(Duration::from_secs(u64::from(seconds))).await;
     }
 }
 
@@ -83,14 +84,11 @@ async fn remove_with(data: &Arc<Data>, operation: &mut Operation) -> Result<u64>
     let Some(oldest) = data.services.engine.oplog().and_then(|oplog| oplog.first()) else { return Ok(0) };
     lock_collection(operation, namespace, Mode::IX).await?;
     let Some(collection) = data.catalog.latest().collection(namespace).cloned() else { return Ok(0) };
-    if data.replication.check_can_write(namespace).is_err() {
-        return Ok(0);
-    }
     let now_ms = i64::try_from(operation.env.clock().wall_ms()).unwrap_or(i64::MAX);
     let seconds = data.settings.pre_images_expire_after_seconds();
     let until_ms = seconds.map(|seconds| now_ms.saturating_sub(seconds.saturating_mul(1000)));
     let expired = Expired { oldest, until_ms };
-    let mut removed = truncate(data, operation, &collection, &expired).await?;
+    let mut removed = truncate(operation, &collection, &expired).await?;
     let mut place = None;
     loop {
         operation.context.check()?;
@@ -98,12 +96,10 @@ async fn remove_with(data: &Arc<Data>, operation: &mut Operation) -> Result<u64>
         if found.is_empty() {
             return Ok(removed);
         }
-        operation.in_unit_of_work(|operation| {
-            let mark =
-                doc! { "msg": "expired pre-images removed", "count": i64::try_from(found.len()).unwrap_or(i64::MAX) };
-            data.oplog_writer().append_noop(operation, mark.view())?;
-            data.session_table.remove_pre_images(operation, &found)
-        })?;
+        write_conflict_retry(operation, "remove", namespace, |operation| {
+            operation.in_unit_of_work(|operation| data.session_table.remove_pre_images(operation, &found))
+        })
+        .await?;
         removed += found.len() as u64;
         operation.recovery_unit.abandon_snapshot()?;
         yield_now().await;
@@ -111,19 +107,20 @@ async fn remove_with(data: &Arc<Data>, operation: &mut Operation) -> Result<u64>
 }
 
 /// Removes of every collection what has expired as a range; how many that were.
-async fn truncate(data: &Data, operation: &mut Operation, collection: &Collection, expired: &Expired) -> Result<u64> {
+async fn truncate(operation: &mut Operation, collection: &Collection, expired: &Expired) -> Result<u64> {
     let end = expired.end();
     let (mut removed, mut place) = (0, None);
     while let Some((first, uuid)) = first_at(operation, collection, place.as_ref())? {
         operation.context.check()?;
         place = Some(edge(uuid, Timestamp::MAX)?);
         if let Some(last) = last_before(operation, collection, &first, &edge(uuid, end)?)? {
-            let gone = operation.in_unit_of_work(|operation| {
-                let mark = doc! { "msg": "expired pre-images truncated" };
-                data.oplog_writer().append_noop(operation, mark.view())?;
-                let unit = &mut operation.recovery_unit;
-                Ok(collection.records.range_truncate(unit, Some(&first), Some(&last), None)?)
-            })?;
+            let gone = write_conflict_retry(operation, "truncate", &collection.namespace, |operation| {
+                operation.in_unit_of_work(|operation| {
+                    let unit = &mut operation.recovery_unit;
+                    Ok(collection.records.range_truncate(unit, Some(&first), Some(&last), None)?)
+                })
+            })
+            .await?;
             removed += u64::try_from(gone.records).unwrap_or(0);
         }
         operation.recovery_unit.abandon_snapshot()?;

@@ -1,6 +1,6 @@
 //! Change streams over the wire.
 
-use super::node::{Node, batch, cursor_id, node, node_as, part};
+use super::node::{Node, batch, cursor_id, durable_node, node, node_as, part};
 use super::*;
 use pando_base::Uuid;
 use pando_doc::{DocBuilder, Value};
@@ -511,6 +511,71 @@ fn u13_kept_documents_expire() {
         node.ok(update(doc! { "_id": 1 }, doc! { "$set": { "a": 9 } })).await;
         assert_eq!(pando_commands::pre_images::remove_expired(&data).await.unwrap(), 6);
         assert_eq!(kept_count(&mut node).await, 1, "the young one stays");
+    });
+}
+
+/// Keeps six documents that have expired, and one that has not.
+async fn keep_and_wait(node: &mut Node) {
+    node.ok(doc! { "create": "c", "changeStreamPreAndPostImages": { "enabled": true } }).await;
+    node.insert(vec![doc! { "_id": 1 }]).await;
+    for a in 0..6 {
+        node.ok(update(doc! { "_id": 1 }, doc! { "$set": { "a": a } })).await;
+    }
+    let options = doc! { "changeStreamOptions": { "preAndPostImages": { "expireAfterSeconds": 100 } } };
+    node.ok_on("admin", doc! { "setClusterParameter": options }).await;
+    node.fixture.env.clock().sleep(std::time::Duration::from_secs(200)).await;
+    node.ok(update(doc! { "_id": 1 }, doc! { "$set": { "a": 9 } })).await;
+}
+
+async fn oplog_length(node: &mut Node) -> usize {
+    node.find_on("local", doc! { "find": "oplog.rs", "batchSize": 10_000 }).await.len()
+}
+
+#[test]
+fn u13_every_node_removes_its_own_and_says_nothing_in_the_oplog() {
+    run(async {
+        let mut node = node().await;
+        keep_and_wait(&mut node).await;
+        let before = oplog_length(&mut node).await;
+        let data = node.fixture.server.node().data.clone().unwrap();
+        node.ok_on("admin", doc! { "replSetStepDown": 1000, "force": true }).await;
+        assert_eq!(pando_commands::pre_images::remove_expired(&data).await.unwrap(), 6, "also while it is no primary");
+        node.ok_on("admin", doc! { "replSetFreeze": 0 }).await;
+        node.ok_on("admin", doc! { "replSetTest": 1, "waitForMemberState": 1, "timeoutMillis": 10 }).await;
+        assert_eq!(kept_count(&mut node).await, 1);
+        assert!(oplog_length(&mut node).await <= before + 1, "no more than that it is primary again");
+    });
+}
+
+#[test]
+fn u13_what_comes_back_after_a_crash_is_removed_again() {
+    run(async {
+        let simulation = Simulation::new(9);
+        let env = simulation.env();
+        let options = || pando_engine::EngineOptions::stepped(pando_engine::Mode::ReplicaSet);
+        let mut node = durable_node(simulation, env, options(), &[]).await;
+        keep_and_wait(&mut node).await;
+        let data = node.fixture.server.node().data.clone().unwrap();
+        assert_eq!(pando_commands::pre_images::remove_expired(&data).await.unwrap(), 6);
+        assert_eq!(kept_count(&mut node).await, 1);
+        node.ok(doc! { "insert": "c", "documents": [{ "_id": 2 }], "writeConcern": { "w": 1, "j": true } }).await;
+        // Another machine goes on with the files as they are.
+        let machine = node.fixture.simulation.fork(10);
+        let env = machine.env();
+        let mut node = durable_node(machine, env, options(), &[]).await;
+        assert_eq!(kept_count(&mut node).await, 7, "recovery makes them anew");
+        let data = node.fixture.server.node().data.clone().unwrap();
+        let removing = pando_commands::pre_images::keep_removing(
+            node.fixture.env.clone(),
+            Arc::downgrade(&data),
+            pando_base::Log::silent(),
+        );
+        let mut removing = Box::pin(removing);
+        let mut context = std::task::Context::from_waker(std::task::Waker::noop());
+        for _ in 0..100 {
+            assert!(removing.as_mut().poll(&mut context).is_pending(), "it goes on");
+        }
+        assert_eq!(kept_count(&mut node).await, 1);
     });
 }
 
