@@ -7,6 +7,7 @@
 use crate::{compatibility, data};
 use pando_base::{Component, Log, LogValue, Namespace, Result, Severity, Timestamp, log};
 use pando_commands::Data;
+use pando_commands::diagnostic::LongWaits;
 use pando_commands::session::{reap_sessions, refresh_sessions};
 use pando_env::{Env, Machine, Place};
 use pando_locks::{Mode, ResourceId};
@@ -26,6 +27,9 @@ const TICK_INTERVAL: Duration = Duration::from_millis(500);
 
 /// How often idle cursors are looked at.
 const CURSOR_INTERVAL: Duration = Duration::from_secs(4);
+
+/// How often those are looked for who have waited too long.
+const WAITS_INTERVAL: Duration = Duration::from_secs(2);
 
 /// How often transactions that last too long are looked for.
 const TRANSACTION_INTERVAL: Duration = Duration::from_secs(1);
@@ -53,6 +57,7 @@ impl Background {
         background.spawn_at(env, Place::Lanes, repeat(env, data, log, REAP_INTERVAL, reap))?;
         background.spawn(env, repeat(env, data, log, CURSOR_INTERVAL, time_out_cursors))?;
         background.spawn(env, repeat(env, data, log, TRANSACTION_INTERVAL, abort_expired_transactions))?;
+        background.spawn(env, repeat(env, data, log, WAITS_INTERVAL, tell_long_waits()))?;
         if data.replication.is_replicated() {
             tell_oplog(data, log);
             let tick = repeat(env, data, log, TICK_INTERVAL, |data| data.replication_parts.tick());
@@ -162,6 +167,15 @@ fn refresh_flow_tickets(data: &Data) -> Result<()> {
 fn abort_expired_transactions(data: &Data) -> Result<()> {
     data.sessions.abort_expired(data.services.env.clock().monotonic_ns());
     Ok(())
+}
+
+/// Tells of those who have waited too long.
+fn tell_long_waits() -> impl Fn(&Data) -> Result<()> + Send + 'static {
+    let waits = LongWaits::default();
+    move |data| {
+        waits.tell(data);
+        Ok(())
+    }
 }
 
 /// Writes sessions down and reaps what old ones have left, now and then. Not where the node may not write.

@@ -33,7 +33,7 @@ fn run(invocation: &Invocation, reply: &mut DocBuilder) -> Result<()> {
 }
 
 /// The names of databases and collections by what is locked for them.
-fn names(catalog: &CollectionCatalog) -> HashMap<u64, String> {
+pub(super) fn names(catalog: &CollectionCatalog) -> HashMap<u64, String> {
     let databases = catalog.databases().map(|database| (ResourceId::from(database), database.as_str().to_owned()));
     let collections = catalog.all_collections().map(|collection| {
         let namespace = &collection.namespace;
@@ -42,7 +42,7 @@ fn names(catalog: &CollectionCatalog) -> HashMap<u64, String> {
     databases.chain(collections).map(|(resource, name)| (resource.number(), name)).collect()
 }
 
-fn shown(resource: ResourceId, names: &HashMap<u64, String>) -> String {
+pub(super) fn shown(resource: ResourceId, names: &HashMap<u64, String>) -> String {
     let bare = resource.to_string();
     match names.get(&resource.number()) {
         Some(name) => format!("{}, {name}}}", bare.trim_end_matches('}')),

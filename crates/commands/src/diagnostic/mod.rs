@@ -11,6 +11,7 @@ mod get_log;
 mod host_info;
 mod list_commands;
 mod lock_info;
+mod long_waits;
 mod ping;
 mod server_status;
 mod top;
@@ -18,6 +19,7 @@ mod whats_my_uri;
 
 pub use build_info::append_build_info;
 pub(crate) use current_op::{Observer, append_cursor};
+pub use long_waits::{LongWait, LongWaits};
 
 use crate::CommandRow;
 

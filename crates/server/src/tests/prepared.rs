@@ -5,6 +5,7 @@ use super::node::{Node, node, node_on, part};
 use super::transactions::{ONE, TWO, Transaction, code, has_label, insert, set};
 use super::*;
 use pando_base::Timestamp;
+use pando_doc::Value;
 use pando_engine_model::ModelDisk;
 
 impl Transaction {
@@ -309,5 +310,47 @@ fn r10_transactions_are_shown_while_they_wait_for_their_clients() {
         let status = section(&node.client.admin(doc! { "serverStatus": 1 }).await);
         assert_eq!((number(&status, "currentPrepared"), number(&status, "totalPreparedThenCommitted")), (0.0, 1.0));
         assert_eq!(number(&part(&status, "lastCommittedTransaction"), "operationCount"), 1.0);
+    });
+}
+
+#[test]
+fn r10_who_holds_and_who_waits_for_long_is_told() {
+    use pando_commands::diagnostic::{LongWait, LongWaits};
+    use std::time::Duration;
+    run(async {
+        let mut node = node().await;
+        node.ok(insert(1)).await;
+        let data = node.fixture.server.node().data.clone().unwrap();
+        let waits = LongWaits::default();
+        assert_eq!(waits.look(&data), []);
+        // A client goes away with a prepared transaction, and another wants to drop what it has written to.
+        ONE.start(&mut node, insert(2)).await;
+        ONE.prepare(&mut node).await;
+        let mut drop = node.begin(&doc! { "drop": "c" }).await;
+        assert!(is_waiting(&mut drop).await);
+        assert_eq!(waits.look(&data), [], "nobody has waited for long");
+        node.fixture.env.clock().sleep(Duration::from_secs(6)).await;
+        let told = waits.look(&data);
+        let [LongWait::Lock { resource, mode, waited_ms, waiter, holders }, LongWait::Prepared { holder, .. }] =
+            &told[..]
+        else {
+            panic!("{told:?}")
+        };
+        assert!(resource.ends_with(", d.c}") && *mode == "X" && *waited_ms >= 6000, "{told:?}");
+        assert_eq!(text(waiter, "ns"), "d.c");
+        assert!(waiter.view().contains("opid"), "{waiter}");
+        let [of_lock] = &holders[..] else { panic!("{told:?}") };
+        for shown in [of_lock, holder] {
+            assert_eq!((number(shown, "txnNumber"), shown.get("prepared")), (1.0, Some(Value::Bool(true))), "{shown}");
+            assert!(shown.view().contains("lsid"), "{shown}");
+        }
+        node.fixture.env.clock().sleep(Duration::from_secs(1)).await;
+        assert_eq!(waits.look(&data), [], "it was told just now");
+        node.fixture.env.clock().sleep(Duration::from_secs(10)).await;
+        assert_eq!(waits.look(&data).len(), 2, "it still waits");
+        ONE.abort(&mut node).await;
+        assert_eq!(number(&drop.await, "ok"), 1.0);
+        node.fixture.env.clock().sleep(Duration::from_secs(60)).await;
+        assert_eq!(waits.look(&data), []);
     });
 }
