@@ -77,7 +77,7 @@ impl Catalog {
 
     /// The collection of this name for an operation that has locked it: with what the operation itself has changed, else the
     /// newest. In a transaction the snapshot is older than the lock: if the collection was changed in between, that is a
-    /// write conflict.
+    /// write conflict. One that is newer than the snapshot is not there: who makes it anew meets the conflict at the commit.
     pub fn collection_for_write(
         &self,
         operation: &mut Operation,
@@ -89,7 +89,7 @@ impl Catalog {
         let latest = self.versions.peek();
         let collection = latest.collection(namespace);
         if operation.in_multi_document_transaction() && operation.recovery_unit.snapshot_id().is_some() {
-            self.require_unchanged(operation, &latest, namespace, collection)?;
+            return self.unchanged(operation, &latest, namespace, collection);
         }
         Ok(collection.cloned())
     }
@@ -109,34 +109,38 @@ impl Catalog {
         }
     }
 
-    /// Fails with a write conflict if the operation's snapshot has another version of the collection than this.
-    fn require_unchanged(
+    /// The collection, if the operation's snapshot has this version of it too; a write conflict if it has another, none if it has
+    /// none.
+    fn unchanged(
         &self,
         operation: &mut Operation,
         newest: &Arc<CollectionCatalog>,
         namespace: &Namespace,
         collection: Option<&Arc<Collection>>,
-    ) -> Result<()> {
+    ) -> Result<Option<Arc<Collection>>> {
         if collection.is_some_and(|collection| crate::read::is_kept(operation, newest, namespace, collection)) {
-            return Ok(());
+            return Ok(collection.cloned());
         }
         let read_timestamp = operation.recovery_unit.read_timestamp();
         let is_older =
             |collection: &Arc<Collection>| read_timestamp.is_some_and(|at| collection.minimum_valid_snapshot <= at);
         if collection.map_or(!self.versions.peek().knows_name(namespace), is_older) {
-            return Ok(());
+            return Ok(collection.cloned());
         }
-        let seen = match collection {
+        let known = match collection {
             Some(collection) => self.durable.get(&mut operation.recovery_unit, &collection.catalog_id)?,
-            // A name that leads nowhere now may have led somewhere in the snapshot; then somebody dropped it since.
+            None => None,
+        };
+        // The name may have led elsewhere in the snapshot; then somebody dropped or renamed that since.
+        let seen = match known {
+            Some(entry) => Some(entry),
             None => self.find_durable(operation, |entry| entry.namespace == *namespace)?.map(|(_, entry)| entry),
         };
-        let is_same = match (collection, &seen) {
-            (Some(collection), Some(entry)) => collection.is_described_by(entry),
-            (None, None) => true,
-            _ => false,
-        };
-        if is_same { Ok(()) } else { Err(pando_storage::StorageError::WriteConflict.into()) }
+        match (collection, &seen) {
+            (_, None) => Ok(None),
+            (Some(collection), Some(entry)) if collection.is_described_by(entry) => Ok(Some(Arc::clone(collection))),
+            _ => Err(pando_storage::StorageError::WriteConflict.into()),
+        }
     }
 
     /// Searches the durable catalog in the operation's snapshot.

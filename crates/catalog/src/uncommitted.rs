@@ -18,9 +18,10 @@ use crate::memory::{CatalogVersions, Next};
 use crate::{Collection, CollectionCatalog, ViewCatalog};
 use pando_base::{DatabaseName, Namespace, RecordId, Result, Timestamp, Uuid};
 use pando_operation::Operation;
-use pando_storage::Change;
+use pando_storage::{Change, StorageError};
 use parking_lot::Mutex;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 /// How often a change that a test has stopped looks whether to go on.
@@ -159,12 +160,10 @@ impl Catalog {
         if is_first {
             let publish = Publish { catalog: Arc::clone(self), uncommitted: uncommitted.clone() };
             let mark = Publish { catalog: Arc::clone(self), uncommitted: uncommitted.clone() };
-            let registered = operation.recovery_unit.register_change(Box::new(publish)).and_then(|()| {
-                operation.recovery_unit.register_pre_commit_hook(Box::new(move |_| {
-                    mark.set_pending();
-                    Ok(())
-                }))
-            });
+            let registered = operation
+                .recovery_unit
+                .register_change(Box::new(publish))
+                .and_then(|()| operation.recovery_unit.register_pre_commit_hook(Box::new(move |_| mark.set_pending())));
             if let Err(error) = registered {
                 *uncommitted.0.lock() = Changes::default();
                 return Err(error.into());
@@ -188,6 +187,20 @@ impl Changes {
             Some(change) => change.next = next,
             None => self.collections.push(CollectionChange { uuid, catalog_id, next }),
         }
+    }
+
+    /// True if the name of a collection that the unit has made is somebody else's by now.
+    fn is_taken(&self, catalog: &CollectionCatalog) -> bool {
+        let is_own = |uuid: &Uuid| self.collections.iter().any(|change| change.uuid == *uuid);
+        let made = self
+            .names
+            .iter()
+            .filter(|change| change.next.as_ref().is_some_and(|made| catalog.collection_by_uuid(&made.uuid).is_none()));
+        made.map(|change| &change.namespace).any(|name| {
+            catalog.collection(name).is_some_and(|existing| !is_own(&existing.uuid))
+                || catalog.pending_name(name).is_some()
+                || catalog.view(name).is_ok_and(|view| view.is_some())
+        })
     }
 
     fn pending_names(&self) -> Vec<(Namespace, Next)> {
@@ -255,13 +268,18 @@ impl Publish {
         &self.catalog.versions
     }
 
-    fn set_pending(&self) {
-        let (names, uuids) = {
-            let mut changes = self.uncommitted.0.lock();
-            changes.marked = true;
-            (changes.pending_names(), changes.pending_uuids())
-        };
-        self.versions().write(move |catalog| catalog.set_pending(&names, &uuids));
+    /// Sets the marks, unless another has made a collection of the same name since, or is about to: whoever makes one does not
+    /// keep others from it, so that the first to commit has the name.
+    fn set_pending(&self) -> pando_storage::Result<()> {
+        let mut changes = self.uncommitted.0.lock();
+        let (wanted, is_taken) = (changes.clone(), Arc::new(AtomicBool::new(false)));
+        let taken = Arc::clone(&is_taken);
+        self.versions().write(move |catalog| match wanted.is_taken(catalog) {
+            true => taken.store(true, Ordering::Release),
+            false => catalog.set_pending(&wanted.pending_names(), &wanted.pending_uuids()),
+        });
+        changes.marked = !is_taken.load(Ordering::Acquire);
+        if changes.marked { Ok(()) } else { Err(StorageError::WriteConflict) }
     }
 }
 

@@ -307,9 +307,8 @@ fn x2_a_transaction_that_writes_to_what_changed_conflicts() {
         let write = |operation: &mut _, namespace: &str| node.catalog.collection_for_write(operation, &name(namespace));
         assert!(write(&mut transaction, "test.same").unwrap().is_some());
         assert!(write(&mut transaction, "test.nothing").unwrap().is_none());
-        for changed in ["test.a", "test.new"] {
-            assert_eq!(write(&mut transaction, changed).unwrap_err().code(), ErrorCode::WriteConflict, "{changed}");
-        }
+        assert_eq!(write(&mut transaction, "test.a").unwrap_err().code(), ErrorCode::WriteConflict);
+        assert!(write(&mut transaction, "test.new").unwrap().is_none(), "it is not there yet");
         node.drop_collection("test.same");
         assert_eq!(write(&mut transaction, "test.same").unwrap_err().code(), ErrorCode::WriteConflict);
     }
@@ -502,9 +501,10 @@ fn x2_statements_of_a_transaction_share_the_version_of_its_snapshot() {
 
             let mut write = |namespace: &str| node.catalog.collection_for_write(&mut transaction, &name(namespace));
             assert!(write("test.a").unwrap().is_some());
-            for changed in ["test.b", "test.c", "test.d"] {
+            for changed in ["test.b", "test.c"] {
                 assert_eq!(write(changed).unwrap_err().code(), ErrorCode::WriteConflict, "{changed}");
             }
+            assert!(write("test.d").unwrap().is_none(), "it is not there yet");
             drop(UnitOfWork::resume(&mut transaction));
             transaction.recovery_unit.abandon_snapshot().unwrap();
             transaction.retry_policy.multi_document = false;

@@ -1,12 +1,12 @@
 //! How a command changes the catalog: its locks, and units of work that are tried again.
 //!
-//! The pattern is always the same. The command takes its locks (global IX, database IX, collections X; `dropDatabase` the
-//! database in X), looks whether the node may still write, and then makes its changes, each in a unit of work of its own
+//! The pattern is always the same. The command takes its locks (global IX, database IX, collections X, or IX to make one;
+//! `dropDatabase` the database in X), looks whether the node may still write, and then makes its changes, each in a unit of work of its own
 //! that leaves its entries in the oplog. Locks are kept until the command's operation ends, so that nobody sees the state
 //! between two units of one command; but reads, which take no locks, find what was committed.
 
 use crate::Data;
-use crate::locking::{lock_database, wait_of};
+use crate::locking::{lock_collection, lock_database, wait_of};
 use pando_base::{DatabaseName, Error, ErrorCode, Namespace, Result};
 use pando_catalog::CollectionOptions;
 use pando_locks::{LockRequest, Mode, ResourceId};
@@ -39,6 +39,13 @@ pub(crate) async fn lock_exclusively(data: &Data, operation: &mut Operation, nam
         operation.locker.lock(LockRequest::new(collection, Mode::X), &wait_of(operation)).await?;
     }
     namespaces.iter().try_for_each(|namespace| data.replication.check_can_write(namespace))
+}
+
+/// Locks the name of a collection that is to be made, and sees to it that the node may write there. Others may make one too, also
+/// in transactions that have not ended: the first to commit has it.
+pub(crate) async fn lock_to_create(data: &Data, operation: &mut Operation, namespace: &Namespace) -> Result<()> {
+    lock_collection(operation, namespace, Mode::IX).await?;
+    data.replication.check_can_write(namespace)
 }
 
 /// Makes sure that a database has its `system.views`, which the caller has locked: in a unit of its own, so that the

@@ -1,6 +1,6 @@
 //! `create`: a collection or a view. One that is there already with the same options is as good as created.
 
-use super::change::{change, ensure_system_views, lock_exclusively};
+use super::change::{change, ensure_system_views, lock_exclusively, lock_to_create};
 use super::collection_options::{check_for_client, options_of};
 use super::create_fail_points;
 use super::same_options::check_same;
@@ -113,7 +113,7 @@ async fn create(invocation: &Invocation, data: &Data, namespace: &Namespace, opt
         return create_view(invocation, data, namespace, options).await;
     }
     let mut operation = invocation.operation()?;
-    lock_exclusively(data, &mut operation, &[namespace]).await?;
+    lock_to_create(data, &mut operation, namespace).await?;
     create_fail_points::pass(data, &mut operation, namespace).await?;
     change(&mut operation, "create", namespace, |operation| {
         data.catalog.create_collection(operation, &*data.observers, namespace, options.clone()).map(|_| ())

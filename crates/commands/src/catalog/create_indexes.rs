@@ -1,7 +1,7 @@
 //! `createIndexes`: one or more indexes of a collection, which is created if it is not there.
 
 use super::building::{await_other_build, await_own_build};
-use super::change::{change, is_a_view, lock_exclusively};
+use super::change::{change, is_a_view, lock_exclusively, lock_to_create};
 use super::collation;
 use super::fail_points::TTL_REGISTERED;
 use super::names::{check_uuid, index_count};
@@ -61,6 +61,8 @@ enum Attempt {
     Join(Arc<ActiveBuild>),
     /// Too many builds are under way.
     Full,
+    /// Somebody has made the collection meanwhile.
+    Overtaken,
 }
 
 /// What the reply tells.
@@ -113,15 +115,22 @@ async fn run(invocation: &Invocation, reply: &mut DocBuilder) -> Result<()> {
         return Ok(());
     }
     let outcome = loop {
-        lock_exclusively(data, &mut operation, &[&namespace]).await?;
+        // In a transaction only a collection of its own gets indexes.
+        let is_exclusive = invocation.transaction().is_none() && data.catalog.latest().collection(&namespace).is_some();
+        match is_exclusive {
+            true => lock_exclusively(data, &mut operation, &[&namespace]).await?,
+            false => lock_to_create(data, &mut operation, &namespace).await?,
+        }
         check_uuid(data, &namespace, arguments.collection_uuid)?;
         let request = Request { data, specifications: &specifications, quorum: &quorum, is_two_phase };
         let attempt = match data.catalog.collection_for_write(&mut operation, &namespace)? {
+            Some(_) if !is_exclusive && invocation.transaction().is_none() => Attempt::Overtaken,
             Some(collection) => request.on_existing(&mut operation, &collection).await?,
-            None => Attempt::Done(on_new(data, &mut operation, &namespace, &specifications).await?),
+            None => on_new(data, &mut operation, &namespace, &specifications).await?,
         };
         match attempt {
             Attempt::Done(outcome) => break outcome,
+            Attempt::Overtaken => locking::unlock(&operation),
             Attempt::Join(build) => await_other_build(&mut operation, &build).await?,
             Attempt::Full => {
                 locking::unlock(&operation);
@@ -211,7 +220,7 @@ async fn on_new(
     operation: &mut Operation,
     namespace: &Namespace,
     specifications: &[Doc],
-) -> Result<Outcome> {
+) -> Result<Attempt> {
     if data.catalog.latest().view(namespace)?.is_some() {
         return Err(is_a_view(namespace));
     }
@@ -221,14 +230,19 @@ async fn on_new(
         ErrorCode::location(6100900),
         "Cannot implicitly create a new collection with createIndex 'clustered' option"
     );
-    change(operation, "createIndexes", namespace, |operation| {
+    let in_transaction = operation.in_multi_document_transaction();
+    let made = change(operation, "createIndexes", namespace, |operation| {
         let options = CollectionOptions::default();
         let created = data.catalog.create_collection(operation, &*data.observers, namespace, options)?;
         let count_before = index_count(&created);
         let collection = add_to_empty(data, operation, created, specifications)?;
         Ok(Outcome { counts: Some((count_before, index_count(&collection))), created_collection: Some(true) })
     })
-    .await
+    .await;
+    match made {
+        Err(error) if error.code() == ErrorCode::NamespaceExists && !in_transaction => Ok(Attempt::Overtaken),
+        made => made.map(Attempt::Done),
+    }
 }
 
 /// What a client wants of a collection that is there.

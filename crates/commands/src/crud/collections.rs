@@ -121,7 +121,7 @@ pub async fn collection_for_insert(
 /// Creates a collection with nothing special about it, unless somebody else has.
 async fn create(data: &Data, operation: &mut Operation, namespace: &Namespace) -> Result<()> {
     namespace.validate_for_create()?;
-    lock_collection(operation, namespace, Mode::X).await?;
+    lock_collection(operation, namespace, Mode::IX).await?;
     create_fail_points::pass(data, operation, namespace).await?;
     let outcome = write_conflict_retry(operation, "create", namespace, |operation| {
         if data.catalog.collection_for_write(operation, namespace)?.is_some() {

@@ -21,6 +21,9 @@ const SIZE_BYTES: i64 = 1024 * 1024;
 pub async fn write_profile(invocation: &Invocation, database: &DatabaseName, document: Doc) {
     let (Some(data), log) = (&invocation.node.data, &invocation.node.log) else { return };
     let mut operation = data.services.internal_operation("profiling");
+    // The client waits for this: it is not worth to wait for room, as tasks without a client do.
+    operation.retry_policy.internal = false;
+    operation.retry_policy.temporarily_unavailable_retries_max = 0;
     if invocation.generic.is_in_transaction() {
         // Who waits for locks may wait for those of this very transaction, which cannot end meanwhile.
         operation.lock_wait_max = Some(Duration::ZERO);

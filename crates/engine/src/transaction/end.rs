@@ -157,11 +157,14 @@ impl EngineTransaction {
     /// Under the log's lock: sizes change together with the commit.
     fn enter_sizes(&self) {
         let stable = self.core.keeper.stable();
-        for resized in &self.resized {
-            let table = self.tables.get(resized.table).and_then(|table| table.as_any().downcast_ref::<EngineTable>());
-            if let Some(table) = table {
+        // Each document of an insert has a change of its own.
+        for of_table in self.resized.chunk_by(|left, right| left.table == right.table) {
+            let Some(table) = of_table.first().and_then(|first| self.tables.get(first.table)) else { continue };
+            let Some(table) = table.as_any().downcast_ref::<EngineTable>() else { continue };
+            let mut ledger = table.ledger.lock();
+            for resized in of_table {
                 let durable = if resized.own.is_some() { resized.own } else { self.durable };
-                table.ledger.lock().enter(durable, resized.change, stable);
+                ledger.enter(durable, resized.change, stable);
             }
         }
     }

@@ -264,6 +264,72 @@ fn r9_collections_and_indexes_may_be_created_inside() {
 }
 
 #[test]
+fn r9_who_makes_a_collection_first_has_it() {
+    run(async {
+        let mut node = node().await;
+        node.ok(insert(1)).await;
+        let index = |name: &str| doc! { "createIndexes": name, "indexes": [{ "key": { "a": 1 }, "name": "a_1" }] };
+        let into = |name: &str, id: i32| doc! { "insert": name, "documents": [{ "_id": id }] };
+        let makers = [
+            ("by_create", doc! { "create": "by_create" }),
+            ("by_insert", into("by_insert", 1)),
+            ("by_index", index("by_index")),
+        ];
+        for (place, (name, make)) in makers.into_iter().enumerate() {
+            let number_of = 10 + place as i64;
+            let (first, second) = (Transaction { number: number_of, ..ONE }, Transaction { number: number_of, ..TWO });
+            // Two transactions make it side by side, and neither waits for the other.
+            first.start(&mut node, make.clone()).await;
+            second.start(&mut node, make.clone()).await;
+            second.go_on(&mut node, into(name, 2)).await;
+            first.go_on(&mut node, into(name, 3)).await;
+            assert_eq!(number(&second.commit(&mut node).await, "ok"), 1.0, "{name}");
+            let late = first.commit(&mut node).await;
+            assert_eq!(code(&late), 112, "{name}: {late}");
+            assert!(has_label(&late, "TransientTransactionError"), "{late}");
+            let found = node.find(doc! { "find": name, "filter": { "_id": { "$in": [2, 3] } } }).await;
+            assert_eq!(found, [doc! { "_id": 2 }], "{name}");
+            // Nor does anybody outside wait for a transaction, which finds out when it commits.
+            let (later, other) = (Transaction { session: 3, number: number_of }, format!("{name}_other"));
+            later.start(&mut node, doc! { "find": "c" }).await;
+            later.go_on(&mut node, into(&other, 4)).await;
+            node.ok(into(&other, 5)).await;
+            assert_eq!(code(&later.commit(&mut node).await), 112, "{name}");
+            assert_eq!(node.find(doc! { "find": (other.as_str()) }).await, [doc! { "_id": 5 }]);
+        }
+    });
+}
+
+#[test]
+fn r9_what_is_newer_than_the_snapshot_is_not_there_until_the_commit() {
+    run(async {
+        let mut node = node().await;
+        node.ok(insert(1)).await;
+        for (number, level) in [(1, "local"), (2, "majority"), (3, "snapshot")] {
+            let transaction = Transaction { number, ..ONE };
+            let name = format!("new_{level}");
+            let begin = doc! { "find": "c", "readConcern": { "level": level } };
+            transaction.start(&mut node, begin).await;
+            node.ok(doc! { "insert": (name.as_str()), "documents": [{ "_id": 1 }] }).await;
+            let inside = transaction.go_on(&mut node, doc! { "find": (name.as_str()) }).await;
+            assert_eq!(batch(&inside, "firstBatch"), Vec::<Doc>::new());
+            transaction.go_on(&mut node, doc! { "insert": (name.as_str()), "documents": [{ "_id": 2 }] }).await;
+            let inside = transaction.go_on(&mut node, doc! { "find": (name.as_str()) }).await;
+            assert_eq!(batch(&inside, "firstBatch"), [doc! { "_id": 2 }]);
+            assert_eq!(code(&transaction.commit(&mut node).await), 112, "{level}");
+            assert_eq!(node.find(doc! { "find": (name.as_str()) }).await, [doc! { "_id": 1 }]);
+            // What was there and is another now cannot be written to.
+            let transaction = Transaction { session: 2, number };
+            transaction.start(&mut node, doc! { "find": "c", "readConcern": { "level": level } }).await;
+            node.ok(doc! { "drop": (name.as_str()) }).await;
+            node.ok(doc! { "create": (name.as_str()) }).await;
+            let write = doc! { "insert": (name.as_str()), "documents": [{ "_id": 3 }] };
+            assert_eq!(code(&transaction.fails(&mut node, write, false).await), 112, "{level}");
+        }
+    });
+}
+
+#[test]
 fn r9_transactions_end_with_their_session_or_their_time() {
     run(async {
         let mut node = node().await;
