@@ -30,7 +30,7 @@ use std::sync::atomic::{AtomicI32, Ordering};
 use std::task::Poll;
 use tokio::sync::oneshot;
 
-/// To read a message of more than this takes longer than to have it read by another thread.
+/// To read a message of more than this takes longer than to have it read by another thread, and so does whatever it asks for.
 const LARGE_BYTES: usize = 1 << 20;
 
 /// What all connections share.
@@ -303,8 +303,9 @@ impl<H: RequestHandler> Conversation<H> {
         let Shared { env, books, .. } = &**shared;
         shared.connections.active.add(1);
         let kind = shared.handler.kind(&request.command);
+        let is_large = request.command.size_bytes() > LARGE_BYTES;
         let work = shared.handler.handle(connection, request);
-        let mut answer = match kind.place == Place::Lanes || *long_command == Some(kind.number) {
+        let mut answer = match is_large || kind.place == Place::Lanes || *long_command == Some(kind.number) {
             true => Answer::on_lane(work, env, books),
             false => Answer::here(work),
         };

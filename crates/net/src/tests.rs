@@ -1,5 +1,7 @@
 //! A node on the simulated network that echoes, and clients that behave well or badly.
 
+mod places;
+
 use super::*;
 use bytes::Bytes;
 use pando_base::Log;

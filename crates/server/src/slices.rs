@@ -1,13 +1,16 @@
 //! Operations work in slices: what the server does about those that keep a thread for long.
 //!
 //! A worker of requests may be kept for a moment; then whatever it would have done meanwhile goes on elsewhere, and the operation takes
-//! turns with others like it. How that is done is the environment's affair (`env/src/real/places.rs`); how long it may last, and
+//! turns with others like it. It keeps its locks, as it would if it ran, but others have its ticket meanwhile: there are few of those,
+//! and whoever looks a document up would wait for one. How that is done is the environment's affair (`env/src/real/places.rs`); how long it may last, and
 //! what is counted of it, stands here.
 
 use pando_base::operation::Slices;
-use pando_base::{Counter, Gauge, MetricTree, OperationContext, Result};
+use pando_base::{Counter, Gauge, MetricTree, OperationContext, OperationKind, Result};
 use pando_env::{Env, Place};
-use std::sync::Arc;
+use pando_locks::{TicketPool, Tickets};
+use std::cell::Cell;
+use std::sync::{Arc, OnceLock};
 
 /// How long an operation may keep a worker of requests.
 const REQUEST_SLICE_NS: u64 = 1_000_000;
@@ -23,6 +26,39 @@ pub(crate) struct SliceCounters {
     overrun: Arc<Counter>,
     /// How often one was paused in the middle of its work.
     paused: Arc<Counter>,
+}
+
+/// Which tickets an operation has lent.
+#[derive(Clone, Copy, Default)]
+struct Lent {
+    is_read: bool,
+    is_write: bool,
+}
+
+impl Lent {
+    /// Those that an operation of this kind may have. One more than it has lets one more in, for as long as it lasts.
+    fn of(kind: OperationKind) -> Lent {
+        match kind {
+            OperationKind::Query | OperationKind::GetMore => Lent { is_read: true, is_write: false },
+            OperationKind::Insert | OperationKind::Update | OperationKind::Remove => {
+                Lent { is_read: false, is_write: true }
+            }
+            OperationKind::Command | OperationKind::None => Lent { is_read: true, is_write: true },
+        }
+    }
+
+    fn each(self, tickets: &Tickets, change: impl Fn(&TicketPool)) {
+        if self.is_read {
+            change(tickets.read());
+        }
+        if self.is_write {
+            change(tickets.write());
+        }
+    }
+}
+
+thread_local! {
+    static LENT: Cell<Lent> = const { Cell::new(Lent { is_read: false, is_write: false }) };
 }
 
 impl SliceCounters {
@@ -44,12 +80,38 @@ impl SliceCounters {
 /// Sees to it, with the threads of this environment.
 pub(crate) struct ServerSlices {
     env: Env,
-    counters: Arc<SliceCounters>,
+    shared: Arc<SharedSlices>,
+}
+
+/// What the node knows of it, too.
+#[derive(Default)]
+pub(crate) struct SharedSlices {
+    /// What is counted.
+    pub(crate) counters: SliceCounters,
+    /// The node's tickets, once there is an engine that wants some.
+    pub(crate) tickets: OnceLock<Arc<Tickets>>,
 }
 
 impl ServerSlices {
-    pub(crate) fn new(env: &Env, counters: &Arc<SliceCounters>) -> ServerSlices {
-        ServerSlices { env: env.clone(), counters: Arc::clone(counters) }
+    pub(crate) fn new(env: &Env, shared: &Arc<SharedSlices>) -> ServerSlices {
+        ServerSlices { env: env.clone(), shared: Arc::clone(shared) }
+    }
+
+    /// Lends the ticket that the operation has.
+    fn lend(&self, operation: &OperationContext) {
+        let Some(tickets) = self.shared.tickets.get() else { return };
+        let mut kind = OperationKind::None;
+        operation.describe(|description| kind = description.kind);
+        let lent = Lent::of(kind);
+        lent.each(tickets, TicketPool::lend);
+        LENT.set(lent);
+    }
+
+    fn take_back(&self) {
+        let lent = LENT.take();
+        if let Some(tickets) = self.shared.tickets.get() {
+            lent.each(tickets, TicketPool::take_lent_back);
+        }
     }
 
     fn is_on_worker(&self) -> bool {
@@ -65,19 +127,25 @@ impl Slices for ServerSlices {
         }
     }
 
-    fn pause(&self, operation: &OperationContext, kept_ns: u64) {
-        self.counters.paused.increment();
-        if self.is_on_worker() {
-            self.counters.note(kept_ns);
+    fn pause(&self, operation: &OperationContext, kept_ns: Option<u64>) {
+        self.shared.counters.paused.increment();
+        if let Some(kept_ns) = kept_ns {
+            if self.is_on_worker() {
+                self.shared.counters.note(kept_ns);
+            }
+            self.lend(operation);
         }
         self.env.tasks().pause_long_work(&|| operation.check().is_err());
     }
 
     fn end(&self, kept_ns: Option<u64>) {
         match kept_ns {
-            Some(kept_ns) if self.is_on_worker() => self.counters.note(kept_ns),
+            Some(kept_ns) if self.is_on_worker() => self.shared.counters.note(kept_ns),
             Some(_) => {}
-            None => self.env.tasks().end_long_work(),
+            None => {
+                self.take_back();
+                self.env.tasks().end_long_work();
+            }
         }
     }
 }

@@ -11,7 +11,7 @@ use crate::metrics_page::MetricsPage;
 use crate::options::{ReplicationMode, SecurityOptions, ServerOptions};
 use crate::replication::NodeInSet;
 use crate::sections;
-use crate::slices::{ServerSlices, SliceCounters};
+use crate::slices::{ServerSlices, SharedSlices};
 use crate::startup_log;
 use pando_base::operation::Slices;
 use pando_base::{
@@ -272,7 +272,7 @@ fn node(
     sections.extend(extra);
     sections.sort_by_key(|section| section.name());
     let Grounds { settings: Settings { parameters, fail_points }, operations, slices, data, security } = grounds;
-    slices.add_metrics(&mut metrics)?;
+    slices.counters.add_metrics(&mut metrics)?;
     if let Some(data) = &data {
         data.services.add_metrics(&mut metrics)?;
         data.query.spill_counters().add_metrics(&mut metrics)?;
@@ -359,7 +359,7 @@ pub(crate) const FAIL_POINTS: &[&dyn AnyFailPoint] = &[&HANG_BEFORE_SHUTDOWN];
 pub(crate) struct Grounds {
     settings: Settings,
     operations: OperationRegistry,
-    slices: Arc<SliceCounters>,
+    slices: Arc<SharedSlices>,
     pub(crate) data: Option<Arc<Data>>,
     security: Arc<Security>,
 }
@@ -385,7 +385,7 @@ impl Grounds {
     ) -> Result<Grounds> {
         let settings = Settings::new(env, options, log)?;
         let monotonic = env.clone();
-        let slices = Arc::new(SliceCounters::default());
+        let slices = Arc::new(SharedSlices::default());
         let seen_to: Box<dyn Slices> = Box::new(ServerSlices::new(env, &slices));
         let clock = Arc::new(move || monotonic.clock().monotonic_ns());
         let operations = OperationRegistry::with_slices(clock, Some(seen_to));
@@ -398,6 +398,10 @@ impl Grounds {
             data::assemble(&foundations, options, &machine.facts().hostname)
         };
         let data = engine.map(open).transpose()?;
+        if let Some(tickets) = data.as_ref().and_then(|data| data.services.locks.tickets()) {
+            // There is one node for each set of slices.
+            _ = slices.tickets.set(Arc::clone(tickets));
+        }
         Ok(Grounds { settings, operations, slices, data, security })
     }
 }

@@ -4,12 +4,20 @@
 //! is its number.
 
 use crate::Spilled;
+use crate::error::{Result, SorterError};
+use pando_base::operation::tick;
 use std::cmp::Ordering;
 
 /// What an entry takes beside its key and value.
 const ENTRY_BYTES: u64 = size_of::<Entry<()>>() as u64;
 /// More is never collected, whatever the budget: places of keys are 32 bits, and one more key may follow.
 pub(crate) const MEMORY_BYTES_MAX: u64 = 1 << 31;
+
+/// As many are sorted in one go, within some ten milliseconds.
+const PIECE_COUNT: usize = 1 << 17;
+/// So many steps are counted for each entry of a piece, and each time that it is merged.
+const STEPS_PER_ENTRY: u64 = 8;
+const STEPS_PER_MERGED: u64 = 1;
 
 struct Entry<V> {
     head: u64,
@@ -55,13 +63,28 @@ impl<V: Spilled> Collected<V> {
         self.memory_bytes
     }
 
-    pub(crate) fn sort(&mut self) {
+    /// Puts them in order. The operation that waits for it may be told to stop, so many are sorted in pieces, of which two at a
+    /// time then become one: the sort that finds two runs merges them.
+    pub(crate) fn sort(&mut self) -> Result<()> {
         let Collected { keys, entries, .. } = self;
         let key = |entry: &Entry<V>| bytes(keys, entry);
-        entries.sort_unstable_by(|left, right| match left.head.cmp(&right.head) {
+        let order = |left: &Entry<V>, right: &Entry<V>| match left.head.cmp(&right.head) {
             Ordering::Equal => key(left).cmp(key(right)).then(left.start.cmp(&right.start)),
             decided => decided,
-        });
+        };
+        for piece in entries.chunks_mut(PIECE_COUNT) {
+            tick(piece.len() as u64 * STEPS_PER_ENTRY).map_err(SorterError::Stopped)?;
+            piece.sort_unstable_by(order);
+        }
+        let mut length = PIECE_COUNT;
+        while length < entries.len() {
+            length *= 2;
+            for pair in entries.chunks_mut(length) {
+                tick(pair.len() as u64 * STEPS_PER_MERGED).map_err(SorterError::Stopped)?;
+                pair.sort_by(order);
+            }
+        }
+        Ok(())
     }
 
     /// The entries as they lie now.
@@ -111,6 +134,25 @@ pub(crate) fn head(key: &[u8]) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use pando_base::operation::during;
+    use pando_base::{ErrorCode, OperationContext};
+
+    #[test]
+    fn x14_more_than_one_piece_is_in_order_and_can_be_stopped() {
+        let mut collected = Collected::new();
+        let count = 5 * PIECE_COUNT as u64 / 2;
+        // Every key is there twice.
+        for number in 0..count {
+            collected.push(&(number.wrapping_mul(0x9E37_79B9_7F4A_7C15) % (count / 2)).to_be_bytes(), ());
+        }
+        let operation = OperationContext::detached();
+        operation.kill(ErrorCode::Interrupted);
+        let stopped = during(&operation, || collected.sort());
+        assert!(matches!(stopped, Err(SorterError::Stopped(error)) if error.code() == ErrorCode::Interrupted));
+        collected.sort().unwrap();
+        assert!(collected.iter().is_sorted_by(|left, right| left.0 <= right.0));
+        assert_eq!(collected.iter().count() as u64, count);
+    }
 
     #[test]
     fn x14_heads_have_the_order_of_their_keys() {

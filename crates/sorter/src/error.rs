@@ -67,6 +67,9 @@ pub enum SorterError {
         /// Why.
         source: io::Error,
     },
+    /// The operation that sorts was told to stop.
+    #[error("{0}")]
+    Stopped(Error),
     /// A file that was to be opened again is shorter than its ranges.
     #[error("Unexpected empty file: {}", path.display())]
     TooShort {
@@ -89,6 +92,7 @@ impl SorterError {
             SorterError::Read { .. } => ErrorCode::location(16817),
             SorterError::Damaged { .. } => ErrorCode::location(31182),
             SorterError::Thread { .. } => ErrorCode::InternalError,
+            SorterError::Stopped(error) => error.code(),
             SorterError::TooShort { .. } => ErrorCode::location(16815),
         }
     }
@@ -96,6 +100,9 @@ impl SorterError {
 
 impl From<SorterError> for Error {
     fn from(error: SorterError) -> Error {
-        Error::new(error.code(), error.to_string())
+        match error {
+            SorterError::Stopped(error) => error,
+            other => Error::new(other.code(), other.to_string()),
+        }
     }
 }

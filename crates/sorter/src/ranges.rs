@@ -63,7 +63,7 @@ impl<V: Spilled> SpilledRanges<V> {
 
     /// Sorts and writes; gives back the memory.
     pub(crate) fn write_collected(&mut self, mut collected: Collected<V>) -> Result<Collected<V>> {
-        collected.sort();
+        collected.sort()?;
         self.write(collected.iter())?;
         collected.clear();
         Ok(collected)

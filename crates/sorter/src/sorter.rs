@@ -135,7 +135,7 @@ impl<V: Spilled> Sorter<V> {
             let sorted = match &mut self.incoming {
                 Incoming::Every(collected) => {
                     let mut collected = std::mem::replace(collected, Collected::new());
-                    collected.sort();
+                    collected.sort()?;
                     collected
                 }
                 Incoming::Least(least) => least.take_sorted(),

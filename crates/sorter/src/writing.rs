@@ -15,8 +15,8 @@ struct Work<V> {
 
 impl<V: Spilled> Work<V> {
     fn run(&mut self, place: &Place) {
-        self.collected.sort();
-        self.written = Some(place.write::<V>(self.collected.iter()));
+        let sorted = self.collected.sort();
+        self.written = Some(sorted.and_then(|()| place.write::<V>(self.collected.iter())));
         self.collected.clear();
     }
 }

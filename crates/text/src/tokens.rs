@@ -2,6 +2,10 @@
 
 use crate::Language;
 use crate::fold::{lower, without_diacritics};
+use pando_base::operation::count;
+
+/// So many steps are counted for each word: it is folded, looked up and stemmed.
+const STEPS_PER_WORD: u64 = 32;
 
 /// What differences of letters count.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -17,6 +21,7 @@ pub fn words(text: &str, language: Language, sensitivity: Sensitivity, keeps_sto
     let is_delimiter = |letter: char| is_delimiter(letter, language);
     let mut found = Vec::new();
     for raw in text.split(is_delimiter).filter(|word| !word.is_empty()) {
+        count(STEPS_PER_WORD);
         let small = lower(raw, language);
         if !keeps_stop_words && language.is_stop_word(&small) {
             continue;

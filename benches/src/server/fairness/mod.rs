@@ -196,8 +196,9 @@ impl Speaker {
 
 fn opids(reply: DocRef<'_>) -> Vec<i64> {
     let batch = reply.get("cursor").and_then(|cursor| cursor.as_document()?.get("firstBatch")?.as_array());
-    let found =
-        batch.map(|batch| batch.values().filter_map(|found| found.as_document()?.get("opid")?.as_i64()).collect());
+    let found = batch.map(|batch| {
+        batch.values().filter_map(|found| found.as_document()?.get("opid").map(|opid| opid.to_i64_or_zero())).collect()
+    });
     found.unwrap_or_default()
 }
 
@@ -236,7 +237,12 @@ impl Service {
                 scope.spawn(move || under.repeat(link, request));
             }
             std::thread::sleep(WARM_UP);
-            let probes = PROBES.map(|probe| scope.spawn(|| probe.run(self, &under.is_probing)));
+            let probes = PROBES.map(|probe| {
+                scope.spawn({
+                    let under = &under;
+                    move || probe.run(self, &under.is_probing)
+                })
+            });
             std::thread::sleep(duration);
             under.is_over.store(true, Ordering::Relaxed);
             let killed = under.end(admin, &sockets);

@@ -19,9 +19,9 @@ pub trait Slices: Send + Sync {
     /// How long an operation may keep the thread that calls this; none if nobody minds.
     fn length_ns(&self) -> Option<u64>;
     /// The operation has kept its thread for so long since its poll began, and goes on: lets others run first. Called again after each
-    /// further slice, with the same thread.
-    fn pause(&self, operation: &OperationContext, kept_ns: u64);
-    /// The poll is over. It kept its thread for so long, unless it paused before.
+    /// further slice, on the same thread, with nothing.
+    fn pause(&self, operation: &OperationContext, kept_ns: Option<u64>);
+    /// The poll is over. It kept its thread for so long, unless it has paused.
     fn end(&self, kept_ns: Option<u64>);
 }
 
@@ -114,7 +114,8 @@ pub fn note_yield() {
 pub fn pause(operation: &OperationContext) {
     let slice = SLICE.get();
     let Some(slices) = operation.slices().filter(|_| slice.ends_ns != u64::MAX) else { return };
-    slices.pause(operation, operation.now_ns().saturating_sub(slice.began_ns));
+    let kept_ns = (!slice.is_paused).then(|| operation.now_ns().saturating_sub(slice.began_ns));
+    slices.pause(operation, kept_ns);
     let ends_ns = slices.length_ns().map_or(u64::MAX, |length_ns| operation.now_ns().saturating_add(length_ns));
     SLICE.set(Slice { ends_ns, is_paused: true, ..slice });
 }
@@ -134,7 +135,9 @@ mod tests {
 
     #[derive(Default)]
     struct Noted {
+        /// When.
         pauses_ns: Mutex<Vec<u64>>,
+        kept_ns: Mutex<Vec<Option<u64>>>,
         ends_ns: Mutex<Vec<Option<u64>>>,
     }
 
@@ -144,8 +147,9 @@ mod tests {
         fn length_ns(&self) -> Option<u64> {
             Some(LENGTH_NS)
         }
-        fn pause(&self, _: &OperationContext, kept_ns: u64) {
-            self.0.pauses_ns.lock().push(kept_ns);
+        fn pause(&self, operation: &OperationContext, kept_ns: Option<u64>) {
+            self.0.pauses_ns.lock().push(operation.now_ns());
+            self.0.kept_ns.lock().push(kept_ns);
         }
         fn end(&self, kept_ns: Option<u64>) {
             self.0.ends_ns.lock().push(kept_ns);
@@ -180,8 +184,10 @@ mod tests {
         let work = async { (0..100 * STEPS_PER_LOOK).for_each(|_| tick(1).unwrap()) };
         assert!(poll(&operation, work));
         let pauses_ns = noted.pauses_ns.lock();
-        assert!(pauses_ns.len() >= 5 && pauses_ns[0] <= LENGTH_NS + 1, "{pauses_ns:?}");
-        assert!(pauses_ns.windows(2).all(|pair| pair[1] - pair[0] <= LENGTH_NS + 3), "{pauses_ns:?}");
+        assert!(pauses_ns.windows(2).all(|pair| pair[1] - pair[0] <= LENGTH_NS + 4), "{pauses_ns:?}");
+        let kept_ns = noted.kept_ns.lock();
+        assert!(kept_ns.len() >= 5 && kept_ns[0].is_some_and(|kept_ns| kept_ns <= LENGTH_NS + 1), "{kept_ns:?}");
+        assert!(kept_ns[1..].iter().all(Option::is_none), "{kept_ns:?}");
         assert_eq!(*noted.ends_ns.lock(), [None], "the worker was free before");
         assert!(last().is_long);
         assert_eq!(last(), Kept::default(), "told once");

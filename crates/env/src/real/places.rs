@@ -80,9 +80,9 @@ impl Runtimes {
         Arc::new(RealTasks::at(Arc::clone(&self.places)))
     }
 
-    /// Waits for a future, with the requests.
+    /// Waits for a future, with what has to be answered whatever else goes on: signals come in there.
     pub fn block_on<T>(&self, future: impl Future<Output = T>) -> T {
-        self.requests.block_on(future)
+        self.control.block_on(future)
     }
 
     /// Ends them.

@@ -3,23 +3,31 @@
 //! Lowering it is everybody's right, taking it back is not: it needs a privilege, or a limit that the administrator has raised
 //! (`LimitNICE=` of a service). Whoever is to have it back asks first ([`can_be_restored`]).
 
-/// Every thread in a hurry gets nine times the share of one that has stood back, and runs at once when it has something to do.
+/// How much nicer than others a thread becomes: those in a hurry get nine times its share, and run at once when they have
+/// something to do.
 #[cfg(target_os = "linux")]
-const NICENESS: i32 = 10;
+const NICER_BY: i32 = 10;
+
+/// What the process was started with.
+#[cfg(target_os = "linux")]
+fn usual() -> i32 {
+    static USUAL: std::sync::OnceLock<i32> = std::sync::OnceLock::new();
+    *USUAL.get_or_init(|| rustix::process::getpriority_process(None).unwrap_or(0))
+}
 
 /// Lowers the rank of this thread, and of those that it starts, where the system ranks threads one by one.
 pub(super) fn stand_back() {
     #[cfg(target_os = "linux")]
     {
         // Without it the thread only takes more of the processor than it should.
-        _ = rustix::process::setpriority_process(Some(rustix::thread::gettid()), NICENESS);
+        _ = rustix::process::setpriority_process(Some(rustix::thread::gettid()), usual() + NICER_BY);
     }
 }
 
 /// Takes back what [`stand_back`] gave up; false if the system does not let it.
 pub(super) fn restore() -> bool {
     #[cfg(target_os = "linux")]
-    return rustix::process::setpriority_process(Some(rustix::thread::gettid()), 0).is_ok();
+    return rustix::process::setpriority_process(Some(rustix::thread::gettid()), usual()).is_ok();
     #[cfg(not(target_os = "linux"))]
     return false;
 }

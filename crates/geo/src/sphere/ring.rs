@@ -7,6 +7,7 @@
 //! part of an hour.
 
 use super::edge_tree::{Bounds, EdgeTree};
+use pando_base::operation;
 use s2::cell::Cell;
 use s2::edge_crossings::{Crossing, EdgeCrosser, crossing_sign, robust_cross_prod};
 use s2::edgeutil::distance_from_segment;
@@ -28,6 +29,10 @@ pub struct Ring {
 
 /// How many pairs of edges are tested at most before a ring counts as too tangled to be checked. Coasts and borders need a few tests for each edge.
 const TEST_COUNT_MAX: usize = 50_000_000;
+
+/// So many steps are counted for each edge, whose neighbours are looked up, and for each pair that is tested.
+const STEPS_PER_EDGE: u64 = 16;
+const STEPS_PER_TEST: u64 = 4;
 
 impl Ring {
     /// The ring through these points, the first of which is not repeated.
@@ -125,6 +130,7 @@ impl Ring {
         let count = self.vertices.len();
         let mut test_count = 0_usize;
         for one in 0..count {
+            operation::count(STEPS_PER_EDGE);
             let (from, to) = self.edge(one);
             let mut crosser = EdgeCrosser::new(&from, &to);
             // The neighbours of an edge share a vertex with it and never cross it.
@@ -133,6 +139,7 @@ impl Ring {
                     continue;
                 }
                 test_count += 1;
+                operation::count(STEPS_PER_TEST);
                 if test_count > test_count_max {
                     return Some(format!("Too many of its {count} edges lie side by side"));
                 }
@@ -210,7 +217,9 @@ impl Ring {
         for one in 0..self.vertices.len() {
             let (from, to) = self.edge(one);
             let mut crosser = EdgeCrosser::new(&from, &to);
+            operation::count(STEPS_PER_EDGE);
             for two in other.places_near(&from, &to, 0) {
+                operation::count(STEPS_PER_TEST);
                 let (previous, next) = other.edge(two);
                 match crosser.crossing_sign(&previous, &next) {
                     Crossing::Cross => return true,

@@ -4,9 +4,13 @@
 //! parts of the indexed paths were arrays.
 
 use pando_base::Result;
+use pando_base::operation::tick;
 use pando_catalog::{MultikeyComponents, MultikeyPaths};
 use pando_doc::{Collator, Value};
 use pando_keystring::{Discriminator, KeyOrdering, KeyString, StackBuilder, Version};
+
+/// So many steps are counted for each component: one document may have a hundred thousand keys in each of sixty-four indexes.
+const STEPS_PER_COMPONENT: u64 = 4;
 
 /// Keys and their type bits.
 #[derive(Debug)]
@@ -148,6 +152,7 @@ impl KeySet {
     /// Appends a component to the key that was begun.
     #[inline]
     pub(super) fn append(&mut self, value: Value<'_>, collator: Option<&dyn Collator>) -> Result<()> {
+        tick(STEPS_PER_COMPONENT)?;
         match collator {
             None => self.builder.append(value)?,
             Some(collator) => self.builder.append_collated(value, collator)?,

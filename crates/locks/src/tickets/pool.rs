@@ -7,6 +7,8 @@
 //! - `queued > 0` implies `available <= 0`: a ticket given back goes straight to the next in line, no newcomer takes it;
 //! - `queued` changes under the queue's lock only.
 //!
+//! Whoever holds a ticket and has to wait for a processor's sake lends it to others ([`TicketPool::lend`]).
+//!
 //! Who is next: [`super::queue`]. Shrinking takes tickets away as they come back; holders keep theirs.
 
 use super::Priority;
@@ -113,6 +115,19 @@ impl TicketPool {
         let elapsed_ns = self.env.clock().monotonic_ns().saturating_sub(started_ns);
         self.stats.lane(admission.lane).finish(admission.priority, elapsed_ns / 1_000);
         self.give_back(wakers);
+    }
+
+    /// Lets another operation in for one whose ticket is of no use to it for now: it keeps its place in the engine, but has to wait
+    /// elsewhere. To be taken back with [`TicketPool::take_lent_back`].
+    pub fn lend(&self) {
+        let mut wakers = Wakers::default();
+        self.give_back(&mut wakers);
+        wakers.wake();
+    }
+
+    /// Ends a loan. The pool may have fewer tickets than none until somebody gives one back.
+    pub fn take_lent_back(&self) {
+        self.change(|state| Some((State { available: state.available.saturating_sub(1), ..state }, ())));
     }
 
     /// Changes how many tickets there are. Who holds one keeps it.

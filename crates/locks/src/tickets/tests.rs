@@ -125,6 +125,28 @@ fn x22_pool_shrinks_without_losing_holders() {
 }
 
 #[test]
+fn x22_a_ticket_that_is_lent_lets_another_in_until_it_is_taken_back() {
+    let (_simulation, tickets) = tickets(&fixed(5));
+    let mut held = take(&tickets, 5);
+    let mut waiting: Vec<_> = (0..2).map(|_| begin(&tickets, Priority::Normal)).collect();
+    tickets.write().lend();
+    assert!(waiting[0].is_woken() && !waiting[1].is_woken());
+    held.push(waiting[0].poll().unwrap().unwrap());
+    tickets.write().take_lent_back();
+    assert_eq!((tickets.write().out(), tickets.write().queued()), (6, 1));
+    held.pop();
+    assert!(!waiting[1].is_woken(), "this one was lent");
+    held.pop();
+    held.push(waiting[1].poll().unwrap().unwrap());
+    held.clear();
+    // Nobody waits: the next who asks gets it.
+    tickets.write().lend();
+    assert_eq!(take(&tickets, 6).len(), 6);
+    tickets.write().take_lent_back();
+    assert_eq!((tickets.write().out(), tickets.write().stats().available), (0, 5));
+}
+
+#[test]
 fn x22_a_growing_pool_admits_those_who_wait() {
     let (_simulation, tickets) = tickets(&fixed(5));
     let held = take(&tickets, 5);
