@@ -332,13 +332,15 @@ impl Inner {
         self.left_bytes.load(Ordering::Acquire) < half && self.tail.lock().ready.is_empty()
     }
 
-    /// Reserves the next segment before it is needed; failing is not an error yet.
+    /// Reserves the next segment before it is needed; failing is not an error yet, but counted, so that it can be told.
     pub(crate) fn grow_ahead(&self) {
         if self.needs_segment() {
             let mut next = self.growth.lock();
             if self.tail.lock().ready.is_empty() && self.check_running().is_ok() {
                 let bytes = self.segment_bytes();
-                let _ = self.create_ready(&mut next, bytes, bytes);
+                if self.create_ready(&mut next, bytes, bytes).is_err() {
+                    self.counters.failed_growths.fetch_add(1, Ordering::Relaxed);
+                }
             }
         }
     }

@@ -11,6 +11,7 @@ pub(crate) struct Counters {
     pub(crate) flushed_commits: AtomicU64,
     pub(crate) rolls: AtomicU64,
     pub(crate) dropped_segments: AtomicU64,
+    pub(crate) failed_growths: AtomicU64,
 }
 
 /// A snapshot of the figures, since the log was opened.
@@ -38,9 +39,16 @@ pub struct LogStatistics {
     pub segments: u64,
     /// Segments that were dropped.
     pub dropped_segments: u64,
+    /// Times that the next segment could not be reserved ahead for want of space.
+    pub failed_growths: u64,
 }
 
 impl Log {
+    /// True if the next segment should have been reserved by now.
+    pub fn wants_segment(&self) -> bool {
+        self.inner.needs_segment()
+    }
+
     /// The figures as of now.
     pub fn statistics(&self) -> LogStatistics {
         let inner = &self.inner;
@@ -61,6 +69,7 @@ impl Log {
             rolls: counters.rolls.load(Ordering::Relaxed),
             segments: inner.index.read().segments.len() as u64,
             dropped_segments: counters.dropped_segments.load(Ordering::Relaxed),
+            failed_growths: counters.failed_growths.load(Ordering::Relaxed),
         }
     }
 }

@@ -6,8 +6,9 @@
 use crate::core::Core;
 use crate::failure::of_log;
 use crate::memory::Advice;
+use crate::watch::Watch;
 use pando_env::{Alarm, ThreadHandle};
-use pando_storage::{PAUSE_CHECKPOINT_THREAD, Result, StorageError};
+use pando_storage::{PAUSE_CHECKPOINT_THREAD, Result, StorageError, Work};
 use parking_lot::Mutex;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -17,6 +18,8 @@ use std::time::Duration;
 const MERGE_IDLE: Duration = Duration::from_secs(1);
 /// How often the checkpoint thread looks at memory and log.
 const CHECKPOINT_LOOK: Duration = Duration::from_millis(200);
+/// When a checkpoint that failed is tried again.
+const RETRY_INTERVAL: Duration = Duration::from_secs(5);
 
 /// After so many looks at which nearly nothing was written, a checkpoint costs nobody anything,
 const LULL_LOOKS: u32 = 3;
@@ -95,38 +98,43 @@ fn wait(core: &Core, alarm: &Alarm, at_most: Duration) -> bool {
 
 fn flush_loop(core: &Core) {
     let served = core.log.serve_flushes(core.options.commit_interval, &|| going(core), &|| core.has_unflushed());
-    if let Err(error) = served {
-        core.noted(of_log(error));
-    }
+    core.worked(Work::Flush, &served.map_err(|error| core.noted(of_log(error))));
 }
 
 fn fill_loop(core: &Core) {
-    if let Err(error) = core.log.serve_fills(&|| going(core)) {
-        core.noted(of_log(error));
-    }
+    let served = core.log.serve_fills(&|| going(core));
+    core.worked(Work::LogSpace, &served.map_err(|error| core.noted(of_log(error))));
 }
 
 fn checkpoint_loop(core: &Core) {
     let mut since_ns = core.env.clock().monotonic_ns();
     // What no checkpoint can take, as what belongs to running transactions, is no reason for another.
-    let (mut lull, mut left_bytes) = (Lull::default(), 0);
+    let (mut lull, mut left_bytes, mut watch) = (Lull::default(), 0, Watch::default());
     while wait(core, &core.checkpoint_alarm, CHECKPOINT_LOOK) {
+        watch.look(core);
         let log_bytes = core.log_bytes_since_checkpoint();
         let is_lull = lull.look(log_bytes) && is_worth_a_lull(core, log_bytes, left_bytes);
         let now_ns = core.env.clock().monotonic_ns();
-        let interval = core.options.checkpoint_interval;
+        let interval = interval(core);
         let due = !interval.is_zero() && u128::from(now_ns.saturating_sub(since_ns)) >= interval.as_nanos();
         if core.memory.advice() != Advice::Go {
-            let _ = core.relieve();
+            // A checkpoint tells itself how it ended; here remains what the error says of the disk.
+            core.relieve().err().map(|error| core.noted(error));
             since_ns = core.env.clock().monotonic_ns();
         } else if (due || log_bytes >= core.options.checkpoint_log_bytes || (is_lull && !interval.is_zero()))
             && !PAUSE_CHECKPOINT_THREAD.should_fail()
         {
-            let _ = core.take_leisurely_checkpoint();
+            core.take_leisurely_checkpoint().err().map(|error| core.noted(error));
             since_ns = core.env.clock().monotonic_ns();
             left_bytes = core.memory.dirty_bytes();
         }
     }
+}
+
+/// The time from one checkpoint to the next; one that failed is tried again sooner.
+fn interval(core: &Core) -> Duration {
+    let usual = core.options.checkpoint_interval;
+    if core.health.failures_in_a_row(Work::Checkpoint) > 0 { usual.min(RETRY_INTERVAL) } else { usual }
 }
 
 /// Whether there is so much to be written that a pause should be used for it.
@@ -188,7 +196,12 @@ fn memory_bytes_used(core: &Core) -> u64 {
 fn merge_loop(core: &Core) {
     let mut busy = false;
     while busy || wait(core, &core.merge_alarm, MERGE_IDLE) {
-        busy = core.maintain_step().unwrap_or(false) && going(core);
+        let step = core.maintain_step();
+        // Where there was nothing to do, what failed before was not done.
+        if step != Ok(false) {
+            core.worked(Work::Merge, &step);
+        }
+        busy = step.unwrap_or(false) && going(core);
     }
 }
 

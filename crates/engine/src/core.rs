@@ -9,6 +9,7 @@ use crate::checkpoint::{CheckpointState, Haste};
 use crate::counters::Counters;
 use crate::epoch::Epoch;
 use crate::failure::{of_log, of_runs};
+use crate::health::Health;
 use crate::memory::Memory;
 use crate::options::{EngineOptions, Mode};
 use crate::registry::Registry;
@@ -17,9 +18,9 @@ use crate::visibility::{ReadView, Snapshots, Watermark};
 use arc_swap::ArcSwap;
 use pando_base::Timestamp;
 use pando_engine_log::{Log, PreparedRecord};
-use pando_engine_runs::{BackupList, ReadPoint, RetentionPoint, RetentionSource, Runs};
+use pando_engine_runs::{BackupList, ReadPoint, RetentionPoint, RetentionSource, Runs, RunsError};
 use pando_env::{Alarm, DirectoryLock, Env};
-use pando_storage::{BeginOptions, LogPosition, ReadAt, Result, StorageError};
+use pando_storage::{BeginOptions, EngineEvent, LogPosition, ReadAt, Result, StorageError};
 use parking_lot::{Mutex, RwLock};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -57,6 +58,8 @@ pub struct Core {
     pub memory: Arc<Memory>,
     /// What happened.
     pub counters: Counters,
+    /// How the engine's own work fares.
+    pub health: Health,
     /// Commits, creations and drops so far: whether a checkpoint would have anything to do.
     pub changes: AtomicU64,
     /// Grows when a prepared transaction ends.
@@ -144,6 +147,7 @@ impl Core {
             watermark,
             memory: parts.memory,
             counters: Counters::default(),
+            health: Health::default(),
             changes: AtomicU64::new(0),
             prepared: Epoch::default(),
             checkpoint: Mutex::new(parts.checkpoint),
@@ -178,18 +182,32 @@ impl Core {
         }
     }
 
-    /// Refuses writes from now on.
+    /// Refuses writes from now on, as something went wrong.
     pub fn stop(&self, reason: &str) {
-        self.stopped.lock().get_or_insert_with(|| reason.to_owned());
-        self.stopped_flag.store(true, Ordering::Release);
+        if self.end_writes(reason) {
+            self.tell(&EngineEvent::Stopped { reason: reason.to_owned() });
+        }
     }
 
-    /// Passes an error on; one that says that the disk's state is unknown stops the engine.
+    /// Refuses writes from now on; true if they were not refused before.
+    pub fn end_writes(&self, reason: &str) -> bool {
+        self.stopped.lock().get_or_insert_with(|| reason.to_owned());
+        !self.stopped_flag.swap(true, Ordering::AcqRel)
+    }
+
+    /// Passes an error on; one that says that the disk's state is unknown stops the engine, and damage is told.
     pub fn noted(&self, error: StorageError) -> StorageError {
-        if let StorageError::Stopped(reason) = &error {
-            self.stop(reason);
+        match &error {
+            StorageError::Stopped(reason) => self.stop(reason),
+            StorageError::Corruption { file, offset, detail } => self.met_damage(file, *offset, detail),
+            _ => {}
         }
         error
+    }
+
+    /// An error of the base, noted.
+    pub fn of_base(&self, error: RunsError) -> StorageError {
+        self.noted(of_runs(error))
     }
 
     /// Takes a snapshot.
@@ -264,7 +282,7 @@ impl Core {
 
     /// True if a committed oplog entry has this timestamp.
     pub fn oplog_contains(&self, timestamp: Timestamp) -> Result<bool> {
-        self.log.oplog().contains(timestamp).map_err(of_log)
+        self.log.oplog().contains(timestamp).map_err(|error| self.noted(of_log(error)))
     }
 
     /// What readers, rollback and the checkpoint under way may still need, as of now.
@@ -312,7 +330,7 @@ impl Core {
 
     /// Changes the base, and stops if it stopped.
     pub fn install(&self, edit: pando_engine_runs::Edit) -> Result<()> {
-        self.runs.install(edit).map_err(|error| self.noted(of_runs(error)))
+        self.runs.install(edit).map_err(|error| self.of_base(error))
     }
 }
 

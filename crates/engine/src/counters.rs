@@ -51,6 +51,8 @@ pub struct Counters {
     pub transaction_too_large: Counter,
     /// Writes that were made to pause.
     pub slowed: Counter,
+    /// Times when writers were made to wait for long.
+    pub stalls: Counter,
     /// Point reads.
     pub gets: Counter,
     /// Point reads answered by the overlay.

@@ -16,9 +16,9 @@ use pando_base::Timestamp;
 use pando_engine_log::PreparedRecord;
 use pando_env::Env;
 use pando_storage::{
-    BeginOptions, BulkLoader, CheckpointKind, CheckpointOutcome, Cursor, Durability, Engine, Estimate, LogPosition,
-    Oplog, OplogSource, PrepareBehaviour, Result, Slot, StorageError, Table, TableBody, TableOptions, TableRegistry,
-    TableSize, TimestampControl, Timestamps, Transaction, TransactionSource, Wait,
+    BeginOptions, BulkLoader, CheckpointKind, CheckpointOutcome, Cursor, Durability, Engine, EngineEvent, Estimate,
+    LogPosition, Oplog, OplogSource, PrepareBehaviour, Result, Slot, StorageError, Table, TableBody, TableOptions,
+    TableRegistry, TableSize, TimestampControl, Timestamps, Transaction, TransactionSource, Wait,
 };
 use std::path::Path;
 use std::sync::Arc;
@@ -60,11 +60,16 @@ impl Engine for DurableEngine {
             self.background.stop(&self.core);
             return Ok(());
         }
-        self.background.stop(&self.core);
-        self.core.take_checkpoint(CheckpointKind::Automatic, false)?;
-        self.core.stop("it was shut down");
-        self.core.log.close().map_err(of_log)?;
-        self.core.runs.close().map_err(of_runs)
+        let core = &self.core;
+        let started_ns = core.env.clock().monotonic_ns();
+        self.background.stop(core);
+        core.take_checkpoint(CheckpointKind::Automatic, false)?;
+        core.end_writes("it was shut down");
+        core.log.close().map_err(|error| core.noted(of_log(error)))?;
+        core.runs.close().map_err(|error| core.of_base(error))?;
+        let elapsed_ms = core.env.clock().monotonic_ns().saturating_sub(started_ns) / 1_000_000;
+        core.tell(&EngineEvent::ShutDown { elapsed_ms });
+        Ok(())
     }
 }
 
@@ -127,7 +132,7 @@ impl TableRegistry for DurableEngine {
 
     fn estimate(&self, table: &Table, start: &[u8], end: Option<&[u8]>) -> Result<Estimate> {
         let body = EngineTable::of(table, self.core.id)?;
-        let base = body.slot.load().estimate(Some(start), end).map_err(of_runs)?;
+        let base = body.slot.load().estimate(Some(start), end).map_err(|error| self.core.of_base(error))?;
         let mut estimate = Estimate { records: base.records, bytes: base.bytes };
         crate::overlay::for_each_dirty(&body.overlay, start, end, |key, newest| {
             if let Some(value) = newest.value() {

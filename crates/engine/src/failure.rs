@@ -3,6 +3,8 @@
 use pando_engine_log::LogError;
 use pando_engine_runs::RunsError;
 use pando_storage::StorageError;
+use std::io;
+use std::path::Path;
 
 /// A log error.
 pub fn of_log(error: LogError) -> StorageError {
@@ -33,6 +35,11 @@ pub fn of_runs(error: RunsError) -> StorageError {
         RunsError::Invalid(text) => StorageError::IllegalOperation(text),
         RunsError::Io { .. } => StorageError::Io(error.to_string()),
     }
+}
+
+/// The disk could not be asked.
+pub fn of_disk(path: &Path, error: &io::Error) -> StorageError {
+    StorageError::Io(format!("{}: {error}", path.display()))
 }
 
 /// Says what to do about data that another version has written.

@@ -28,6 +28,7 @@ mod cursor;
 mod engine;
 mod epoch;
 mod failure;
+mod health;
 mod import;
 mod ledger;
 mod maintenance;
@@ -46,6 +47,7 @@ mod table;
 mod timestamps;
 mod transaction;
 pub mod visibility;
+mod watch;
 
 pub use engine::DurableEngine;
 pub use options::{EngineOptions, Mode};

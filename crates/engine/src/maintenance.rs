@@ -9,7 +9,7 @@ use pando_engine_log::Dropped;
 use pando_engine_runs::{Edit, MergeStep, Problem, TableId};
 use pando_storage::{
     CheckpointKind, Damage, DamagedPart, Durability, Maintenance, Result, Statistics, StorageError, Table, TableBody,
-    VerifyReport,
+    VerifyReport, Work,
 };
 use std::fmt::Write;
 
@@ -28,9 +28,9 @@ impl Core {
         if self.has_oplog() && self.is_past_recovery() {
             worked |= self.truncate_oplog()?.segments > 0;
         }
-        let step = self.merge_step().map_err(|error| self.noted(of_runs(error)))?;
+        let step = self.merge_step().map_err(|error| self.of_base(error))?;
         worked |= step != MergeStep::Idle;
-        let reclaimed = self.runs.reclaim().map_err(|error| self.noted(of_runs(error)))?;
+        let reclaimed = self.runs.reclaim().map_err(|error| self.of_base(error))?;
         Ok(worked || reclaimed.files > 0)
     }
 
@@ -75,7 +75,7 @@ impl Core {
             if *frozen > 0 {
                 return Err(StorageError::IllegalOperation("files are kept still".into()));
             }
-            self.runs.begin_compaction(table, self).map_err(|error| self.noted(of_runs(error)))?
+            self.runs.begin_compaction(table, self).map_err(|error| self.of_base(error))?
         };
         let Some(compaction) = begun else { return Ok(()) };
         while goes_on() {
@@ -85,8 +85,8 @@ impl Core {
                 break;
             }
             let step = self.runs.compaction_step(&compaction, self, MERGE_STEP_BYTES);
-            if step.map_err(|error| self.noted(of_runs(error)))? {
-                self.runs.reclaim().map_err(|error| self.noted(of_runs(error)))?;
+            if step.map_err(|error| self.of_base(error))? {
+                self.runs.reclaim().map_err(|error| self.of_base(error))?;
                 return Ok(());
             }
         }
@@ -225,6 +225,7 @@ impl Core {
             ("memory.temporarily_unavailable", &counters.temporarily_unavailable),
             ("memory.transaction_too_large", &counters.transaction_too_large),
             ("memory.slowed_writes", &counters.slowed),
+            ("memory.stalls", &counters.stalls),
             ("reads.gets", &counters.gets),
             ("reads.overlay_hits", &counters.overlay_hits),
             ("checkpoint.taken", &counters.checkpoints),
@@ -241,6 +242,19 @@ impl Core {
         ] {
             statistics.counter(name, counter.value());
         }
+        let health = &self.health;
+        for (name, work) in [
+            ("log.failed_flushes", Work::Flush),
+            ("log.failed_growths", Work::LogSpace),
+            ("checkpoint.failed", Work::Checkpoint),
+            ("base.failed_merges", Work::Merge),
+        ] {
+            statistics.counter(name, health.failures_ever(work));
+        }
+        let failing = health.failures_in_a_row(Work::Checkpoint);
+        statistics.gauge("checkpoint.failed_in_a_row", i64::try_from(failing).unwrap_or(i64::MAX));
+        statistics.gauge("checkpoint.refuses_writes", i64::from(health.refuses_writes()));
+        statistics.counter("damage.places", health.damaged_places() as u64);
         statistics.gauge("memory.budget_bytes", self.memory.budget_bytes() as i64);
         statistics.gauge("overlay.bytes", self.memory.overlay_bytes() as i64);
         statistics.gauge("overlay.dirty_bytes", self.memory.dirty_bytes() as i64);

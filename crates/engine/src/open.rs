@@ -22,7 +22,7 @@ use pando_base::Timestamp;
 use pando_engine_log::{Log, LogOptions, LogPosition, RecoveredRecord, Recovery};
 use pando_engine_runs::{CheckpointMark, Edit, Opened, Runs, RunsOptions, Stamp};
 use pando_env::{DirectoryLock, Env};
-use pando_storage::{CheckpointKind, Result, StorageError};
+use pando_storage::{CheckpointKind, EngineEvent, Opening, Result, StorageError};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -33,6 +33,7 @@ pub const LOG_DIRECTORY: &str = "log";
 
 /// Opens the engine of a data directory, or makes a new one.
 pub fn open(env: &Env, directory: &Path, mut options: EngineOptions) -> Result<Arc<Core>> {
+    let began_ns = env.clock().monotonic_ns();
     let directory_lock = match options.read_only {
         true => read_only::lock(env, directory)?,
         false => lock(env, directory)?,
@@ -98,11 +99,25 @@ pub fn open(env: &Env, directory: &Path, mut options: EngineOptions) -> Result<A
     }));
     core.counters.oplog_opening_microseconds.add(opened_ns / 1000);
     *core.backups.lock() = backup_list::load_or_forget(&**env.disk(), directory)?;
+    let (was_clean, torn_tail) = (recovery.was_clean(), recovery.torn_tail().cloned());
     recover(&core, &found, recovery)?;
     match core.options.read_only {
-        true => core.stop(read_only::REASON),
+        true => drop(core.end_writes(read_only::REASON)),
         false => core.remove_backup_leftovers()?,
     }
+    let place = found.position.unwrap_or_default();
+    core.tell(&EngineEvent::Opened(Box::new(Opening {
+        directory: directory.display().to_string(),
+        is_new: !found.marked,
+        has_oplog: core.has_oplog(),
+        was_clean,
+        tables: core.registry.idents().len() as u64,
+        checkpoint: found.stable,
+        log_from: (u64::from(place.segment), u64::from(place.offset)),
+        records: core.counters.recovered_records.value(),
+        torn_tail: torn_tail.map(|torn| (torn.file.display().to_string(), torn.offset)),
+        elapsed_ms: env.clock().monotonic_ns().saturating_sub(began_ns) / 1_000_000,
+    })));
     Ok(core)
 }
 

@@ -35,7 +35,16 @@ impl Core {
     }
 }
 
-struct Reader(OplogReader);
+struct Reader {
+    core: Arc<Core>,
+    reader: OplogReader,
+}
+
+impl Reader {
+    fn new(core: &Arc<Core>, reader: OplogReader) -> Box<Reader> {
+        Box::new(Reader { core: Arc::clone(core), reader })
+    }
+}
 
 fn entry((timestamp, entry): (Timestamp, bytes::Bytes)) -> OplogEntry {
     OplogEntry { timestamp, entry }
@@ -43,11 +52,11 @@ fn entry((timestamp, entry): (Timestamp, bytes::Bytes)) -> OplogEntry {
 
 impl OplogCursor for Reader {
     fn seek(&mut self, timestamp: Timestamp) -> Result<Option<OplogEntry>> {
-        Ok(self.0.seek(timestamp).map_err(of_log)?.map(entry))
+        Ok(self.reader.seek(timestamp).map_err(|error| self.core.noted(of_log(error)))?.map(entry))
     }
 
     fn next(&mut self) -> Result<Option<OplogEntry>> {
-        Ok(self.0.advance().map_err(of_log)?.map(entry))
+        Ok(self.reader.advance().map_err(|error| self.core.noted(of_log(error)))?.map(entry))
     }
 }
 
@@ -71,11 +80,11 @@ impl Drop for Pin {
 
 impl Oplog for EngineOplog {
     fn forward(&self) -> Result<Box<dyn OplogCursor>> {
-        Ok(Box::new(Reader(self.core.log.oplog().forward())))
+        Ok(Reader::new(&self.core, self.core.log.oplog().forward()))
     }
 
     fn backward(&self) -> Result<Box<dyn OplogCursor>> {
-        Ok(Box::new(Reader(self.core.log.oplog().backward())))
+        Ok(Reader::new(&self.core, self.core.log.oplog().backward()))
     }
 
     fn first(&self) -> Option<Timestamp> {

@@ -1,5 +1,6 @@
 //! How an engine is opened.
 
+use pando_storage::Listener;
 use std::time::Duration;
 
 /// Whether there is an oplog, and with it, which writes need redo.
@@ -39,6 +40,8 @@ pub struct EngineOptions {
     pub ballast_bytes: u64,
     /// Opens without changing anything; writes are refused (`--queryableBackupMode`).
     pub read_only: bool,
+    /// Who is told what happens.
+    pub listener: Listener,
 }
 
 impl Default for EngineOptions {
@@ -56,6 +59,7 @@ impl Default for EngineOptions {
             transaction_too_large_threshold: 0.75,
             ballast_bytes: 8 << 20,
             read_only: false,
+            listener: Listener::default(),
         }
     }
 }

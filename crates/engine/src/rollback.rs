@@ -11,7 +11,7 @@ use crate::registry::record_of;
 use crate::table::EngineTable;
 use pando_base::Timestamp;
 use pando_engine_runs::Edit;
-use pando_storage::{Result, StorageError};
+use pando_storage::{EngineEvent, Result, StorageError};
 
 impl Core {
     /// Rolls back. No transaction may be open.
@@ -22,8 +22,13 @@ impl Core {
         if stable.is_none() {
             return Err(StorageError::IllegalOperation("there is no stable timestamp to roll back to".into()));
         }
+        let began_ns = self.env.clock().monotonic_ns();
         let mut result = Ok(());
         let quiet = self.snapshots.while_none_open(|| result = self.roll_back_quietly(stable));
+        if quiet && result.is_ok() {
+            let elapsed_ms = self.env.clock().monotonic_ns().saturating_sub(began_ns) / 1_000_000;
+            self.tell(&EngineEvent::RolledBack { stable, elapsed_ms });
+        }
         match quiet {
             true => result,
             false => Err(StorageError::Busy("transactions are open".into())),

@@ -26,7 +26,7 @@ use bytes::Bytes;
 use cut::Cut;
 use pando_base::Timestamp;
 use pando_engine_runs::{CheckpointMark, Edit};
-use pando_storage::{CheckpointKind, CheckpointOutcome, Result};
+use pando_storage::{CheckpointKind, CheckpointOutcome, EngineEvent, Result, Work};
 
 pub use cut::Target;
 pub use haste::{Haste, Pace};
@@ -69,6 +69,7 @@ impl Core {
         }
         let outcome = self.checkpoint_at(&cut, pace, &mut state);
         self.keeper.end_checkpoint();
+        self.worked(Work::Checkpoint, &outcome);
         outcome
     }
 
@@ -123,6 +124,14 @@ impl Core {
         }
         let took_ns = self.env.clock().monotonic_ns().saturating_sub(started_ns);
         self.counters.checkpoint_microseconds.add(took_ns / 1000);
+        let interval = self.options.checkpoint_interval;
+        self.tell(&EngineEvent::CheckpointTaken {
+            timestamp: cut.recorded_stable(),
+            keys,
+            bytes,
+            elapsed_ms: took_ns / 1_000_000,
+            is_long: !interval.is_zero() && u128::from(took_ns) > interval.as_nanos(),
+        });
         Ok(CheckpointOutcome { taken: true, timestamp: cut.recorded_stable(), keys, bytes })
     }
 

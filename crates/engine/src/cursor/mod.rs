@@ -14,7 +14,6 @@ mod batch;
 mod steps;
 
 use crate::core::Core;
-use crate::failure::of_runs;
 use crate::table::EngineTable;
 use crate::transaction::EngineTransaction;
 use crate::visibility::ReadView;
@@ -121,9 +120,10 @@ impl EngineCursor {
             (Place::Overlay(item), Some(batch), _) => {
                 Ok(batch.value(item).map(|value| Entry { key: batch.key(item), value }))
             }
-            (Place::Base, _, Some(base)) => {
-                Ok(Some(Entry { key: base.key(), value: base.value_slice().map_err(of_runs)? }))
-            }
+            (Place::Base, _, Some(base)) => Ok(Some(Entry {
+                key: base.key(),
+                value: base.value_slice().map_err(|error| self.core.of_base(error))?,
+            })),
             _ => Ok(None),
         }
     }

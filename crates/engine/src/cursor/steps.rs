@@ -2,7 +2,6 @@
 
 use super::batch::Batch;
 use super::{Direction, EngineCursor, Place};
-use crate::failure::of_runs;
 use crate::overlay::RangeRead;
 use bytes::Bytes;
 use pando_env::Random;
@@ -134,7 +133,7 @@ impl EngineCursor {
             (Direction::Backward, Bound::Included(key)) => base.seek_back(key),
             (Direction::Backward, Bound::Excluded(key)) => base.seek_before(key),
         };
-        self.base_ready = ready.map_err(of_runs)?;
+        self.base_ready = ready.map_err(|error| self.core.of_base(error))?;
         Ok(())
     }
 
@@ -263,7 +262,7 @@ impl EngineCursor {
             Direction::Forward => base.next(),
             Direction::Backward => base.prev(),
         }
-        .map_err(of_runs)?;
+        .map_err(|error| self.core.of_base(error))?;
         Ok(())
     }
 
@@ -312,13 +311,16 @@ impl EngineCursor {
         for _ in 0..RANDOM_TRIES {
             let body = self.body()?;
             let base = body.slot.load();
-            let base_records = base.estimate(None, None).map_err(of_runs)?.records;
+            let base_records = base.estimate(None, None).map_err(|error| self.core.of_base(error))?.records;
             let overlay_keys = body.overlay.len() as u64;
             if base_records + overlay_keys == 0 {
                 break;
             }
             let key = match random.below(base_records + overlay_keys) < base_records {
-                true => base.random_key(random, view.point()).map_err(of_runs)?.map(|key| key.to_vec()),
+                true => base
+                    .random_key(random, view.point())
+                    .map_err(|error| self.core.of_base(error))?
+                    .map(|key| key.to_vec()),
                 false => body.overlay.random_key(random),
             };
             if let Some(key) = key {

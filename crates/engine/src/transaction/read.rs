@@ -1,7 +1,6 @@
 //! Point reads: the overlay first, then the base.
 
 use crate::core::Core;
-use crate::failure::of_runs;
 use crate::overlay::{ChainRead, RangeRead, Rows};
 use crate::table::EngineTable;
 use crate::visibility::ReadView;
@@ -33,7 +32,7 @@ pub fn get(core: &Core, view: &ReadView, table: &EngineTable, key: &[u8]) -> Res
     // It is worth it before a block is read.
     if table.overlay.is_clean() && core.runs.cache_is_roomy() && table.ranges.is_empty() {
         let sequence = view.point().sequence;
-        match table.slot.glance().get_in_memory(key, view.point()).map_err(of_runs)? {
+        match table.slot.glance().get_in_memory(key, view.point()).map_err(|error| core.of_base(error))? {
             Some(_) if table.base_is_hidden(sequence) => return Ok(None),
             Some(Lookup::Found { value, .. }) => return Ok(Some(value)),
             Some(Lookup::Deleted { .. } | Lookup::Absent) => return Ok(None),
@@ -81,7 +80,7 @@ pub fn get_each(
             OverlayRead::Nothing if is_hidden => None,
             OverlayRead::Nothing => {
                 asked_before += 1;
-                match announced.get(asked_before - 1, view.point()).map_err(of_runs)? {
+                match announced.get(asked_before - 1, view.point()).map_err(|error| core.of_base(error))? {
                     Lookup::Found { value, .. } => Some(value),
                     Lookup::Deleted { .. } | Lookup::Absent => None,
                 }
@@ -136,14 +135,16 @@ fn get_beside(
             value
         }
         (OverlayRead::Nothing, _) if table.base_is_hidden(view.point().sequence) => None,
-        (OverlayRead::Nothing, range) => match table.slot.glance().get(key, view.point()).map_err(of_runs)? {
-            Lookup::Found { stamp, .. } if deletes(range, stamp.sequence) => match read_range(view, table, key) {
-                now if now == range => None,
-                now => return Ok(Got::Moved(now)),
-            },
-            Lookup::Found { value, .. } => Some(value),
-            Lookup::Deleted { .. } | Lookup::Absent => None,
-        },
+        (OverlayRead::Nothing, range) => {
+            match table.slot.glance().get(key, view.point()).map_err(|error| core.of_base(error))? {
+                Lookup::Found { stamp, .. } if deletes(range, stamp.sequence) => match read_range(view, table, key) {
+                    now if now == range => None,
+                    now => return Ok(Got::Moved(now)),
+                },
+                Lookup::Found { value, .. } => Some(value),
+                Lookup::Deleted { .. } | Lookup::Absent => None,
+            }
+        }
     };
     Ok(Got::Answer(value))
 }

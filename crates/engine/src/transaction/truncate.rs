@@ -1,7 +1,6 @@
 //! Deleting a range: one range tombstone, checked against everyone else's keys in it.
 
 use super::EngineTransaction;
-use crate::failure::of_runs;
 use crate::overlay::{Chain, RangeVersion, Rows, Version, WriteObstacle, for_each_dirty, write_obstacle};
 use crate::redo::{self, Redo};
 use crate::table::EngineTable;
@@ -76,8 +75,8 @@ impl EngineTransaction {
             end: end.map(Bytes::copy_from_slice),
             ..StreamOptions::default()
         };
-        let mut versions = VersionStream::new(base.runs(), options).map_err(of_runs)?;
-        while versions.next().map_err(of_runs)? {
+        let mut versions = VersionStream::new(base.runs(), options).map_err(|error| self.core.of_base(error))?;
+        while versions.next().map_err(|error| self.core.of_base(error))? {
             if versions.is_new_key()
                 && (hidden || !point.sees(&versions.stamp()))
                 && !self.is_superseded(body, &versions)

@@ -1,7 +1,6 @@
 //! Writes: into the overlay at once, checked against everyone else.
 
 use super::{EngineTransaction, Written, illegal};
-use crate::failure::of_runs;
 use crate::memory::{Advice, RUNNING_STEP_BYTES};
 use crate::overlay::{ENTRY_OVERHEAD_BYTES, Freed, Leaf, NewValue, Version, WriteObstacle, write_obstacle};
 use crate::redo::{self, Redo};
@@ -121,6 +120,9 @@ impl EngineTransaction {
         check_lengths(key, value.unwrap_or_default())?;
         let body = self.body(table)?;
         self.admit()?;
+        if value.is_some() && self.options.urgency == Urgency::Normal {
+            self.core.check_checkpoints()?;
+        }
         let mut answer: Option<BaseAnswer> = None;
         let mut kept = kept.or_else(|| value.map(NewValue::copied));
         loop {
@@ -148,7 +150,7 @@ impl EngineTransaction {
                 Attempt::Rule(text) => return Err(StorageError::TimestampRule(text)),
                 Attempt::AskBase => {
                     let generation = body.slot.generation();
-                    let newest = body.slot.load().newest_stamp(key).map_err(of_runs)?;
+                    let newest = body.slot.load().newest_stamp(key).map_err(|error| self.core.of_base(error))?;
                     answer = Some(BaseAnswer { generation, newest });
                 }
             }

@@ -8,6 +8,7 @@ mod backup;
 mod bulk;
 mod cursor;
 mod durability;
+mod events;
 mod maintenance;
 mod oplog;
 mod statistics;
@@ -19,6 +20,7 @@ pub use backup::{Backup, BackupFile, BackupOptions, BackupSource, Freeze, Import
 pub use bulk::BulkLoader;
 pub use cursor::{Cursor, Entry, prefix_successor};
 pub use durability::{CheckpointKind, CheckpointOutcome, Durability, LogPosition, PAUSE_CHECKPOINT_THREAD, Wait};
+pub use events::{EngineEvent, EngineListener, Listener, Opening, Work};
 pub use maintenance::{Damage, DamagedPart, Maintenance, VerifyReport};
 pub use oplog::{Oplog, OplogCursor, OplogEntry, OplogPin, OplogSource, TruncateMarker};
 pub use statistics::{Statistic, Statistics};
