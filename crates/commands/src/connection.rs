@@ -7,6 +7,7 @@ use arc_swap::ArcSwapOption;
 use bstr::BStr;
 use pando_base::{Client, ClientUser, ErrorCode, Namespace, OperationContext};
 use pando_env::Address;
+use pando_security::UserName;
 use pando_wire::Compressor;
 use parking_lot::Mutex;
 use std::sync::Arc;
@@ -110,6 +111,10 @@ impl ConnectionState {
     pub fn set_identity(&self, identity: Option<Identity>) {
         let user = identity.as_ref().map(|identity| identity.user.name());
         let user = user.map(|name| ClientUser { user: name.user.clone(), database: name.database.clone() });
+        let is_server = |known: &Arc<Identity>| *known.user.name() == UserName::internal();
+        if identity.is_none() && self.identity().as_ref().is_some_and(is_server) {
+            self.is_internal.store(false, Ordering::Relaxed);
+        }
         self.client.set_user(user);
         self.identity.store(identity.map(Arc::new));
         self.had_identity.store(true, Ordering::Release);
@@ -150,7 +155,7 @@ impl ConnectionState {
         self.is_internal.load(Ordering::Relaxed)
     }
 
-    /// Notes that the client is a server of ours; it stays one.
+    /// Notes that the client is a server of ours; it stays one until it logs out.
     pub fn set_internal(&self) {
         self.is_internal.store(true, Ordering::Relaxed);
     }

@@ -16,7 +16,7 @@ use crate::reader::MessageReader;
 use crate::stop::Stop;
 use crate::tls::{Accepted, Tls};
 use bytes::Bytes;
-use pando_base::{Component, Log, Severity, log};
+use pando_base::{Component, ErrorCode, Log, Severity, log};
 use pando_doc::Doc;
 use pando_env::{Connection, Env, Place};
 use pando_wire::{
@@ -204,21 +204,22 @@ fn ended(log: &Log, connection_id: i64, name: &str, connections: &ConnectionCoun
     );
 }
 
-/// Reads a message: a large one on a lane.
-async fn decoded<H>(shared: &Shared<H>, message: Bytes) -> Decoded {
+/// Reads a message of one who may send so much: a large one on a lane.
+async fn decoded<H>(shared: &Shared<H>, message: Bytes, size_bytes_max: usize) -> Decoded {
     let (physical_bytes, tasks) = (message.len(), shared.env.tasks());
     let is_large = unpacked_bytes(&message) > LARGE_BYTES;
     if !is_large || !matches!(tasks.place(), Some(Place::Requests | Place::Control)) {
-        return Decoded { command: Command::decode(message, &shared.compressors), physical_bytes };
+        let command = Command::decode_within(message, &shared.compressors, size_bytes_max);
+        return Decoded { command, physical_bytes };
     }
     let (sender, receiver) = oneshot::channel();
     let (copy, compressors) = (message.clone(), shared.compressors.clone());
-    let read = async move { _ = sender.send(Command::decode(copy, &compressors)) };
+    let read = async move { _ = sender.send(Command::decode_within(copy, &compressors, size_bytes_max)) };
     // A task that cannot be started is dropped: the receiver hears of it.
     _ = tasks.spawn_at(Place::Lanes, Box::pin(read));
     let command = match receiver.await {
         Ok(command) => command,
-        Err(_) => Command::decode(message, &shared.compressors),
+        Err(_) => Command::decode_within(message, &shared.compressors, size_bytes_max),
     };
     Decoded { command, physical_bytes }
 }
@@ -235,9 +236,9 @@ impl<H: RequestHandler> Conversation<H> {
         loop {
             let decoded = match (self.unanswered.take(), again.take()) {
                 (Some(decoded), _) => decoded,
-                (None, Some(message)) => decoded(&shared, message).await,
+                (None, Some(message)) => decoded(&shared, message, self.size_bytes_max()).await,
                 (None, None) => match self.next_message().await {
-                    Some(message) => decoded(&shared, message).await,
+                    Some(message) => decoded(&shared, message, self.size_bytes_max()).await,
                     None => return Outcome::Over,
                 },
             };
@@ -264,14 +265,23 @@ impl<H: RequestHandler> Conversation<H> {
         self.shared.handler.kind(command).place == Place::Control
     }
 
+    /// How long a message of the client may be now.
+    fn size_bytes_max(&self) -> usize {
+        self.shared.handler.message_size_bytes_max(&self.connection)
+    }
+
     /// The next message; none if the connection is to end.
     async fn next_message(&mut self) -> Option<Bytes> {
+        let size_bytes_max = self.size_bytes_max();
         let (shared, stream, reader) = (&self.shared, &mut self.stream, &mut self.reader);
-        let read = poll_fn(|context| match reader.poll_message(&mut **stream, context) {
+        let read = poll_fn(|context| match reader.poll_message(&mut **stream, size_bytes_max, context) {
             Poll::Pending if shared.stop.is_stopping() => Poll::Ready(Ok(None)),
             poll => poll,
         });
         read.await.unwrap_or_else(|error| {
+            if error.code() == ErrorCode::ProtocolError && !self.reader.is_at_end() {
+                self.shared.network.count_wrong_length(size_bytes_max);
+            }
             let message = "Session from remote encountered a network error during SourceMessage";
             self.told(Severity::Debug(1), 22986, message, &error);
             None
@@ -300,6 +310,7 @@ impl<H: RequestHandler> Conversation<H> {
     /// Has the request answered, and watches the client meanwhile.
     async fn handled(&mut self, request: Request) -> Result<Response, End> {
         let Conversation { shared, connection, stream, reader, long_command, .. } = self;
+        let size_bytes_max = shared.handler.message_size_bytes_max(connection);
         let Shared { env, books, .. } = &**shared;
         shared.connections.active.add(1);
         let kind = shared.handler.kind(&request.command);
@@ -317,7 +328,7 @@ impl<H: RequestHandler> Conversation<H> {
             if shared.stop.is_aborting() {
                 return Poll::Ready(Err(End::Done));
             }
-            if !is_gone && reader.poll_gone(&mut **stream, context).is_ready() {
+            if !is_gone && reader.poll_gone(&mut **stream, size_bytes_max, context).is_ready() {
                 is_gone = true;
                 shared.handler.abandoned(connection);
                 return answer.poll(context, env, books).map(|response| response.ok_or(End::Broken));

@@ -1,7 +1,9 @@
 //! What is counted about connections and bytes, for serverStatus.
 
-use pando_base::{Counter, Gauge, ShardedCounter};
+use pando_base::{Counter, Gauge, Metric, MetricTree, Result, ShardedCounter};
 use pando_wire::Compressor;
+use pando_wire::limits::MESSAGE_SIZE_BYTES_MAX;
+use std::sync::Arc;
 
 /// The connections.
 #[derive(Debug, Default)]
@@ -33,6 +35,10 @@ pub struct NetworkCounters {
     pub physical_bytes_out: ShardedCounter,
     /// By algorithm, in the order of [`NetworkCounters::COMPRESSORS`].
     pub compression: [CompressionCounters; 3],
+    /// Messages of impossible lengths, or longer than somebody may send who has not logged in.
+    pub wrong_lengths_before_login: Arc<Counter>,
+    /// Messages of impossible lengths of those who have.
+    pub wrong_lengths_after_login: Arc<Counter>,
 }
 
 /// The bytes that went into one algorithm and came out of it.
@@ -52,6 +58,14 @@ impl NetworkCounters {
     /// The algorithms that are counted.
     pub const COMPRESSORS: [Compressor; 3] = [Compressor::Snappy, Compressor::Zstd, Compressor::Zlib];
 
+    /// Adds those that are metrics, not a part of the section of their own.
+    pub fn add_metrics(&self, tree: &mut MetricTree) -> Result<()> {
+        let before = Arc::clone(&self.wrong_lengths_before_login) as Arc<dyn Metric>;
+        tree.add("metrics.network.totalMessageSizeErrorPreAuth", before)?;
+        let after = Arc::clone(&self.wrong_lengths_after_login) as Arc<dyn Metric>;
+        tree.add("metrics.network.totalMessageSizeErrorPostAuth", after)
+    }
+
     /// Counts a request.
     pub(crate) fn count_request(&self, compressor: Option<Compressor>, physical_bytes: usize, logical_bytes: usize) {
         self.requests.increment();
@@ -60,6 +74,14 @@ impl NetworkCounters {
         if let Some(counters) = self.of(compressor) {
             counters.decompressor_in.add(physical_bytes as u64);
             counters.decompressor_out.add(logical_bytes as u64);
+        }
+    }
+
+    /// Counts a message that was as long as it must not be.
+    pub(crate) fn count_wrong_length(&self, size_bytes_max: usize) {
+        match size_bytes_max < MESSAGE_SIZE_BYTES_MAX {
+            true => self.wrong_lengths_before_login.increment(),
+            false => self.wrong_lengths_after_login.increment(),
         }
     }
 

@@ -67,6 +67,9 @@ pub trait RequestHandler: Send + Sync + 'static {
     /// A connection was accepted.
     fn connected(&self, peer: Peer) -> Self::Connection;
 
+    /// How long a message of this client may be now, decompressed if it comes compressed.
+    fn message_size_bytes_max(&self, connection: &Self::Connection) -> usize;
+
     /// What is known of a request before it is answered.
     fn kind(&self, command: &Command) -> RequestKind;
 

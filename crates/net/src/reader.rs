@@ -1,9 +1,13 @@
 //! Cutting a connection's bytes into messages, without owning a buffer while nothing comes.
 //!
-//! Bytes are read into the stack of whoever polls. If they are one whole message, as nearly always, they become that
-//! message with one copy into a block of its size. If not, they are collected until the message is whole: the rest of a long
-//! one is read straight to its place, for which room is made as bytes come, not as they are announced. What belongs to the
-//! next message stays.
+//! Bytes are read into the stack of whoever polls. If they are one whole message, as nearly always,
+//! they become that message with one copy into a block of its size. If not, they are collected
+//! until the message is whole: the rest of a long one is read straight to its place, for which room
+//! is made as bytes come, not as they are announced. What belongs to the next message stays.
+//!
+//! How long a message may be is said with each call: who has not logged in may send short ones
+//! only. While a request is served, which may be the login itself, a message that is too long for
+//! now is not judged, only not read on.
 
 use bytes::Bytes;
 use pando_base::{Error, ErrorCode, Result};
@@ -36,16 +40,17 @@ impl MessageReader {
     pub(crate) fn poll_message(
         &mut self,
         stream: &mut dyn Connection,
+        size_bytes_max: usize,
         context: &mut Context<'_>,
     ) -> Poll<Result<Option<Bytes>>> {
         loop {
-            if let Some(message) = self.take_message()? {
+            if let Some(message) = self.take_message(size_bytes_max)? {
                 return Poll::Ready(Ok(Some(message)));
             }
             if self.ended {
                 return Poll::Ready(if self.pending.is_empty() { Ok(None) } else { Err(cut_off()) });
             }
-            if let Some(message) = ready!(self.poll_fill(stream, context))? {
+            if let Some(message) = ready!(self.poll_fill(stream, size_bytes_max, context))? {
                 return Poll::Ready(Ok(Some(message)));
             }
         }
@@ -57,9 +62,17 @@ impl MessageReader {
     }
 
     /// Ready if the client went away. Reads ahead a little, because that is the only way to know.
-    pub(crate) fn poll_gone(&mut self, stream: &mut dyn Connection, context: &mut Context<'_>) -> Poll<()> {
+    pub(crate) fn poll_gone(
+        &mut self,
+        stream: &mut dyn Connection,
+        size_bytes_max: usize,
+        context: &mut Context<'_>,
+    ) -> Poll<()> {
         while self.pending.len() < AHEAD_BYTES_MAX && !self.ended {
-            match ready!(self.poll_fill(stream, context)) {
+            if announced(&self.pending, size_bytes_max).is_err() {
+                return Poll::Pending;
+            }
+            match ready!(self.poll_fill(stream, size_bytes_max, context)) {
                 Ok(None) => {}
                 Ok(Some(message)) => self.pending = message.into(),
                 Err(_) => self.ended = true,
@@ -69,8 +82,14 @@ impl MessageReader {
     }
 
     /// Reads once. A whole message that nothing waits before is given back at once.
-    fn poll_fill(&mut self, stream: &mut dyn Connection, context: &mut Context<'_>) -> Poll<Result<Option<Bytes>>> {
-        let missing = announced(&self.pending)?.map_or(0, |length| length.saturating_sub(self.pending.len()));
+    fn poll_fill(
+        &mut self,
+        stream: &mut dyn Connection,
+        size_bytes_max: usize,
+        context: &mut Context<'_>,
+    ) -> Poll<Result<Option<Bytes>>> {
+        let missing =
+            announced(&self.pending, size_bytes_max)?.map_or(0, |length| length.saturating_sub(self.pending.len()));
         if missing > READ_BYTES {
             return self.poll_rest(missing, stream, context).map_ok(|()| None);
         }
@@ -81,7 +100,9 @@ impl MessageReader {
         }
         let bytes = buffer.filled();
         self.ended = bytes.is_empty();
-        if self.pending.is_empty() && announced(bytes)? == Some(bytes.len()) {
+        // An impossible length is told when the message is taken.
+        let length = announced(bytes, size_bytes_max).ok().flatten();
+        if self.pending.is_empty() && length == Some(bytes.len()) {
             return Poll::Ready(Ok(Some(Bytes::from(bytes.to_vec()))));
         }
         self.pending.extend_from_slice(bytes);
@@ -105,8 +126,9 @@ impl MessageReader {
     }
 
     /// The message at the start of what was collected, if it is whole.
-    fn take_message(&mut self) -> Result<Option<Bytes>> {
-        let Some(length) = announced(&self.pending)?.filter(|length| *length <= self.pending.len()) else {
+    fn take_message(&mut self, size_bytes_max: usize) -> Result<Option<Bytes>> {
+        let Some(length) = announced(&self.pending, size_bytes_max)?.filter(|length| *length <= self.pending.len())
+        else {
             return Ok(None);
         };
         let rest = self.pending.split_off(length);
@@ -115,8 +137,8 @@ impl MessageReader {
 }
 
 /// The length of the message that begins these bytes, if its header is there.
-fn announced(bytes: &[u8]) -> Result<Option<usize>> {
-    bytes.first_chunk::<HEADER_SIZE_BYTES>().map(next_length).transpose()
+fn announced(bytes: &[u8], size_bytes_max: usize) -> Result<Option<usize>> {
+    bytes.first_chunk::<HEADER_SIZE_BYTES>().map(|header| next_length(header, size_bytes_max)).transpose()
 }
 
 fn unreachable(error: &io::Error) -> Error {

@@ -8,22 +8,27 @@ use pando_base::Log;
 use pando_doc::{Doc, DocRef, Value, doc};
 use pando_env::simulated::Simulation;
 use pando_env::{BoxedFuture, Connection, Env, Place};
+use pando_wire::limits::MESSAGE_SIZE_BYTES_MAX;
 use pando_wire::{Command, Compressors, MsgFlags, Refusal, Reply, ReplyBuilder, RequestBuilder};
 use std::future::Future;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::sync::Notify;
 
 const ADDRESS: &str = "node1:27017";
+/// What clients may send that are not known.
+const STRANGERS_BYTES_MAX: usize = 16 * 1024;
 
-/// Echoes the body. `stream: n` streams n more replies; `hang: 1` waits for [`Echo::release`]; `close: 1` closes.
+/// Echoes the body. `login: 1` waits for [`Echo::release`], and then nobody is a stranger any more.
+/// `stream: n` streams n more replies; `hang: 1` waits for [`Echo::release`]; `close: 1` closes.
 #[derive(Default)]
 struct Echo {
     release: Notify,
     abandoned: AtomicUsize,
     closed: AtomicUsize,
+    is_stranger: AtomicBool,
 }
 
 impl Echo {
@@ -47,6 +52,13 @@ impl RequestHandler for Shared {
         peer.connection_id
     }
 
+    fn message_size_bytes_max(&self, _: &i64) -> usize {
+        match self.0.is_stranger.load(Ordering::Relaxed) {
+            true => STRANGERS_BYTES_MAX,
+            false => MESSAGE_SIZE_BYTES_MAX,
+        }
+    }
+
     fn kind(&self, _: &Command) -> RequestKind {
         RequestKind { number: 0, place: Place::Requests }
     }
@@ -55,6 +67,10 @@ impl RequestHandler for Shared {
         let echo = Arc::clone(&self.0);
         Box::pin(async move {
             let body: Doc = request.command.body().to_doc();
+            if body.get("login").is_some() {
+                echo.release.notified().await;
+                echo.is_stranger.store(false, Ordering::Relaxed);
+            }
             if body.get("hang").is_some() {
                 echo.release.notified().await;
             }
@@ -265,6 +281,60 @@ fn u1_a_compressed_request_gets_a_compressed_reply() {
             assert!(counters.compressor_out.get() < counters.compressor_in.get());
             assert!(counters.decompressor_in.get() < counters.decompressor_out.get());
         }
+    });
+}
+
+#[test]
+fn u1_who_has_not_logged_in_sends_short_messages_only() {
+    run(async {
+        let fixture = fixture(10).await;
+        fixture.echo.is_stranger.store(true, Ordering::Relaxed);
+        let padded = |length: usize| doc! { "ping": 1, "pad": "y".repeat(length) };
+        let mut stream = fixture.connect().await;
+        let longest = STRANGERS_BYTES_MAX - message(MsgFlags::NONE, &padded(0), 7).len();
+        assert!(ask(&mut *stream, &padded(longest)).await.is_some());
+        assert!(ask(&mut *stream, &padded(longest + 1)).await.is_none());
+        // Only the header has to come.
+        let mut stream = fixture.connect().await;
+        stream.write_all(&message(MsgFlags::NONE, &padded(40 << 20), 7)[..16]).await.unwrap();
+        assert!(read_reply(&mut *stream).await.is_none());
+        let wrong_lengths = || {
+            let network = &fixture.network;
+            (network.wrong_lengths_before_login.get(), network.wrong_lengths_after_login.get())
+        };
+        assert_eq!(wrong_lengths(), (2, 0));
+        for compressor in NetworkCounters::COMPRESSORS {
+            let compressed = |body: &Doc| {
+                let request = RequestBuilder::new(MsgFlags::NONE, Vec::new()).body(body.view());
+                request.finish(7, Some(compressor)).unwrap()
+            };
+            let mut stream = fixture.connect().await;
+            stream.write_all(&compressed(&padded(longest))).await.unwrap();
+            assert!(read_reply(&mut *stream).await.is_some());
+            let bomb = compressed(&padded(longest + 1));
+            assert!(bomb.len() < STRANGERS_BYTES_MAX / 4, "it is short until it is decompressed");
+            stream.write_all(&bomb).await.unwrap();
+            assert!(read_reply(&mut *stream).await.is_none());
+        }
+    });
+}
+
+#[test]
+fn u1_what_comes_behind_a_login_is_judged_after_it() {
+    run(async {
+        let fixture = fixture(10).await;
+        fixture.echo.is_stranger.store(true, Ordering::Relaxed);
+        let mut stream = fixture.connect().await;
+        stream.write_all(&message(MsgFlags::NONE, &doc! { "login": 1 }, 1)).await.unwrap();
+        let long = doc! { "ping": 1, "pad": "y".repeat(4 * STRANGERS_BYTES_MAX) };
+        stream.write_all(&message(MsgFlags::NONE, &long, 2)).await.unwrap();
+        for _ in 0..100 {
+            tokio::task::yield_now().await;
+        }
+        assert_eq!(fixture.echo.abandoned.load(Ordering::Relaxed), 0);
+        fixture.echo.release.notify_one();
+        assert!(echoed(&read_reply(&mut *stream).await.unwrap()).contains("login"));
+        assert_eq!(echoed(&read_reply(&mut *stream).await.unwrap()), long.view());
     });
 }
 

@@ -13,6 +13,7 @@
 
 mod accepted_fail_points;
 mod background;
+mod before_login;
 mod compatibility;
 mod control;
 mod data;

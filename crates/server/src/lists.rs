@@ -6,6 +6,7 @@ use pando_commands::CommandRow;
 
 /// The parameters.
 pub(crate) const PARAMETERS: &[&[&dyn AnyParameter]] = &[
+    crate::before_login::PARAMETERS,
     crate::diagnostic_data::PARAMETERS,
     pando_commands::ACCEPTED_PARAMETERS,
     pando_commands::PARAMETERS,

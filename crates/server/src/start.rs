@@ -1,6 +1,7 @@
 //! From options to a node that listens, and back.
 
 use crate::background::{Background, keep_giving_memory_back};
+use crate::before_login;
 use crate::control::ProcessControl;
 use crate::data::{self, Foundations};
 use crate::diagnostic_data;
@@ -28,7 +29,7 @@ use pando_commands::{
 };
 use pando_doc::ObjectId;
 use pando_env::{Env, Machine, Place, Signal, Signals};
-use pando_net::{ConnectionCounters, Net, NetworkCounters, Tls};
+use pando_net::{ConnectionCounters, Net, NetOptions, NetworkCounters, Tls};
 use pando_repl::ReplGate;
 use pando_storage::Engine;
 use parking_lot::Mutex;
@@ -91,7 +92,7 @@ impl Server {
             pando_commands::catalog::check_at_startup(data, options.is_read_only, &log).await?;
             data.settings.load(data, i64::try_from(env.clock().wall_ms()).unwrap_or(i64::MAX)).await?;
         }
-        let node = Arc::new(node(env, machine, &options, &log, &control, extra, grounds)?);
+        let node = Arc::new(node(env, machine, &options, &log, &control, extra, &network, grounds)?);
         node.transaction_api.set_local(Box::new(Local::new(&node)));
         if let Some(data) = node.data.as_ref().filter(|_| !options.is_read_only && node.security.is_enabled) {
             pando_commands::security::refresh_time_keys(&node, data).await?;
@@ -135,7 +136,11 @@ impl Server {
         }
         control.set_tls(tls.clone());
         let dispatcher = Dispatcher::new(Arc::clone(&node), lists::stages());
-        let net = Net::listen(env, &options.net, dispatcher, tls.clone(), log.clone(), connections, network).await?;
+        let memory_bytes = node.machine.facts().memory_limit_bytes;
+        let connections_max =
+            before_login::connections_max(options.net.connections_max, &node.parameters, memory_bytes, &log);
+        let net_options = NetOptions { connections_max, ..options.net.clone() };
+        let net = Net::listen(env, &net_options, dispatcher, tls.clone(), log.clone(), connections, network).await?;
         for address in net.addresses() {
             log!(log, Severity::Info, Component::Network, 23015, "Listening on", "address" = address.to_string());
         }
@@ -262,6 +267,7 @@ fn node(
     log: &Log,
     control: &Arc<ProcessControl>,
     extra: Vec<Box<dyn StatusSection>>,
+    network: &NetworkCounters,
     grounds: Grounds,
 ) -> Result<Node> {
     let test_commands_enabled = options.test_commands_enabled();
@@ -281,6 +287,7 @@ fn node(
     }
     let counters = Counters::default();
     counters.add_metrics(&mut metrics)?;
+    network.add_metrics(&mut metrics)?;
     let host = known_as(&machine.facts().hostname, &options.net.addresses);
     Ok(Node {
         env: env.clone(),

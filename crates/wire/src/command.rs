@@ -6,7 +6,7 @@
 use crate::compression::{Compressor, Compressors, decompress};
 use crate::documents::Documents;
 use crate::header::{Header, OpCode, next_length};
-use crate::limits::{HEADER_SIZE_BYTES, SEQUENCES_MAX};
+use crate::limits::{HEADER_SIZE_BYTES, MESSAGE_SIZE_BYTES_MAX, SEQUENCES_MAX};
 use crate::op_msg::{self, MsgFlags, SequenceRange};
 use crate::op_query;
 use crate::refusal::{Decoded, Reaction, Refusal, malformed};
@@ -42,16 +42,21 @@ pub struct Command {
 impl Command {
     /// Decodes a whole message, header included, that a client sent to a server.
     pub fn decode(message: Bytes, allowed: &Compressors) -> Decoded<Command> {
-        let header = checked_header(&message)?;
+        Command::decode_within(message, allowed, MESSAGE_SIZE_BYTES_MAX)
+    }
+
+    /// The same for a client whose messages may only be so long, compressed or not.
+    pub fn decode_within(message: Bytes, allowed: &Compressors, size_bytes_max: usize) -> Decoded<Command> {
+        let header = checked_header(&message, size_bytes_max)?;
         if header.op_code != OpCode::Compressed {
             return Command::decode_plain(header, message, None);
         }
-        let (plain, compressor) = decompress(header, &message, allowed).map_err(|error| Refusal {
+        let (plain, compressor) = decompress(header, &message, allowed, size_bytes_max).map_err(|error| Refusal {
             error,
             reaction: Reaction::Close,
             header: Some(header),
         })?;
-        let header = checked_header(&plain)?;
+        let header = checked_header(&plain, size_bytes_max)?;
         Command::decode_plain(header, plain, Some(compressor))
     }
 
@@ -197,10 +202,10 @@ impl Command {
 }
 
 /// The header of a whole message, if the length in it is that of the message.
-pub(crate) fn checked_header(message: &[u8]) -> Decoded<Header> {
+pub(crate) fn checked_header(message: &[u8], size_bytes_max: usize) -> Decoded<Header> {
     let wrong = || Refusal::closing(malformed("The length in a message's header is not that of the message"));
     let first = message.first_chunk::<HEADER_SIZE_BYTES>().ok_or_else(wrong)?;
-    if next_length(first).map_err(Refusal::closing)? != message.len() {
+    if next_length(first, size_bytes_max).map_err(Refusal::closing)? != message.len() {
         return Err(wrong());
     }
     Header::read(message).ok_or_else(wrong)

@@ -7,7 +7,7 @@
 //! After an error the stream has lost its frame: the same error comes again and the connection must be closed.
 
 use crate::header::next_length;
-use crate::limits::HEADER_SIZE_BYTES;
+use crate::limits::{HEADER_SIZE_BYTES, MESSAGE_SIZE_BYTES_MAX};
 use bytes::{Bytes, BytesMut};
 use pando_base::Result;
 
@@ -33,7 +33,7 @@ impl FrameDecoder {
         let Some(header) = self.buffer.first_chunk::<HEADER_SIZE_BYTES>() else {
             return Ok(None);
         };
-        let length = next_length(header)?;
+        let length = next_length(header, MESSAGE_SIZE_BYTES_MAX)?;
         if self.buffer.len() < length {
             return Ok(None);
         }

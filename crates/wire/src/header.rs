@@ -1,6 +1,6 @@
 //! The sixteen bytes in front of every message, and the kinds of message.
 
-use crate::limits::{HEADER_SIZE_BYTES, MESSAGE_SIZE_BYTES_MAX};
+use crate::limits::HEADER_SIZE_BYTES;
 use crate::reader::Reader;
 use pando_base::{Error, ErrorCode, Result};
 
@@ -114,17 +114,15 @@ pub fn unpacked_bytes(message: &[u8]) -> usize {
 }
 
 /// The length of the message that a header opens, so that a reader can take exactly one message into a buffer of its
-/// choice. An impossible length is an error after which the connection cannot go on.
-pub fn next_length(header: &[u8; HEADER_SIZE_BYTES]) -> Result<usize> {
+/// choice. A length that is impossible, or above what the sender may send, is an error after which the connection cannot go on.
+pub fn next_length(header: &[u8; HEADER_SIZE_BYTES], size_bytes_max: usize) -> Result<usize> {
     let [a, b, c, d, ..] = *header;
     let announced = i32::from_le_bytes([a, b, c, d]);
     match usize::try_from(announced) {
-        Ok(length) if (HEADER_SIZE_BYTES..=MESSAGE_SIZE_BYTES_MAX).contains(&length) => Ok(length),
+        Ok(length) if (HEADER_SIZE_BYTES..=size_bytes_max).contains(&length) => Ok(length),
         _ => Err(Error::new(
             ErrorCode::ProtocolError,
-            format!(
-                "recv(): message msgLen {announced} is invalid. Min {HEADER_SIZE_BYTES} Max: {MESSAGE_SIZE_BYTES_MAX}"
-            ),
+            format!("recv(): message msgLen {announced} is invalid. Min {HEADER_SIZE_BYTES} Max: {size_bytes_max}"),
         )),
     }
 }

@@ -4,7 +4,7 @@
 use crate::command::checked_header;
 use crate::compression::{Compressor, Compressors, decompress};
 use crate::header::{Header, OpCode};
-use crate::limits::HEADER_SIZE_BYTES;
+use crate::limits::{HEADER_SIZE_BYTES, MESSAGE_SIZE_BYTES_MAX};
 use crate::op_msg::{self, KIND_BODY, KIND_SEQUENCE, LIMITS, MsgFlags};
 use crate::reader::Reader;
 use crate::refusal::malformed;
@@ -88,12 +88,12 @@ pub struct Reply {
 impl Reply {
     /// Decodes a whole message, header included, that a server sent to a client.
     pub fn decode(message: Bytes, allowed: &Compressors) -> Result<Reply> {
-        let header = checked_header(&message).map_err(|refusal| refusal.error)?;
+        let header = checked_header(&message, MESSAGE_SIZE_BYTES_MAX).map_err(|refusal| refusal.error)?;
         if header.op_code != OpCode::Compressed {
             return Reply::decode_plain(header, message);
         }
-        let (plain, _) = decompress(header, &message, allowed)?;
-        let header = checked_header(&plain).map_err(|refusal| refusal.error)?;
+        let (plain, _) = decompress(header, &message, allowed, MESSAGE_SIZE_BYTES_MAX)?;
+        let header = checked_header(&plain, MESSAGE_SIZE_BYTES_MAX).map_err(|refusal| refusal.error)?;
         Reply::decode_plain(header, plain)
     }
 

@@ -138,7 +138,8 @@ async fn run(invocation: &Invocation, reply: &mut DocBuilder, is_legacy: bool) -
 /// The first hello fixes who the client is; later ones may not say it again.
 fn greet(invocation: &Invocation, arguments: &HelloArguments<'_>) -> Result<()> {
     let connection = &invocation.connection;
-    if arguments.internal_client.is_some() {
+    // Where somebody has to log in, only who has done so as a server is believed to be one.
+    if arguments.internal_client.is_some() && !invocation.node.security.is_enabled {
         connection.set_internal();
     }
     if let Some(metadata) = arguments.client {

@@ -21,6 +21,7 @@ pub(crate) mod stages;
 mod transaction;
 mod write_concern;
 
+use crate::before_login;
 use pando_base::operation::follow;
 use pando_base::{Error, ErrorCode, OperationContext, Result, bail};
 use pando_commands::watch;
@@ -265,6 +266,10 @@ impl RequestHandler for Dispatcher {
         let connection = ConnectionState::new(peer.connection_id, peer.remote, peer.local);
         let connection = Arc::new(connection.with_certificate(peer.certificate_subject));
         Arc::new(Attached { dispatcher: self.clone(), connection })
+    }
+
+    fn message_size_bytes_max(&self, attached: &Arc<Attached>) -> usize {
+        before_login::message_size_bytes_max(&self.node, &attached.connection)
     }
 
     fn kind(&self, command: &Command) -> RequestKind {

@@ -99,8 +99,14 @@ impl Compressors {
     }
 }
 
-/// Unwraps OP_COMPRESSED: the message inside with a header of its own, and the algorithm it came in.
-pub(crate) fn decompress(header: Header, message: &[u8], allowed: &Compressors) -> Result<(Bytes, Compressor)> {
+/// Unwraps OP_COMPRESSED: the message inside with a header of its own, and the algorithm it came in. The message inside may be as
+/// long as one that comes plainly.
+pub(crate) fn decompress(
+    header: Header,
+    message: &[u8],
+    allowed: &Compressors,
+    size_bytes_max: usize,
+) -> Result<(Bytes, Compressor)> {
     let mut reader = Reader::new(message.get(HEADER_SIZE_BYTES..).unwrap_or_default());
     let wrapper = (|| Some((OpCode::from_number(reader.int32()?), reader.int32()?, reader.byte()?)))();
     let (op_code, size, number) = wrapper.ok_or_else(|| Error::bad_value("Invalid compressed message header"))?;
@@ -112,7 +118,7 @@ pub(crate) fn decompress(header: Header, message: &[u8], allowed: &Compressors) 
     }
     let size = usize::try_from(size).map_err(|_| Error::bad_value("Decompressed message would be negative in size"))?;
     let length = size + HEADER_SIZE_BYTES;
-    if length > MESSAGE_SIZE_BYTES_MAX {
+    if length > size_bytes_max {
         return Err(Error::bad_value("Decompressed message would be larger than maximum message size"));
     }
     compressor.judge(reader.rest(), size)?;

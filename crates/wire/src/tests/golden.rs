@@ -86,7 +86,7 @@ fn u1_lengths_are_judged_by_the_header() {
     let header = |length: i32| {
         let mut header = [0; 16];
         header[..4].copy_from_slice(&length.to_le_bytes());
-        next_length(&header)
+        next_length(&header, 48_000_000)
     };
     assert_eq!(header(16).unwrap(), 16);
     assert_eq!(header(48_000_000).unwrap(), 48_000_000);

@@ -2,6 +2,7 @@
 
 mod access;
 mod attacks;
+mod before_login;
 mod cluster_time;
 mod login;
 mod matrix;
