@@ -8,6 +8,7 @@ use pando_base::{DatabaseName, Error, ErrorCode, Namespace, OperationContext, Re
 use pando_doc::{Array, Doc, DocBuilder, DocRef, Value};
 use pando_locks::LockStats;
 use pando_operation::Operation;
+use pando_query::request::Seen;
 use pando_repl::write_concern::WriteConcern;
 use pando_storage::LogPosition;
 use pando_wire::Command;
@@ -50,6 +51,8 @@ pub struct Invocation {
     transaction: OnceLock<TransactionStatement>,
     /// What it took to get its locks, if somebody wants to know; none if it has used no storage.
     lock_stats: Mutex<Option<Box<LockStats>>>,
+    /// The collections that its pipeline named when it was found that the client may run it.
+    seen_by_pipeline: OnceLock<Seen>,
 }
 
 /// What a command can decide about its connection.
@@ -106,6 +109,7 @@ impl Invocation {
             last_commit: Mutex::new(None),
             transaction: OnceLock::new(),
             lock_stats: Mutex::new(None),
+            seen_by_pipeline: OnceLock::new(),
         }
     }
 
@@ -212,6 +216,18 @@ impl Invocation {
         self.next.lock().take()
     }
 
+    /// Notes which collections the command's pipeline names, where somebody has asked whether the
+    /// client may use them.
+    pub(crate) fn set_seen_by_pipeline(&self, seen: Seen) {
+        // A command has one pipeline.
+        let _ = self.seen_by_pipeline.set(seen);
+    }
+
+    /// The collections that the command's pipeline may name; none if everything.
+    pub(crate) fn seen_by_pipeline(&self) -> Option<&Seen> {
+        self.seen_by_pipeline.get()
+    }
+
     /// Makes the command a statement of a transaction.
     pub fn set_transaction(&self, statement: TransactionStatement) {
         // There is one stage that does this, once.
@@ -279,7 +295,10 @@ impl Invocation {
 /// The namespace as far as the row says where it is; the database if it is not there or makes no sense.
 pub(crate) fn namespace(row: &CommandRow, body: DocRef<'_>, database: &DatabaseName) -> Namespace {
     fn text(value: Option<Value<'_>>) -> Option<Cow<'_, str>> {
-        value.and_then(|value| value.as_bytes()).map(|text| text.to_str_lossy())
+        match value? {
+            Value::String(text) | Value::Symbol(text) => Some(text.to_str_lossy()),
+            _ => None,
+        }
     }
     let first = || text(body.first().map(|element| element.value));
     let found = match row.namespace {

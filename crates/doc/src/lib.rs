@@ -25,6 +25,7 @@ mod number;
 mod object_id;
 mod owned_value;
 mod path;
+mod repeated;
 mod text;
 mod validate;
 mod value;

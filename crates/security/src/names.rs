@@ -87,6 +87,14 @@ impl RoleName {
     }
 }
 
+/// Refuses a document in which a field stands twice: it says who may do what, and must not say two things.
+pub(crate) fn refuse_repeated(document: DocRef<'_>, what: &str) -> Result<()> {
+    match document.repeated_name() {
+        None => Ok(()),
+        Some(name) => Err(Error::location(40413, format!("BSON field '{what}.{name}' is a duplicate field"))),
+    }
+}
+
 fn read(value: Value<'_>, field: &str, database: &str) -> Result<(String, String)> {
     match value {
         Value::String(_) => match value.as_str() {
@@ -104,6 +112,7 @@ fn read(value: Value<'_>, field: &str, database: &str) -> Result<(String, String
 }
 
 fn read_document(document: DocRef<'_>, field: &str) -> Result<(String, String)> {
+    refuse_repeated(document, field)?;
     let mut found = (None, None);
     for element in document.elements() {
         let text = element.value.as_str().map(str::to_owned);
@@ -151,6 +160,9 @@ mod tests {
         assert_eq!(roles, [RoleName::new("read", "here"), RoleName::new("x", "other")]);
         assert!(RoleName::read_all(given.get("bad").unwrap(), "here").is_err());
         assert!(RoleName::read_all(given.get("no").unwrap(), "here").is_err());
+        let twice = doc! { "roles": [{ "role": "x", "db": "here", "db": "other" }] };
+        let error = RoleName::read_all(twice.get("roles").unwrap(), "here").unwrap_err();
+        assert_eq!(error.code().number(), 40413);
         let older = doc! { "roles": [{ "role": "x", "db": "other", "hasRole": true, "canDelegate": false }] };
         assert_eq!(RoleName::read_all(older.get("roles").unwrap(), "here").unwrap(), roles[1..]);
         assert_eq!(roles[1].to_string(), "x@other");

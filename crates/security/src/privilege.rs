@@ -4,6 +4,7 @@
 //! question is a few look-ups by borrowed names and no allocation.
 
 use crate::action::{ANY_ACTION, Action, ActionSet};
+use crate::names::refuse_repeated;
 use crate::resource::{Resource, Target, bucketed, is_normal_collection, is_normal_database};
 use pando_base::{Error, Result};
 use pando_doc::{ArrayBuilder, DocRef, Value};
@@ -21,6 +22,7 @@ pub struct Privilege {
 impl Privilege {
     /// Reads `{resource, actions}`.
     pub fn read(document: DocRef<'_>) -> Result<Privilege> {
+        refuse_repeated(document, "privileges")?;
         let resource = match document.get("resource") {
             Some(Value::Document(resource)) => Resource::read(resource)?,
             _ => return Err(Error::bad_value("a privilege must have a document called 'resource'")),
@@ -302,6 +304,8 @@ mod tests {
         for bad in [
             doc! { "resource": { "cluster": true } },
             doc! { "actions": [] },
+            doc! { "resource": { "cluster": true }, "actions": [], "actions": [] },
+            doc! { "resource": { "db": "a", "collection": "", "db": "b" }, "actions": [] },
             doc! { "resource": { "cluster": true }, "actions": ["fly"] },
             doc! { "resource": { "cluster": true }, "actions": [1] },
         ] {

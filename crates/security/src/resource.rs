@@ -5,6 +5,7 @@
 //! by "any resource". The databases "local" and "config" are no normal resources. The collections behind time-series have
 //! patterns of their own.
 
+use crate::names::refuse_repeated;
 use pando_base::{Error, ErrorCode, Namespace, Result, bail, ensure};
 use pando_doc::{DocBuilder, DocRef, Value};
 
@@ -78,6 +79,7 @@ pub(crate) fn bucketed(collection: &str) -> Option<&str> {
 impl Resource {
     /// Reads the document of a resource.
     pub fn read(document: DocRef<'_>) -> Result<Resource> {
+        refuse_repeated(document, "resource")?;
         let (mut database, mut collection, mut buckets) = (None, None, None);
         let (mut is_cluster, mut is_any) = (false, false);
         for element in document.elements() {

@@ -3,6 +3,7 @@
 //! An array of documents, of which one must be met; each may list networks that the client's address must be in, and
 //! networks that the address it reached must be in.
 
+use crate::names::refuse_repeated;
 use pando_base::{Error, ErrorCode, Result, ensure};
 use pando_doc::{Array, ArrayRef, Value};
 use std::net::IpAddr;
@@ -87,6 +88,7 @@ fn restriction(value: Value<'_>) -> Result<Restriction> {
     let Some(document) = value.as_document() else {
         return Err(refused("restriction set sub-documents must be objects".to_owned()));
     };
+    refuse_repeated(document, "authenticationRestrictions")?;
     let mut found = Restriction::default();
     for element in document.elements() {
         let networks = networks(element.value)?;

@@ -1,6 +1,6 @@
 //! Users: their documents, and what is known of a user who has logged in.
 
-use crate::names::{RoleName, UserName};
+use crate::names::{RoleName, UserName, refuse_repeated};
 use crate::privilege::Privileges;
 use crate::restrictions::Restrictions;
 use crate::roles::{Resolved, append_roles};
@@ -31,6 +31,7 @@ pub struct UserDocument {
 impl UserDocument {
     /// Reads a document.
     pub fn read(document: DocRef<'_>) -> Result<UserDocument> {
+        refuse_repeated(document, "user")?;
         let text = |field: &str| {
             let wrong = || {
                 Error::new(ErrorCode::UnsupportedFormat, format!("User document needs '{field}' field to be a string"))
@@ -190,7 +191,8 @@ mod tests {
         assert!(user.credentials_for(Mechanism::ScramSha1).is_none());
         let external = doc! { "_id": "$external.u", "user": "u", "db": "$external", "credentials": { "external": true }, "roles": [] };
         assert_eq!(UserDocument::read(external.view()).unwrap().mechanisms(), ["external"]);
-        for bad in [doc! { "user": "u" }, doc! { "user": "", "db": "d" }, doc! { "user": "u", "db": 1 }] {
+        let twice = doc! { "user": "u", "db": "d", "roles": [], "roles": [{ "role": "root", "db": "admin" }] };
+        for bad in [twice, doc! { "user": "u" }, doc! { "user": "", "db": "d" }, doc! { "user": "u", "db": 1 }] {
             assert!(UserDocument::read(bad.view()).is_err());
         }
     }

@@ -21,10 +21,13 @@ pub const NO_USER: UserDigest = [
 ];
 
 /// The digest of a user, by name and database; no name at all is nobody.
+///
+/// It is MongoDB's, except for names with the very sign that stands between the two: `a@b` of `c` is not `a` of `b@c`.
 pub fn user_digest(user: &str, database: &str) -> UserDigest {
-    match user.is_empty() && database.is_empty() {
-        true => NO_USER,
-        false => Sha256::digest(format!("{user}@{database}")).into(),
+    match (user.is_empty() && database.is_empty(), user.contains('@') || database.contains('@')) {
+        (true, _) => NO_USER,
+        (false, false) => Sha256::digest(format!("{user}@{database}")).into(),
+        (false, true) => Sha256::digest(format!("{}@{user}@{database}", user.len())).into(),
     }
 }
 
@@ -183,6 +186,8 @@ mod tests {
     fn s16_users_are_known_by_their_digests() {
         assert_eq!(user_digest("", ""), NO_USER);
         assert_eq!(Sha256::digest(b"").as_slice(), NO_USER);
+        assert_ne!(user_digest("a@b", "c"), user_digest("a", "b@c"));
+        assert_ne!(user_digest("a", "b@c"), user_digest("1", "a@b@c"));
         assert_eq!(user_digest("a", "b"), <[u8; 32]>::from(Sha256::digest(b"a@b")));
     }
 

@@ -34,7 +34,7 @@ impl ViewDefinition {
 
     /// Reads a document of a database's `system.views`.
     pub fn parse(database: &DatabaseName, document: DocRef<'_>) -> Result<ViewDefinition> {
-        let mut valid = true;
+        let mut valid = document.repeated_name().is_none();
         for element in document.elements() {
             valid &= match element.name {
                 name if name == "_id" || name == "viewOn" => element.value.as_str().is_some(),

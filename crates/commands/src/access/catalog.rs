@@ -2,7 +2,7 @@
 
 use super::AccessRequest;
 use super::crud::may_on_named;
-use super::pipeline::may_run_pipeline;
+use super::pipeline::may_define_pipeline;
 use pando_base::{ErrorCode, Namespace, Result, ensure};
 use pando_doc::{ArrayRef, Value};
 use pando_security::{Action, ActionSet, Target};
@@ -59,7 +59,7 @@ fn may_define_view(request: &AccessRequest<'_>, view_on: Value<'_>) -> Result<bo
         Some(Value::Array(pipeline)) => pipeline,
         _ => ArrayRef::EMPTY,
     };
-    may_run_pipeline(request, &view_on, pipeline, false)
+    may_define_pipeline(request, &view_on, pipeline)
 }
 
 pub(crate) fn may_clone(request: &AccessRequest<'_>) -> Result<bool> {

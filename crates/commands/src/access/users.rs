@@ -49,7 +49,7 @@ pub(crate) fn may_create_user(request: &AccessRequest<'_>) -> Result<bool> {
 
 /// A user may have the right to change their own password and data.
 pub(crate) fn may_update_user(request: &AccessRequest<'_>) -> Result<bool> {
-    let is_own = request.invocation.is_user(request.target_name(), request.database.as_str());
+    let is_own = request.invocation.is_user(&UserName::new(request.target_name(), request.database.as_str()));
     let may_change = |any: Action, own: Action| request.may_here(any) || is_own && request.may_here(own);
     let changes_password = request.body.contains("pwd") || request.body.contains("mechanisms");
     if changes_password && !may_change(Action::ChangePassword, Action::ChangeOwnPassword) {
@@ -102,7 +102,7 @@ pub(crate) fn may_show_users(request: &AccessRequest<'_>) -> Result<bool> {
     let shown = request.body.first().map_or(Value::Null, |first| first.value);
     let may_see = |value: Value<'_>| {
         let name = UserName::read(value, database)?;
-        let is_own = request.invocation.is_user(&name.user, &name.database);
+        let is_own = request.invocation.is_user(&name);
         Ok(is_own || request.may_on_database(&name.database, Action::ViewUser))
     };
     match shown {

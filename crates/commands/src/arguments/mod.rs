@@ -1,36 +1,36 @@
-//! The strict parser of requests: declared fields with types, and MongoDB's words about everything else.
+//! The strict parser of requests: declared fields with types, and MongoDB's words about everything
+//! else.
 //!
 //! ```
 //! use pando_commands::arguments::SafeLong;
 //!
-//! pando_commands::arguments! {
-//!     /// What `count` takes.
-//!     pub struct CountArguments<'a> of "count" {
-//!         /// Which documents.
-//!         query: Option<pando_doc::DocRef<'a>> = "query",
-//!         /// How many to leave out.
-//!         skip: SafeLong = "skip" or SafeLong(0),
-//!     }
-//! }
-//! # let body = pando_doc::doc! { "count": "c", "skip": 3.0, "lsid": 1 };
-//! let arguments = CountArguments::parse_document(body.view()).unwrap();
+//! pando_commands::arguments! { /// What `count` takes. pub struct CountArguments<'a> of "count" {
+//! /// Which documents. query: Option<pando_doc::DocRef<'a>> = "query", /// How many to leave out.
+//! skip: SafeLong = "skip" or SafeLong(0), } } # let body = pando_doc::doc! { "count": "c", "skip":
+//! 3.0, "lsid": 1 }; let arguments = CountArguments::parse_document(body.view()).unwrap();
 //! assert_eq!(arguments.skip.0, 3);
 //! ```
 //!
-//! A field of a plain type is required, an `Option` may be absent, and `or` gives a default. Null and undefined count as
-//! absent where they are not of the type. `lenient` before the braces lets unknown fields pass. The first field of a
-//! command is its name and not an argument; what every command takes ([`GenericArguments`]) is passed over. A declared
-//! struct can be the type of a field of another one (then all its fields are its own).
+//! A field of a plain type is required, an `Option` may be absent, and `or` gives a default. Null
+//! and undefined count as absent where they are not of the type. `lenient` before the braces lets
+//! unknown fields pass. The first field of a command is its name and not an argument; what every
+//! command takes ([`GenericArguments`]) is passed over. A declared struct can be the type of a
+//! field of another one (then all its fields are its own).
+//!
+//! Before any of this dispatch looks for fields that stand twice ([`refuse_repeated`]): what is
+//! read of a command has one meaning.
 
 mod field;
 mod generic;
 mod names;
+mod repeated;
 mod types;
 
 pub use field::{Argument, Place, Slot, at_least};
 pub use generic::{ApiParameters, GenericArguments, SessionId, is_generic};
 #[doc(hidden)]
 pub use names::Names;
+pub use repeated::{refuse_repeated, refuse_repeated_in_command};
 pub use types::{CountLimit, SafeBool, SafeDouble, SafeInt, SafeLong, Truth};
 
 #[doc(hidden)]

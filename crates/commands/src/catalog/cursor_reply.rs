@@ -74,7 +74,7 @@ pub(super) fn append_cursor(
             let options = CursorOptions {
                 session: invocation.generic.session.as_ref().map(|session| session.document.clone()),
                 transaction_number: invocation.generic.transaction_number,
-                users: invocation.users(),
+                user: invocation.client_user(),
                 originating_command: invocation.body().to_doc(),
                 ..CursorOptions::new(namespace.clone())
             };

@@ -41,6 +41,7 @@ async fn run(invocation: &Invocation, _reply: &mut DocBuilder) -> Result<()> {
         ErrorCode::IllegalOperation,
         "Cannot drop '{database}' database while replication is active"
     );
+    ensure!(!database.is_admin(), ErrorCode::IllegalOperation, "Dropping the '{database}' database is prohibited.");
     let target = invocation.target();
     if !target.is_number() {
         let place = Place::of_command("dropDatabase");

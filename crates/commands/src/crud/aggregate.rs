@@ -49,7 +49,7 @@ pub(super) const ROW: CommandRow = CommandRow {
 };
 
 arguments! {
-    pub(super) struct AggregateArguments<'a> of "aggregate" {
+    pub(crate) struct AggregateArguments<'a> of "aggregate" {
         pipeline: ArrayRef<'a> = "pipeline",
         explain: SafeBool = "explain" or SafeBool(false),
         allow_disk_use: Option<SafeBool> = "allowDiskUse",
@@ -70,7 +70,7 @@ arguments! {
 }
 
 arguments! {
-    pub(super) struct CursorArguments<'a> of "cursor" {
+    pub(crate) struct CursorArguments<'a> of "cursor" {
         batch_size: Option<SafeLong> = "batchSize",
     }
 }
@@ -91,6 +91,7 @@ impl AggregateArguments<'_> {
             variables: shared_or_empty(invocation, self.variables),
             allow_disk_use: self.allow_disk_use.map(|allowed| allowed.0),
             bypass_document_validation: self.bypass_validation.0,
+            seen: invocation.seen_by_pipeline().cloned(),
             ..AggregateRequest::new(namespace, pipeline)
         })
     }

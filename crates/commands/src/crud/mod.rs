@@ -32,6 +32,7 @@ mod views;
 
 use crate::CommandRow;
 
+pub(crate) use aggregate::AggregateArguments;
 pub use collections::collection_for_insert;
 pub(crate) use collections::{check_uuid, lock_for_write, lock_if_capped};
 pub(crate) use find::BEFORE_PLANNING;

@@ -131,7 +131,7 @@ pub(super) fn cursor_options(invocation: &Invocation, namespace: &pando_base::Na
     CursorOptions {
         session: generic.session.as_ref().map(|session| session.document.clone()),
         transaction_number: generic.transaction_number.filter(|_| generic.is_in_transaction()),
-        users: invocation.users(),
+        user: invocation.client_user(),
         originating_command: Doc::trusted(invocation.request.body_bytes()),
         read_concern: generic.read_concern.clone().unwrap_or_default(),
         ..CursorOptions::new(namespace.clone())

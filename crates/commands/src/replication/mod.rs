@@ -23,7 +23,7 @@ mod repl_set_sync_from;
 mod repl_set_test;
 mod view;
 
-pub(crate) use apply_ops::{UuidUse, uuid_use};
+pub(crate) use apply_ops::{ApplyOpsArguments, UuidUse, read_operation, uuid_use};
 pub use interruption::{await_ends, interrupt_writers};
 pub use view::{
     NotInitiated, OneMember, ReplicationView, StandAlone, TopologyVersion, append_cluster_time, check_as_secondary,

@@ -6,7 +6,7 @@
 use super::state::privileges_for_first_user;
 use super::storage::load_user;
 use crate::{AccessRequest, ConnectionState, Invocation, Node};
-use pando_base::{Client, Component, Error, ErrorCode, Result, Severity, ensure, log};
+use pando_base::{Client, ClientUser, Component, Error, ErrorCode, Result, Severity, ensure, log};
 use pando_doc::{JsonFormat, doc_to_json};
 use pando_security::{Action, ActionSet, Privileges, Target, User, UserName};
 use pando_session::{NO_USER, UserDigest, user_digest};
@@ -56,9 +56,8 @@ impl Invocation {
     }
 
     /// Is this the client's own user?
-    pub(crate) fn is_user(&self, user: &str, database: &str) -> bool {
-        let is_own = |name: &UserName| name.user == user && name.database == database;
-        self.connection.identity().is_some_and(|identity| is_own(identity.user.name()))
+    pub(crate) fn is_user(&self, name: &UserName) -> bool {
+        self.connection.identity().is_some_and(|identity| identity.user.name() == name)
     }
 
     /// Does the other connection belong to the same user?
@@ -71,13 +70,13 @@ impl Invocation {
     }
 
     /// The client's user, as cursors remember it.
-    pub(crate) fn users(&self) -> Vec<String> {
-        self.connection.identity().iter().map(|identity| identity.user.name().to_string()).collect()
+    pub(crate) fn client_user(&self) -> Option<ClientUser> {
+        self.connection.client.user().map(|user| (*user).clone())
     }
 
-    /// Is what these users have made the client's own?
-    pub(crate) fn are_own(&self, users: &[String]) -> bool {
-        !self.node.security.is_enabled || users == self.users()
+    /// Is what this user has made the client's own?
+    pub(crate) fn is_own(&self, user: Option<&ClientUser>) -> bool {
+        !self.node.security.is_enabled || user == self.connection.client.user().as_deref()
     }
 
     /// Whose sessions are the client's.

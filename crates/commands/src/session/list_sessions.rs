@@ -9,6 +9,7 @@ use crate::arguments::Place;
 use pando_base::{Error, ErrorCode, Namespace, Result, ensure};
 use pando_doc::{ArrayBuilder, Doc, DocRef, Value, doc};
 use pando_query::request::AggregateRequest;
+use pando_security::UserName;
 use pando_session::{UserDigest, user_digest};
 
 crate::arguments! {
@@ -45,7 +46,8 @@ fn stored(value: Value<'_>, own: UserDigest, namespace: &Namespace) -> Result<Do
         "$listSessions may only be run against {}",
         Namespace::sessions()
     );
-    let Some(users) = wanted("$listSessions", value, own)? else { return Ok(doc! { "$match": {} }) };
+    let wanted = WantedSessions::read("$listSessions", value)?;
+    let Some(users) = wanted.digests(own) else { return Ok(doc! { "$match": {} }) };
     let mut digests = ArrayBuilder::new();
     users.iter().for_each(|user| digests.push(Value::Binary { subtype: 0, bytes: user }));
     Ok(doc! { "$match": { "_id.uid": { "$in": (digests.finish()) } } })
@@ -57,7 +59,7 @@ fn local(data: &Data, value: Value<'_>, own: UserDigest, namespace: &Namespace) 
         ErrorCode::InvalidNamespace,
         "$listLocalSessions must be run against the database with {{aggregate: 1}}, not a collection"
     );
-    let users = wanted("$listLocalSessions", value, own)?;
+    let users = WantedSessions::read("$listLocalSessions", value)?.digests(own);
     let is_wanted = |user: &UserDigest| users.as_ref().is_none_or(|users| users.contains(user));
     let mut documents = ArrayBuilder::new();
     for session in data.session_cache.list().iter().filter(|session| is_wanted(&session.session.user)) {
@@ -66,31 +68,52 @@ fn local(data: &Data, value: Value<'_>, own: UserDigest, namespace: &Namespace) 
     Ok(doc! { "$documents": { "$literal": (documents.finish()) } })
 }
 
-/// The users whose sessions are wanted; none for everybody.
-fn wanted(stage: &str, value: Value<'_>, own: UserDigest) -> Result<Option<Vec<UserDigest>>> {
-    let Value::Document(options) = value else {
-        let found = value.value_type().name();
-        return Err(Error::type_mismatch(format!(
-            "{stage} options must be specified in an object, but found: {found}"
-        )));
-    };
-    let place = Place::of_command(stage);
-    let arguments = ListArguments::parse_fields(options, &place, false)?;
-    let users = arguments.users.unwrap_or_default();
-    ensure!(
-        !arguments.all_users || users.is_empty(),
-        ErrorCode::UnsupportedFormat,
-        "{stage} may not specify {{allUsers:true}} and {{users:[...]}} at the same time"
-    );
-    if arguments.all_users {
-        return Ok(None);
+/// Whose sessions are wanted.
+pub(crate) enum WantedSessions {
+    /// Everybody's.
+    All,
+    /// The client's own.
+    Own,
+    /// Those of these.
+    Of(Vec<UserName>),
+}
+
+impl WantedSessions {
+    /// Reads the options of one of the stages.
+    pub(crate) fn read(stage: &str, value: Value<'_>) -> Result<WantedSessions> {
+        let Value::Document(options) = value else {
+            let found = value.value_type().name();
+            return Err(Error::type_mismatch(format!(
+                "{stage} options must be specified in an object, but found: {found}"
+            )));
+        };
+        let place = Place::of_command(stage);
+        let arguments = ListArguments::parse_fields(options, &place, false)?;
+        let users = arguments.users.unwrap_or_default();
+        ensure!(
+            !arguments.all_users || users.is_empty(),
+            ErrorCode::UnsupportedFormat,
+            "{stage} may not specify {{allUsers:true}} and {{users:[...]}} at the same time"
+        );
+        let name = |user: &DocRef<'_>| {
+            let user = User::parse_fields(*user, &place, false)?;
+            Ok(UserName::new(user.user, user.database))
+        };
+        Ok(match (arguments.all_users, users.is_empty()) {
+            (true, _) => WantedSessions::All,
+            (false, true) => WantedSessions::Own,
+            (false, false) => WantedSessions::Of(users.iter().map(name).collect::<Result<_>>()?),
+        })
     }
-    if users.is_empty() {
-        return Ok(Some(vec![own]));
+
+    /// By the digests of the users; none for everybody.
+    fn digests(self, own: UserDigest) -> Option<Vec<UserDigest>> {
+        match self {
+            WantedSessions::All => None,
+            WantedSessions::Own => Some(vec![own]),
+            WantedSessions::Of(users) => {
+                Some(users.iter().map(|name| user_digest(&name.user, &name.database)).collect())
+            }
+        }
     }
-    let digest = |user: &DocRef<'_>| {
-        let user = User::parse_fields(*user, &place, false)?;
-        Ok(user_digest(user.user, user.database))
-    };
-    users.iter().map(digest).collect::<Result<Vec<_>>>().map(Some)
 }

@@ -21,9 +21,18 @@ crate::arguments! {
     }
 }
 
-pub(super) fn parse(value: Value<'_>, namespace: &Namespace) -> Result<Make> {
+fn read(value: Value<'_>) -> Result<CurrentOp<'_>> {
     let options = options("$currentOp", value, ErrorCode::FailedToParse)?;
-    let arguments = CurrentOp::parse_fields(options, &Place::of_command("$currentOp"), false)?;
+    CurrentOp::parse_fields(options, &Place::of_command("$currentOp"), false)
+}
+
+/// Does the stage ask for the operations of everybody?
+pub(crate) fn wants_operations_of_all(value: Value<'_>) -> Result<bool> {
+    read(value).map(|arguments| arguments.all_users)
+}
+
+pub(super) fn parse(value: Value<'_>, namespace: &Namespace) -> Result<Make> {
+    let arguments = read(value)?;
     ensure!(
         namespace.is_collectionless_aggregate() && namespace.database() == "admin",
         ErrorCode::InvalidNamespace,
@@ -58,9 +67,8 @@ fn make(asked: &Asked, wish: Wish) -> Result<Vec<Doc>> {
     }
     if wish.with_cursors {
         let cursors = &asked.data()?.cursors;
-        let own = user.as_ref().map(|user| vec![format!("{}@{}", user.user, user.database)]);
         let mut idle = cursors.idle();
-        idle.retain(|cursor| own.as_ref().is_none_or(|own| *own == cursor.options.users));
+        idle.retain(|cursor| user.is_none() || user.as_deref() == cursor.options.user.as_ref());
         documents.extend(idle.iter().map(|cursor| idle_cursor(asked, cursor)));
     }
     Ok(documents)
@@ -74,12 +82,11 @@ fn idle_cursor(asked: &Asked, idle: &IdleCursor) -> Doc {
     document.append("ns", options.namespace.as_str());
     document.append_some("lsid", options.session.as_ref());
     document.append("planSummary", &*idle.plan_summary);
-    if let Some(user) = options.users.first() {
-        let (user, database) = user.rsplit_once('@').unwrap_or((user, ""));
+    if let Some(user) = &options.user {
         document.array("effectiveUsers", |users| {
             users.document(|out| {
-                out.append("user", user);
-                out.append("db", database);
+                out.append("user", &user.user);
+                out.append("db", &user.database);
             })
         });
     }

@@ -26,6 +26,7 @@ use std::fmt;
 use std::sync::Arc;
 
 pub(crate) use backup_cursor::{stays_open, time_to_wait_for};
+pub(crate) use current_op::wants_operations_of_all;
 
 /// Makes the documents of a stage.
 type Make = Arc<dyn Fn(&Asked, &mut Operation) -> Result<Vec<Doc>> + Send + Sync>;

@@ -1,7 +1,7 @@
 //! One cursor.
 
 use crate::executor::BatchSource;
-use pando_base::{CursorFacts, Error, Namespace, Result, Uuid};
+use pando_base::{ClientUser, CursorFacts, Error, Namespace, Result, Uuid};
 use pando_doc::Doc;
 
 /// What is known of a cursor beside its query.
@@ -15,8 +15,8 @@ pub struct CursorOptions {
     pub session: Option<Doc>,
     /// The transaction that it belongs to.
     pub transaction_number: Option<i64>,
-    /// The users that made it.
-    pub users: Vec<String>,
+    /// The user that made it.
+    pub user: Option<ClientUser>,
     /// It does not time out by itself.
     pub no_timeout: bool,
     /// It stays open at the end.
@@ -39,7 +39,7 @@ impl CursorOptions {
             collection: None,
             session: None,
             transaction_number: None,
-            users: Vec::new(),
+            user: None,
             no_timeout: false,
             tailable: false,
             await_data: false,

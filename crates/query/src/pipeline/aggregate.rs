@@ -5,7 +5,8 @@ use super::parse::chain;
 use super::stages::{change_stream, unpack};
 use super::{
     DistinctGroup, DocumentSource, ExecutorSource, ListSource, PipelineContext, PipelineParser, Pulled, Pushdown,
-    SharedStage, StageProvider, StageRun, StreamState, parse_pipeline, require_collation, view_stages, with_view,
+    SharedStage, StageProvider, StageRun, StreamState, WhenMatched, WhenNotMatched, parse_pipeline, require_collation,
+    view_stages, with_view,
 };
 use super::{bounded, dependencies};
 use crate::executor::{
@@ -39,12 +40,20 @@ pub enum OutputStage {
         timeseries: Option<Doc>,
     },
     /// They are merged into one.
-    Merge {
-        /// Which.
-        namespace: Namespace,
-        /// `on`, `whenMatched`, `whenNotMatched`, `let` as written.
-        specification: Doc,
-    },
+    Merge(MergeOutput),
+}
+
+/// How results are merged into a collection.
+#[derive(Clone, Debug)]
+pub struct MergeOutput {
+    /// Which.
+    pub namespace: Namespace,
+    /// What becomes of a document that is there.
+    pub matched: WhenMatched,
+    /// What becomes of a result that finds none.
+    pub not_matched: WhenNotMatched,
+    /// `on` and `let` as written, beside what is said above.
+    pub specification: Doc,
 }
 
 impl OutputStage {
@@ -52,7 +61,15 @@ impl OutputStage {
     pub fn name(&self) -> &'static str {
         match self {
             OutputStage::Out { .. } => "$out",
-            OutputStage::Merge { .. } => "$merge",
+            OutputStage::Merge(_) => "$merge",
+        }
+    }
+
+    /// The collection that is written.
+    pub fn namespace(&self) -> &Namespace {
+        match self {
+            OutputStage::Out { namespace, .. } => namespace,
+            OutputStage::Merge(merge) => &merge.namespace,
         }
     }
 }
@@ -307,6 +324,7 @@ impl QueryEngine {
             resources: self.spilling.resources(request.allow_disk_use),
             is_nested: false,
             depth: 0,
+            seen: request.seen.clone(),
         }
     }
 
@@ -340,6 +358,8 @@ impl QueryEngine {
                 resources: self.spilling.resources(None),
                 is_nested: true,
                 depth: 0,
+                // What a view names does not matter to who may read the view.
+                seen: None,
             };
             require_collation(&view, collator.as_ref().map(|collator| collator.specification()))?;
             let below: Vec<Doc> = view_stages(&view).collect();

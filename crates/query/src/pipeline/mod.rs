@@ -16,9 +16,10 @@ mod optimize;
 mod parse;
 mod source;
 mod stages;
+mod touch;
 mod views;
 
-pub use aggregate::{Aggregation, OutputStage, PipelineExecutor, PlannedPipeline, is_change_stream};
+pub use aggregate::{Aggregation, MergeOutput, OutputStage, PipelineExecutor, PlannedPipeline, is_change_stream};
 pub use dependencies::Needs;
 pub use optimize::{Modified, Rename};
 pub use parse::{PipelineParser, StageProvider, StreamBeginning, parse_pipeline};
@@ -29,10 +30,12 @@ pub use source::{
 pub use stages::bounded_sort::SortParts;
 pub use stages::geo_near::GeoNear;
 pub use stages::group_by_distinct_scan::DistinctGroup;
+pub use stages::output::{WhenMatched, WhenNotMatched};
 pub(crate) use stages::set_field::with_field;
 pub(crate) use stages::unpack::Facts;
 pub use stages::unpack::Unpacking;
-pub use stages::{Stream, StreamState, Unwinding};
+pub use stages::{Stream, StreamState, Unwinding, Watched};
+pub use touch::{Touch, Touches, touches};
 pub use views::{find_as_pipeline, with_view};
 use views::{require_collation, view_stages};
 

@@ -2,10 +2,11 @@
 
 use super::stages::{
     add_fields, bounded_sort, bucket, bucket_auto, change_stream, convert_index_stats, count, densify, documents,
-    facet, fill, geo_near, graph_lookup, group, limit, lookup, match_stage, no_effect, output, project, redact,
-    replace_root, sample, skip, sort, sort_by_count, union_with, unpack, unset, unwind, window,
+    facet, fill, geo_near, graph_lookup, group, limit, lookup, match_stage, no_effect, options, output, project,
+    redact, replace_root, sample, skip, sort, sort_by_count, union_with, unpack, unset, unwind, window,
 };
 use super::{CountedSource, DocumentSource, Pushdown, SharedStage};
+use crate::request::Seen;
 use crate::spill::StageResources;
 use pando_base::{Error, ErrorCode, Namespace, Result, Timestamp};
 use pando_doc::{Doc, DocRef, Element};
@@ -54,21 +55,28 @@ pub struct PipelineParser {
     pub is_nested: bool,
     /// So many pipelines are around it.
     pub depth: u32,
+    /// The collections that it may name; none if everything.
+    pub seen: Option<Seen>,
 }
 
 /// No more pipelines may stand inside each other.
-const DEPTH_MAX: u32 = 20;
+pub(super) const PIPELINES_DEPTH_MAX: u32 = 20;
 
 impl PipelineParser {
     /// For a pipeline over another collection inside this one.
     pub(super) fn nested(&self, namespace: &Namespace) -> Result<PipelineParser> {
         let depth = self.depth + 1;
-        if depth > DEPTH_MAX {
-            let reason = format!("Maximum number of nested sub-pipelines exceeded. Limit is {DEPTH_MAX}");
-            return Err(Error::new(ErrorCode::MaxSubPipelineDepthExceeded, reason));
+        if depth > PIPELINES_DEPTH_MAX {
+            return Err(too_deep());
         }
+        self.seen.as_ref().map_or(Ok(()), |seen| seen.check(namespace))?;
         Ok(PipelineParser { is_nested: true, depth, namespace: namespace.clone(), ..self.clone() })
     }
+}
+
+pub(super) fn too_deep() -> Error {
+    let reason = format!("Maximum number of nested sub-pipelines exceeded. Limit is {PIPELINES_DEPTH_MAX}");
+    Error::new(ErrorCode::MaxSubPipelineDepthExceeded, reason)
 }
 
 /// Reads a pipeline.
@@ -106,13 +114,19 @@ pub fn parse_pipeline(stages: &[Doc], parser: &PipelineParser) -> Result<Vec<Sha
     unpack::expanded(parsed, parser)
 }
 
-/// Reads one stage, which may become several.
-pub(super) fn parse_stage(stage: DocRef<'_>, parser: &PipelineParser) -> Result<Vec<SharedStage>> {
+/// The one field that a stage has. None of its options stands there twice.
+pub(super) fn single_field(stage: DocRef<'_>) -> Result<Element<'_>> {
     let only = stage.first().filter(|_| stage.field_count() == 1);
     let Some(element) = only else {
         let reason = "A pipeline stage specification object must contain exactly one field.";
         return Err(Error::location(40323, reason));
     };
+    options::refuse_repeated(element).map(|()| element)
+}
+
+/// Reads one stage, which may become several.
+pub(super) fn parse_stage(stage: DocRef<'_>, parser: &PipelineParser) -> Result<Vec<SharedStage>> {
+    let element = single_field(stage)?;
     let context = &parser.context;
     let one = |stage: Result<SharedStage>| stage.map(|stage| vec![stage]);
     match &**element.name {

@@ -1,5 +1,6 @@
 //! Views: a pipeline in front of the client's, on the collection below.
 
+use super::touch::touches;
 use crate::request::{AggregateRequest, FindRequest, Hint, natural_direction};
 use crate::timeseries::{hint_on_buckets, options_of_view};
 use pando_base::{Error, ErrorCode, Result};
@@ -24,8 +25,12 @@ pub fn with_view(request: &AggregateRequest, view: &ResolvedView) -> Result<Aggr
         Some(pipeline) => pipeline,
         None => stages.chain(request.pipeline.iter().cloned()).collect(),
     };
+    // What a view names does not matter to who may read the view.
+    let own = || touches(view.pipeline.values().filter_map(|stage| stage.as_document()), &view.namespace);
+    let seen = request.seen.as_ref().map(|seen| Ok::<_, Error>(seen.with(own()?.named))).transpose()?;
     Ok(AggregateRequest {
         namespace: view.namespace.clone(),
+        seen,
         pipeline,
         collation,
         hint: match options_of_view(view) {

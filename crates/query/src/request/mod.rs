@@ -5,11 +5,13 @@
 
 mod hint;
 mod read;
+mod seen;
 mod sort_pattern;
 mod write;
 
 pub use hint::Hint;
 pub(crate) use hint::{direction_number, natural_direction};
 pub use read::{AggregateRequest, CountRequest, DistinctRequest, FindRequest, ResumePoint};
+pub use seen::Seen;
 pub use sort_pattern::{SortKey, SortPart, SortPattern};
 pub use write::{DeleteRequest, FindAndModifyChange, FindAndModifyRequest, UpdateRequest};

@@ -322,6 +322,8 @@ pub struct AggregateRequest {
     pub is_map_reduce: bool,
     /// What a mapReduce gives its functions, as `$$JS_SCOPE`.
     pub javascript_scope: Option<Doc>,
+    /// The collections that it may name, where somebody was asked about them; none if everything.
+    pub seen: Option<super::Seen>,
 }
 
 impl AggregateRequest {
@@ -338,6 +340,7 @@ impl AggregateRequest {
             bypass_document_validation: false,
             is_map_reduce: false,
             javascript_scope: None,
+            seen: None,
         }
     }
 }

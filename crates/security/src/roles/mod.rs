@@ -8,7 +8,7 @@ mod built_in;
 
 pub use built_in::{built_in_privileges, built_in_roles_of, is_built_in};
 
-use crate::names::RoleName;
+use crate::names::{RoleName, refuse_repeated};
 use crate::privilege::{Privilege, Privileges};
 use crate::restrictions::Restrictions;
 use pando_base::{Error, ErrorCode, Result};
@@ -31,6 +31,7 @@ pub struct RoleDocument {
 impl RoleDocument {
     /// Reads a document of `admin.system.roles`.
     pub fn read(document: DocRef<'_>) -> Result<RoleDocument> {
+        refuse_repeated(document, "role")?;
         let text = |field: &str| {
             let wrong = || {
                 let reason = format!("Role document needs '{field}' field to be a string");

@@ -24,6 +24,7 @@ mod write_concern;
 use crate::before_login;
 use pando_base::operation::follow;
 use pando_base::{Error, ErrorCode, OperationContext, Result, bail};
+use pando_commands::arguments::refuse_repeated;
 use pando_commands::watch;
 use pando_commands::{ConnectionState, GenericArguments, Invocation, NamespaceOf, NextInvocation, Node, OpCounter};
 use pando_doc::DocBuilder;
@@ -116,6 +117,7 @@ impl Dispatcher {
             entry.counters.failed.increment();
             error
         };
+        refuse_repeated(entry.row.name, &request).map_err(count_failure)?;
         let mut generic = GenericArguments::default();
         let parsed = generic.read(&request, connection.is_internal());
         let named = parsed.as_ref().ok().copied().flatten();

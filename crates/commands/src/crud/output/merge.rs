@@ -12,34 +12,13 @@ use pando_doc::{Array, Doc, DocBuilder, DocRef, FieldPath, OwnedValue, RawElemen
 use pando_expr::expression::check_user_variable;
 use pando_expr::{Expression, ParseContext};
 use pando_operation::Operation;
+use pando_query::pipeline::{MergeOutput, WhenMatched, WhenNotMatched};
 use pando_query::request::{AggregateRequest, UpdateRequest};
 use pando_query::write::InsertDocument;
 use std::sync::Arc;
 
 /// How often a result is tried that others insert at the same time.
 const ATTEMPTS_MAX: u32 = 10;
-
-/// What becomes of a document that is there.
-enum Matched {
-    /// It gets the result's fields.
-    Merge,
-    /// It becomes the result.
-    Replace,
-    /// It stays.
-    Keep,
-    /// That is an error.
-    Fail,
-    /// A pipeline decides.
-    Pipeline(Array),
-}
-
-/// What becomes of a result that finds none.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum NotMatched {
-    Insert,
-    Discard,
-    Fail,
-}
 
 /// The stage as written.
 struct Merge<'a> {
@@ -48,8 +27,8 @@ struct Merge<'a> {
     on: Vec<String>,
     /// What the pipeline of `whenMatched` sees beside `$$new`.
     variables: Vec<(String, Expression)>,
-    matched: Matched,
-    not_matched: NotMatched,
+    matched: &'a WhenMatched,
+    not_matched: WhenNotMatched,
     bypass_validation: bool,
     /// How the pipeline compares strings.
     collation: Option<Doc>,
@@ -59,17 +38,17 @@ pub(super) async fn run(
     invocation: &Invocation,
     data: &Data,
     operation: &mut Operation,
-    namespace: &Namespace,
-    specification: &Doc,
+    target: &MergeOutput,
     request: &AggregateRequest,
     mut source: Turns<'_>,
 ) -> Result<()> {
+    let namespace = &target.namespace;
     check_can_write(invocation, data, namespace, None)?;
     refuse_view(data, namespace)?;
     let catalog = data.catalog.latest();
     let read = catalog.collection(&request.namespace).map(|collection| &**collection);
     let context = data.query.parse_context(operation, &request.collation, &request.variables, read)?;
-    let merge = Merge::parse(data, namespace, specification, &context, request.bypass_document_validation)?;
+    let merge = Merge::parse(data, target, &context, request.bypass_document_validation)?;
     merge.check_unique(data.catalog.latest().collection(namespace).map(|collection| &**collection))?;
     while let Some(documents) = source.next(operation).await? {
         let results = documents.into_iter().map(|document| merge.prepared(operation, document));
@@ -95,27 +74,15 @@ struct ResultToMerge {
 impl<'a> Merge<'a> {
     fn parse(
         data: &'a Data,
-        namespace: &'a Namespace,
-        specification: &Doc,
+        target: &'a MergeOutput,
         context: &ParseContext,
         bypass_validation: bool,
     ) -> Result<Merge<'a>> {
-        for element in specification.elements() {
-            let is_known = matches!(&**element.name, b"into" | b"on" | b"let" | b"whenMatched" | b"whenNotMatched");
-            let reason = || format!("BSON field '$merge.{}' is an unknown field.", element.name);
-            ensure!(is_known, ErrorCode::IDLUnknownField, "{}", reason());
-        }
-        let (matched, not_matched) = (matched(specification)?, not_matched(specification)?);
-        let keeps_or_fails = matches!(matched, Matched::Keep | Matched::Fail);
-        ensure!(
-            !keeps_or_fails || not_matched == NotMatched::Insert,
-            ErrorCode::location(51181),
-            "Combination of $merge modes is not supported"
-        );
-        let variables = variables(specification, &matched, context)?;
+        let MergeOutput { namespace, matched, not_matched, specification } = target;
+        let variables = variables(specification, matched, context)?;
         let on = on_fields(specification)?;
         let collation = context.collator.as_ref().map(|collator| collator.specification().clone());
-        Ok(Merge { data, namespace, on, variables, matched, not_matched, bypass_validation, collation })
+        Ok(Merge { data, namespace, on, variables, matched, not_matched: *not_matched, bypass_validation, collation })
     }
 
     /// The fields must lead to one document at most, which a unique index sees to.
@@ -173,8 +140,8 @@ impl<'a> Merge<'a> {
 
     /// An error as it is told for the whole stage.
     fn told(&self, error: Error) -> Error {
-        match (&self.matched, error.code()) {
-            (Matched::Fail, ErrorCode::DuplicateKey) if self.is_same_key(&error) => error.context(
+        match (self.matched, error.code()) {
+            (WhenMatched::Fail, ErrorCode::DuplicateKey) if self.is_same_key(&error) => error.context(
                 "$merge with whenMatched: fail found an existing document with the same values for the 'on' fields",
             ),
             (_, ErrorCode::DuplicateKey) => error.context("$merge failed due to a DuplicateKey error"),
@@ -191,19 +158,19 @@ impl<'a> Merge<'a> {
                 return Ok(());
             }
             match self.not_matched {
-                NotMatched::Discard => return Ok(()),
-                NotMatched::Fail => {
+                WhenNotMatched::Discard => return Ok(()),
+                WhenNotMatched::Fail => {
                     let reason = "$merge could not find a matching document in the target collection for at least one \
                                   document in the source collection";
                     return Err(Error::new(ErrorCode::MergeStageNoMatchingDocument, reason));
                 }
-                NotMatched::Insert => {}
+                WhenNotMatched::Insert => {}
             }
             let inserted = self.as_inserted(with_id.as_ref().unwrap_or(document));
             match self.insert(operation, collection, &inserted).await {
                 Err(error) if self.is_same_key(&error) => match self.matched {
-                    Matched::Keep => return Ok(()),
-                    Matched::Fail => return Err(error),
+                    WhenMatched::Keep => return Ok(()),
+                    WhenMatched::Fail => return Err(error),
                     // Somebody has inserted it since the look.
                     _ if attempt < ATTEMPTS_MAX => operation.recovery_unit.abandon_snapshot()?,
                     _ => return Err(error),
@@ -217,7 +184,7 @@ impl<'a> Merge<'a> {
     /// The result as it is inserted. Where it would have been merged, it comes as an update that makes the document: first
     /// what it was looked for by, then its fields in the order of their names.
     fn as_inserted(&self, document: &Doc) -> Doc {
-        if !matches!(self.matched, Matched::Merge | Matched::Keep) {
+        if !matches!(self.matched, WhenMatched::Merge | WhenMatched::Keep) {
             return document.clone();
         }
         let rank = |name: &BStr| match name == "_id" {
@@ -269,11 +236,11 @@ impl<'a> Merge<'a> {
             constants: constants.clone(),
             ..request(OwnedValue::Array(pipeline.clone()))
         };
-        Ok(match &self.matched {
-            Matched::Keep | Matched::Fail => None,
-            Matched::Replace => Some(request(OwnedValue::Document(document.clone()))),
-            Matched::Pipeline(pipeline) => Some(by_pipeline(pipeline)),
-            Matched::Merge => {
+        Ok(match self.matched {
+            WhenMatched::Keep | WhenMatched::Fail => None,
+            WhenMatched::Replace => Some(request(OwnedValue::Document(document.clone()))),
+            WhenMatched::Pipeline(pipeline) => Some(by_pipeline(pipeline)),
+            WhenMatched::Merge => {
                 let stage = doc! { "$replaceWith": { "$mergeObjects": ["$$ROOT", "$$new"] } };
                 let mut pipeline = pando_doc::ArrayBuilder::new();
                 pipeline.push(&stage);
@@ -329,7 +296,7 @@ fn on_fields(specification: &Doc) -> Result<Vec<String>> {
 }
 
 /// The variables of `let`, which only a pipeline can use.
-fn variables(specification: &Doc, matched: &Matched, context: &ParseContext) -> Result<Vec<(String, Expression)>> {
+fn variables(specification: &Doc, matched: &WhenMatched, context: &ParseContext) -> Result<Vec<(String, Expression)>> {
     let written = match specification.get("let") {
         None | Some(Value::Null) => return Ok(Vec::new()),
         Some(Value::Document(written)) => written,
@@ -339,7 +306,7 @@ fn variables(specification: &Doc, matched: &Matched, context: &ParseContext) -> 
             return Err(Error::type_mismatch(reason));
         }
     };
-    if !matches!(matched, Matched::Pipeline(_)) {
+    if !matches!(matched, WhenMatched::Pipeline(_)) {
         let mode = specification.get("whenMatched").and_then(|mode| mode.as_str()).unwrap_or("merge");
         let reason = format!("Cannot use 'let' variables with 'whenMatched: {mode}' mode");
         return Err(Error::location(51199, reason));
@@ -359,33 +326,4 @@ fn variables(specification: &Doc, matched: &Matched, context: &ParseContext) -> 
         variables.push((variable.name.to_string(), Expression::parse(variable.value, context)?.optimize()?));
     }
     Ok(variables)
-}
-
-fn matched(specification: &Doc) -> Result<Matched> {
-    match specification.get("whenMatched") {
-        None | Some(Value::Null) => Ok(Matched::Merge),
-        Some(Value::Array(pipeline)) => Ok(Matched::Pipeline(pipeline.to_array())),
-        Some(value) => match value.as_str() {
-            Some("merge") => Ok(Matched::Merge),
-            Some("replace") => Ok(Matched::Replace),
-            Some("keepExisting") => Ok(Matched::Keep),
-            Some("fail") => Ok(Matched::Fail),
-            other => Err(no_such_mode("whenMatched", other)),
-        },
-    }
-}
-
-fn not_matched(specification: &Doc) -> Result<NotMatched> {
-    let mode = specification.get("whenNotMatched").filter(|mode| !mode.is_nullish());
-    match mode.map(|mode| mode.as_str()) {
-        None | Some(Some("insert")) => Ok(NotMatched::Insert),
-        Some(Some("discard")) => Ok(NotMatched::Discard),
-        Some(Some("fail")) => Ok(NotMatched::Fail),
-        Some(other) => Err(no_such_mode("whenNotMatched", other)),
-    }
-}
-
-fn no_such_mode(field: &str, mode: Option<&str>) -> Error {
-    let mode = mode.unwrap_or_default();
-    Error::bad_value(format!("Enumeration value '{mode}' for field '$merge.{field}' is not a valid value."))
 }

@@ -37,9 +37,7 @@ pub(super) async fn run(
         Some(OutputStage::Out { namespace, timeseries }) => {
             out::run(invocation, data, operation, request, (&namespace, timeseries.as_ref()), source).await
         }
-        Some(OutputStage::Merge { namespace, specification }) => {
-            merge::run(invocation, data, operation, &namespace, &specification, request, source).await
-        }
+        Some(OutputStage::Merge(target)) => merge::run(invocation, data, operation, &target, request, source).await,
     }
 }
 

@@ -10,7 +10,7 @@ mod command;
 mod document;
 mod request;
 
-pub(crate) use request::{UuidUse, uuid_use};
+pub(crate) use request::{UuidUse, read_operation, uuid_use};
 
 use crate::arguments::SafeLong;
 use crate::{Access, Class, CommandRow, Invocation, SecondaryOk, arguments, run_boxed};
@@ -33,7 +33,7 @@ pub(super) const ROW: CommandRow = CommandRow {
 };
 
 arguments! {
-    struct ApplyOpsArguments<'a> of "applyOps" lenient {
+    pub(crate) struct ApplyOpsArguments<'a> of "applyOps" lenient {
         always_upsert: bool = "alwaysUpsert" or true,
         pre_condition: Option<ArrayRef<'a>> = "preCondition",
         prepare: Option<bool> = "prepare",
@@ -152,10 +152,7 @@ fn apply<'a>(
     manner: Manner,
 ) -> Pin<Box<dyn Future<Output = Result<Outcome>> + Send + 'a>> {
     Box::pin(async move {
-        if operation.get("op") == Some(Value::String("n".into())) {
-            return Ok(Outcome::Ignored);
-        }
-        let operation = OplogOperation::parse(operation)?;
+        let Some(operation) = read_operation(operation)? else { return Ok(Outcome::Ignored) };
         match operation.kind {
             OpKind::Noop => Ok(Outcome::Ignored),
             OpKind::Insert | OpKind::Update | OpKind::Delete => {

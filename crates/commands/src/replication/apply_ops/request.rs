@@ -1,7 +1,9 @@
 //! What is looked at before any operation is carried out: that there are operations, and what they need of the client.
 
+use crate::arguments::refuse_repeated_in_command;
 use pando_base::{Error, ErrorCode, Result, bail, ensure};
 use pando_doc::{ArrayRef, DocRef, Value, ValueType};
+use pando_oplog::Operation;
 
 /// Lists of operations lie so deep inside of each other at most.
 const NESTING_MAX: usize = 10;
@@ -17,6 +19,22 @@ pub(crate) enum UuidUse {
     Forces,
     /// The request is none that tools make: it is for the system alone.
     Unusual,
+}
+
+/// An operation as it will be carried out; none for a note, which does nothing.
+pub(crate) fn read_operation(operation: DocRef<'_>) -> Result<Option<Operation<'_>>> {
+    if operation.get("op") == Some(Value::String("n".into())) {
+        return Ok(None);
+    }
+    let operation = Operation::parse(operation)?;
+    // Nobody's collections have another meaning to tenants.
+    ensure!(
+        operation.tenant.is_none(),
+        ErrorCode::location(6972102),
+        "TenantId must not be set, but it is: {}",
+        operation.tenant.unwrap_or_default()
+    );
+    Ok(Some(operation))
 }
 
 /// Fails if lists lie too deep inside of each other.
@@ -40,6 +58,9 @@ pub(crate) fn uuid_use(body: DocRef<'_>) -> Result<UuidUse> {
         }
         for operation in operations {
             let object = command_object(operation)?;
+            // That the operations themselves have no field twice was seen with the command that
+            // lists them.
+            object.map_or(Ok(()), |object| refuse_repeated_in_command("o", object))?;
             let has_uuid = has_uuid(operation) || object.is_some_and(has_uuid);
             if has_uuid && found == UuidUse::None {
                 found = UuidUse::Names;

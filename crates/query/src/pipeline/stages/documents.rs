@@ -18,8 +18,8 @@ pub(in crate::pipeline) fn parse(value: Value<'_>, context: &ParseContext) -> Re
 }
 
 /// True for a pipeline that brings its documents along.
-pub(super) fn begin(pipeline: &[Doc]) -> bool {
-    pipeline.first().and_then(|stage| stage.view().first()).is_some_and(|stage| stage.name == "$documents")
+pub(super) fn begin(first_stage: Option<DocRef<'_>>) -> bool {
+    first_stage.and_then(|stage| stage.first()).is_some_and(|stage| stage.name == "$documents")
 }
 
 impl StageSpec for DocumentsSpec {

@@ -7,8 +7,9 @@ use crate::pipeline::{
     DocumentSource, ListSource, Needs, PipelineContext, PipelineParser, Pulled, ShardSplit, SharedStage, StageSpec,
     parse_pipeline,
 };
+use bstr::BStr;
 use pando_base::{Error, ErrorCode, Result};
-use pando_doc::{ArrayBuilder, Doc, DocBuilder, DocRef, Value, check_field_name, doc};
+use pando_doc::{ArrayBuilder, Doc, DocBuilder, DocRef, Element, Value, check_field_name, doc};
 use pando_expr::metadata::without_metadata;
 use std::sync::Arc;
 
@@ -33,29 +34,33 @@ const NEVER_INSIDE: [&str; 11] = [
     "$searchMeta",
 ];
 
+/// The pipelines as they are written, by name.
+pub(in crate::pipeline) fn read(value: Value<'_>) -> Result<Vec<(&BStr, Vec<DocRef<'_>>)>> {
+    let refused = || Error::location(40169, "the $facet specification must be a non-empty object");
+    let facets = value.as_document().filter(|facets| !facets.is_empty()).ok_or_else(refused)?;
+    facets.elements().map(read_facet).collect()
+}
+
+fn read_facet(facet: Element<'_>) -> Result<(&BStr, Vec<DocRef<'_>>)> {
+    let Value::Array(stages) = facet.value else {
+        let reason = format!("arguments to $facet must be arrays, {} is type {}", facet.name, facet.value.value_type());
+        return Err(Error::location(40170, reason));
+    };
+    let no_stage = || {
+        let reason = format!("elements of arrays in $facet spec must be non-empty objects, {} is not", facet.name);
+        Error::location(40171, reason)
+    };
+    let stages = stages.values().map(|stage| stage.as_document().ok_or_else(no_stage));
+    Ok((facet.name, stages.collect::<Result<_>>()?))
+}
+
 /// Reads it.
 pub(in crate::pipeline) fn parse(value: Value<'_>, parser: &PipelineParser) -> Result<SharedStage> {
-    let refused = || Error::location(40169, "the $facet specification must be a non-empty object");
-    let Value::Document(facets) = value else { return Err(refused()) };
-    if facets.is_empty() {
-        return Err(refused());
-    }
     let nested = PipelineParser { is_nested: true, ..parser.clone() };
     let mut parsed = Vec::new();
-    for facet in facets.elements() {
-        check_field_name(facet.name)?;
-        let Value::Array(stages) = facet.value else {
-            let reason =
-                format!("arguments to $facet must be arrays, {} is type {}", facet.name, facet.value.value_type());
-            return Err(Error::location(40170, reason));
-        };
-        let stages = stages.values().map(|stage| stage.as_document().map(DocRef::to_doc));
-        let stages: Vec<Doc> = stages.collect::<Option<_>>().ok_or_else(|| {
-            Error::location(
-                40171,
-                format!("elements of arrays in $facet spec must be non-empty objects, {} is not", facet.name),
-            )
-        })?;
+    for (name, stages) in read(value)? {
+        check_field_name(name)?;
+        let stages: Vec<Doc> = stages.into_iter().map(DocRef::to_doc).collect();
         let is_refused = |stage: &&Doc| {
             stage.view().first().is_some_and(|first| NEVER_INSIDE.iter().any(|name| first.name == *name))
         };
@@ -68,7 +73,7 @@ pub(in crate::pipeline) fn parse(value: Value<'_>, parser: &PipelineParser) -> R
             let reason = format!("{} is not allowed to be used within a $facet stage", stage.name());
             return Err(Error::location(40600, reason));
         }
-        parsed.push((facet.name.to_string(), stages));
+        parsed.push((name.to_string(), stages));
     }
     Ok(Arc::new(FacetSpec { facets: Arc::new(parsed), memory_bytes_max: parser.resources.group_memory_bytes_max }))
 }

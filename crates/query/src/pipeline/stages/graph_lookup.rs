@@ -37,16 +37,9 @@ impl std::fmt::Debug for GraphLookupSpec {
 
 /// Reads it.
 pub(in crate::pipeline) fn parse(value: Value<'_>, parser: &PipelineParser) -> Result<SharedStage> {
-    let Value::Document(specification) = value else {
-        let found = value.value_type();
-        let reason = format!("the $graphLookup stage specification must be an object, but found {found}");
-        return Err(Error::failed_to_parse(reason));
-    };
-    if specification.get("from").is_none() {
-        let reason = format!("missing 'from' option to $graphLookup stage specification: {specification}");
-        return Err(Error::failed_to_parse(reason));
-    }
-    let (mut from, mut into, mut start_with, mut connect_from, mut connect_to) = (None, None, None, None, None);
+    let from = read_from(value, &parser.namespace)?;
+    let specification = value.as_document().unwrap_or(DocRef::EMPTY);
+    let (mut into, mut start_with, mut connect_from, mut connect_to) = (None, None, None, None);
     let (mut depth_field, mut depth_max, mut filter) = (None, None, None);
     for option in specification.elements() {
         let path = || match option.value {
@@ -57,7 +50,7 @@ pub(in crate::pipeline) fn parse(value: Value<'_>, parser: &PipelineParser) -> R
             }
         };
         match &**option.name {
-            b"from" => from = Some(parse_from(option.value, parser)?),
+            b"from" => {}
             b"as" => into = Some(path()?),
             b"connectFromField" => connect_from = Some(path()?),
             b"connectToField" => connect_to = Some(path()?),
@@ -68,12 +61,13 @@ pub(in crate::pipeline) fn parse(value: Value<'_>, parser: &PipelineParser) -> R
             _ => return Err(Error::location(40104, format!("Unknown argument to $graphLookup: {}", option.name))),
         }
     }
-    let (Some(from), Some(into), Some(start_with), Some(connect_from), Some(connect_to)) =
-        (from, into, start_with, connect_from, connect_to)
+    let (Some(into), Some(start_with), Some(connect_from), Some(connect_to)) =
+        (into, start_with, connect_from, connect_to)
     else {
         let reason = "$graphLookup requires 'from', 'as', 'startWith', 'connectFromField', and 'connectToField' to be specified.";
         return Err(Error::location(40105, reason));
     };
+    parser.seen.as_ref().map_or(Ok(()), |seen| seen.check(&from))?;
     let parser = PipelineParser { is_nested: true, namespace: from.clone(), ..parser.clone() };
     let specification = specification.to_doc();
     Ok(Arc::new(GraphLookupSpec(Arc::new(GraphLookup {
@@ -90,12 +84,22 @@ pub(in crate::pipeline) fn parse(value: Value<'_>, parser: &PipelineParser) -> R
     }))))
 }
 
-fn parse_from(value: Value<'_>, parser: &PipelineParser) -> Result<Namespace> {
-    match value {
+/// The other collection, for a pipeline on this one.
+pub(in crate::pipeline) fn read_from(value: Value<'_>, namespace: &Namespace) -> Result<Namespace> {
+    let Value::Document(specification) = value else {
+        let found = value.value_type();
+        let reason = format!("the $graphLookup stage specification must be an object, but found {found}");
+        return Err(Error::failed_to_parse(reason));
+    };
+    let missing = || {
+        let reason = format!("missing 'from' option to $graphLookup stage specification: {specification}");
+        Error::failed_to_parse(reason)
+    };
+    match specification.get("from").ok_or_else(missing)? {
         Value::String(name) if name.is_empty() => {
             Err(Error::new(ErrorCode::InvalidNamespace, "$graphLookup 'from' field must name a collection"))
         }
-        Value::String(name) => parser.namespace.sibling(&name.to_string()),
+        Value::String(name) => namespace.sibling(&name.to_string()),
         other => {
             let reason = format!("$graphLookup 'from' field must be a string, but found {}", other.value_type());
             Err(Error::failed_to_parse(reason))

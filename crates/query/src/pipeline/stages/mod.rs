@@ -22,7 +22,7 @@ pub(super) mod lookup;
 pub(super) mod match_stage;
 pub(super) mod near_distance;
 pub(super) mod no_effect;
-mod options;
+pub(super) mod options;
 mod ordering;
 pub(super) mod output;
 pub(super) mod project;
@@ -40,5 +40,5 @@ pub(super) mod unset;
 pub(super) mod unwind;
 pub(super) mod window;
 
-pub use change_stream::{Stream, StreamState};
+pub use change_stream::{Stream, StreamState, Watched};
 pub use unwind::Unwinding;

@@ -1,11 +1,37 @@
 //! `$out` and `$merge`: where results go. They are written by the caller; here they are only read.
 
 use super::options;
-use crate::pipeline::{DocumentSource, OutputStage, PipelineParser, ShardSplit, SharedStage, StageSpec};
+use crate::pipeline::{DocumentSource, MergeOutput, OutputStage, PipelineParser, ShardSplit, SharedStage, StageSpec};
 use pando_base::{Error, ErrorCode, Namespace, Result, ensure};
-use pando_doc::{ArrayRef, Doc, DocBuilder, DocRef, Value, doc};
+use pando_doc::{Array, ArrayRef, Doc, DocBuilder, DocRef, Value, doc};
 use pando_timeseries::TimeseriesOptions;
 use std::sync::Arc;
+
+/// What becomes of a document that is there.
+#[derive(Clone, Debug)]
+pub enum WhenMatched {
+    /// It gets the result's fields.
+    Merge,
+    /// It becomes the result.
+    Replace,
+    /// It stays.
+    Keep,
+    /// That is an error.
+    Fail,
+    /// A pipeline decides.
+    Pipeline(Array),
+}
+
+/// What becomes of a result that finds none.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WhenNotMatched {
+    /// It is inserted.
+    Insert,
+    /// It is thrown away.
+    Discard,
+    /// That is an error.
+    Fail,
+}
 
 #[derive(Debug)]
 struct OutputSpec {
@@ -15,8 +41,13 @@ struct OutputSpec {
 
 /// Reads `$out`.
 pub(in crate::pipeline) fn parse_out(value: Value<'_>, parser: &PipelineParser) -> Result<SharedStage> {
+    Ok(Arc::new(OutputSpec { name: "$out", output: read_out(value, &parser.namespace)? }))
+}
+
+/// Where an `$out` writes, in a pipeline on this collection.
+pub(in crate::pipeline) fn read_out(value: Value<'_>, source: &Namespace) -> Result<OutputStage> {
     let (namespace, timeseries) = match value {
-        Value::String(collection) => (parser.namespace.sibling(&collection.to_string())?, None),
+        Value::String(collection) => (source.sibling(&collection.to_string())?, None),
         Value::Document(target) => parse_out_target(target)?,
         other => {
             let reason = format!("$out only supports a string or object argument, but found {}", other.value_type());
@@ -27,7 +58,7 @@ pub(in crate::pipeline) fn parse_out(value: Value<'_>, parser: &PipelineParser) 
     ensure!(!namespace.is_system(), ErrorCode::location(17385), "Can't $out to special collection: {shown}");
     let database = namespace.database();
     ensure!(!namespace.is_internal(), ErrorCode::location(31321), "Can't $out to internal database: {database}");
-    Ok(Arc::new(OutputSpec { name: "$out", output: OutputStage::Out { namespace, timeseries } }))
+    Ok(OutputStage::Out { namespace, timeseries })
 }
 
 /// Reads `{db, coll, timeseries}`.
@@ -59,6 +90,11 @@ fn parse_timeseries(value: Value<'_>) -> Result<Doc> {
 
 /// Reads `$merge`.
 pub(in crate::pipeline) fn parse_merge(value: Value<'_>, parser: &PipelineParser) -> Result<SharedStage> {
+    Ok(Arc::new(OutputSpec { name: "$merge", output: read_merge(value, &parser.namespace)? }))
+}
+
+/// Where a `$merge` writes, in a pipeline on this collection, and what it does there.
+pub(in crate::pipeline) fn read_merge(value: Value<'_>, source: &Namespace) -> Result<OutputStage> {
     let specification = match value {
         Value::String(collection) => doc! { "into": collection },
         Value::Document(specification) => specification.to_doc(),
@@ -69,10 +105,46 @@ pub(in crate::pipeline) fn parse_merge(value: Value<'_>, parser: &PipelineParser
     };
     check_merge_options(specification.view())?;
     let into = specification.get("into").ok_or_else(|| options::missing("$merge", "into"))?;
-    let namespace = merge_target(into, parser)?;
+    let namespace = merge_target(into, source)?;
     let database = namespace.database();
     ensure!(!namespace.is_internal(), ErrorCode::location(31320), "Cannot $merge to internal database: {database}");
-    Ok(Arc::new(OutputSpec { name: "$merge", output: OutputStage::Merge { namespace, specification } }))
+    let (matched, not_matched) = (when_matched(&specification)?, when_not_matched(&specification)?);
+    let keeps_or_fails = matches!(matched, WhenMatched::Keep | WhenMatched::Fail);
+    ensure!(
+        !keeps_or_fails || not_matched == WhenNotMatched::Insert,
+        ErrorCode::location(51181),
+        "Combination of $merge modes is not supported"
+    );
+    Ok(OutputStage::Merge(MergeOutput { namespace, matched, not_matched, specification }))
+}
+
+fn when_matched(specification: &Doc) -> Result<WhenMatched> {
+    match specification.get("whenMatched") {
+        None | Some(Value::Null) => Ok(WhenMatched::Merge),
+        Some(Value::Array(pipeline)) => Ok(WhenMatched::Pipeline(pipeline.to_array())),
+        Some(value) => match value.as_str() {
+            Some("merge") => Ok(WhenMatched::Merge),
+            Some("replace") => Ok(WhenMatched::Replace),
+            Some("keepExisting") => Ok(WhenMatched::Keep),
+            Some("fail") => Ok(WhenMatched::Fail),
+            other => Err(no_such_mode("whenMatched", other)),
+        },
+    }
+}
+
+fn when_not_matched(specification: &Doc) -> Result<WhenNotMatched> {
+    let mode = specification.get("whenNotMatched").filter(|mode| !mode.is_nullish());
+    match mode.map(|mode| mode.as_str()) {
+        None | Some(Some("insert")) => Ok(WhenNotMatched::Insert),
+        Some(Some("discard")) => Ok(WhenNotMatched::Discard),
+        Some(Some("fail")) => Ok(WhenNotMatched::Fail),
+        Some(other) => Err(no_such_mode("whenNotMatched", other)),
+    }
+}
+
+fn no_such_mode(field: &str, mode: Option<&str>) -> Error {
+    let mode = mode.unwrap_or_default();
+    Error::bad_value(format!("Enumeration value '{mode}' for field '$merge.{field}' is not a valid value."))
 }
 
 /// Options of unknown names, or of types that they cannot have.
@@ -120,13 +192,13 @@ fn check_stages(stages: ArrayRef<'_>) -> Result<()> {
 }
 
 /// Where a `$merge` leads: a name beside the pipeline's collection, or `{db, coll}`.
-fn merge_target(into: Value<'_>, parser: &PipelineParser) -> Result<Namespace> {
+fn merge_target(into: Value<'_>, source: &Namespace) -> Result<Namespace> {
     let target = match into {
         Value::Document(target) => target,
         into => {
             let name = into.as_str().unwrap_or_default();
             ensure!(!name.is_empty(), ErrorCode::location(5786800), "$merge 'into' field cannot be an empty string");
-            return parser.namespace.sibling(name);
+            return source.sibling(name);
         }
     };
     let (mut database, mut collection) = (None, None);
@@ -142,7 +214,7 @@ fn merge_target(into: Value<'_>, parser: &PipelineParser) -> Result<Namespace> {
         return Err(Error::location(5786801, reason));
     };
     let database = database.filter(|name| !name.is_empty());
-    Namespace::of(database.as_deref().unwrap_or(parser.namespace.database()), &collection)
+    Namespace::of(database.as_deref().unwrap_or(source.database()), &collection)
 }
 
 /// `$merge` with everything that was left out.
@@ -188,7 +260,7 @@ impl StageSpec for OutputSpec {
                 shown.append_some("timeseries", timeseries.as_ref());
                 doc! { "$out": shown.finish() }
             }
-            OutputStage::Merge { namespace, specification } => doc! { "$merge": merge_shown(namespace, specification) },
+            OutputStage::Merge(merge) => doc! { "$merge": merge_shown(&merge.namespace, &merge.specification) },
         }
     }
 

@@ -4,6 +4,7 @@ use crate::executor::Collections;
 use crate::pipeline::{
     DocumentSource, Needs, PipelineContext, PipelineParser, Pulled, ShardSplit, SharedStage, StageSpec, parse_pipeline,
 };
+use bstr::BStr;
 use pando_base::{Error, ErrorCode, Namespace, Result};
 use pando_doc::{ArrayBuilder, Doc, DocRef, SharedCollator, Value, doc};
 use pando_operation::Operation;
@@ -25,27 +26,9 @@ impl std::fmt::Debug for UnionWithSpec {
 
 /// Reads it.
 pub(in crate::pipeline) fn parse(value: Value<'_>, parser: &PipelineParser) -> Result<SharedStage> {
-    let (collection, stages) = match value {
-        Value::String(name) => (Some(name.to_string()), Vec::new()),
-        Value::Document(options) => parse_options(options)?,
-        other => {
-            let reason = format!(
-                "the $unionWith stage specification must be an object or string, but found {}",
-                other.value_type()
-            );
-            return Err(Error::new(ErrorCode::FailedToParse, reason));
-        }
-    };
-    let namespace = match collection {
-        Some(collection) => parser.namespace.sibling(&collection)?,
-        // Documents of the stage's own need no collection.
-        None if super::documents::begin(&stages) => parser.namespace.clone(),
-        None => {
-            let reason =
-                "$unionWith stage without explicit collection must have a pipeline with $documents as first stage";
-            return Err(Error::new(ErrorCode::FailedToParse, reason));
-        }
-    };
+    let options = Options::read(value)?;
+    let namespace = options.collection(&parser.namespace)?;
+    let stages: Vec<Doc> = options.stages.into_iter().map(DocRef::to_doc).collect();
     if crate::pipeline::is_change_stream(&stages) {
         let reason = "$changeStream is not allowed within a $unionWith's sub-pipeline";
         return Err(Error::location(31441, reason));
@@ -56,21 +39,57 @@ pub(in crate::pipeline) fn parse(value: Value<'_>, parser: &PipelineParser) -> R
     Ok(Arc::new(UnionWithSpec { namespace, stages: Arc::new(parsed), stage_documents: Arc::new(stages), collator }))
 }
 
-fn parse_options(options: DocRef<'_>) -> Result<(Option<String>, Vec<Doc>)> {
-    let (mut collection, mut stages) = (None, Vec::new());
-    for option in options.elements() {
-        match (&**option.name, option.value) {
-            (b"coll", Value::String(name)) => collection = Some(name.to_string()),
-            (b"pipeline", Value::Array(array)) => {
-                stages = array.values().filter_map(|stage| stage.as_document()).map(DocRef::to_doc).collect();
-            }
-            _ => {
-                let reason = format!("BSON field '$unionWith.{}' is an unknown field.", option.name);
-                return Err(Error::location(40415, reason));
+/// The options as they are written.
+pub(in crate::pipeline) struct Options<'a> {
+    collection: Option<&'a BStr>,
+    pub(in crate::pipeline) stages: Vec<DocRef<'a>>,
+}
+
+impl<'a> Options<'a> {
+    pub(in crate::pipeline) fn read(value: Value<'a>) -> Result<Options<'a>> {
+        match value {
+            Value::String(name) => Ok(Options { collection: Some(name), stages: Vec::new() }),
+            Value::Document(options) => Options::read_document(options),
+            other => {
+                let reason = format!(
+                    "the $unionWith stage specification must be an object or string, but found {}",
+                    other.value_type()
+                );
+                Err(Error::new(ErrorCode::FailedToParse, reason))
             }
         }
     }
-    Ok((collection, stages))
+
+    fn read_document(document: DocRef<'a>) -> Result<Options<'a>> {
+        let mut options = Options { collection: None, stages: Vec::new() };
+        for option in document.elements() {
+            match (&**option.name, option.value) {
+                (b"coll", Value::String(name)) => options.collection = Some(name),
+                (b"pipeline", Value::Array(array)) => {
+                    options.stages = array.values().filter_map(|stage| stage.as_document()).collect();
+                }
+                _ => {
+                    let reason = format!("BSON field '$unionWith.{}' is an unknown field.", option.name);
+                    return Err(Error::location(40415, reason));
+                }
+            }
+        }
+        Ok(options)
+    }
+
+    /// The other collection, for a pipeline on this one.
+    pub(in crate::pipeline) fn collection(&self, namespace: &Namespace) -> Result<Namespace> {
+        match self.collection {
+            Some(collection) => namespace.sibling(&collection.to_string()),
+            // Documents of the stage's own need no collection.
+            None if super::documents::begin(self.stages.first().copied()) => Ok(namespace.clone()),
+            None => {
+                let reason =
+                    "$unionWith stage without explicit collection must have a pipeline with $documents as first stage";
+                Err(Error::new(ErrorCode::FailedToParse, reason))
+            }
+        }
+    }
 }
 
 struct UnionWithSource {

@@ -4,6 +4,7 @@ mod access;
 mod attacks;
 mod before_login;
 mod cluster_time;
+mod doubled;
 mod login;
 mod matrix;
 mod tls;

@@ -22,6 +22,8 @@ mod token;
 mod transaction;
 
 pub use options::StreamOptions;
+pub(in crate::pipeline) use options::watched;
+pub use scope::Watched;
 pub use state::StreamState;
 pub(in crate::pipeline) use token::TOKEN_VERSION;
 
@@ -63,10 +65,7 @@ struct ChangeStreamSpec {
 
 /// Reads it.
 pub(in crate::pipeline) fn parse(value: Value<'_>, parser: &PipelineParser) -> Result<Vec<SharedStage>> {
-    let Value::Document(written) = value else {
-        let reason = format!("$changeStream must take a nested object but found: {NAME}: {value}");
-        return Err(Error::location(6188500, reason));
-    };
+    let written = options::written(value)?;
     if parser.is_nested {
         let reason = format!("{NAME} is not allowed within a $lookup's sub-pipeline");
         return Err(Error::location(51047, reason));

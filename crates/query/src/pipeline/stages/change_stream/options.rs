@@ -1,7 +1,7 @@
 //! What a `$changeStream` is asked for, and whether that is allowed.
 
 use super::super::options::{document, string, unknown, wrong_type};
-use super::scope::Scope;
+use super::scope::{Scope, Watched};
 use super::token::ResumeToken;
 use crate::pipeline::StreamBeginning;
 use pando_base::{Error, ErrorCode, Namespace, Result, Timestamp, bail, ensure};
@@ -120,6 +120,15 @@ impl<'a> Written<'a> {
         Ok(written)
     }
 
+    /// What a stream on this collection or database follows.
+    fn watched(&self, namespace: &Namespace) -> Watched {
+        match (self.all_changes_for_cluster, namespace.is_collectionless_aggregate()) {
+            (true, _) => Watched::Cluster,
+            (false, true) => Watched::Database(namespace.database().to_owned()),
+            (false, false) => Watched::Collection(namespace.clone()),
+        }
+    }
+
     /// The token of the client, if it came with one.
     fn token(&self) -> Result<Option<ResumeToken>> {
         self.start_after.or(self.resume_after).map(ResumeToken::parse).transpose()
@@ -172,6 +181,19 @@ impl<'a> Written<'a> {
     }
 }
 
+/// What a stream with these options follows on this collection or database.
+pub(in crate::pipeline) fn watched(value: Value<'_>, namespace: &Namespace) -> Result<Watched> {
+    Ok(Written::read(written(value)?)?.watched(namespace))
+}
+
+/// The options, which are a document.
+pub(super) fn written(value: Value<'_>) -> Result<DocRef<'_>> {
+    value.as_document().ok_or_else(|| {
+        let reason = format!("{STAGE} must take a nested object but found: {STAGE}: {value}");
+        Error::location(6188500, reason)
+    })
+}
+
 impl StreamOptions {
     /// Reads them for a stream on this collection or database.
     pub(super) fn parse(
@@ -198,7 +220,12 @@ impl StreamOptions {
             token.version = token_version;
         }
         Ok(StreamOptions {
-            scope: Scope::new(namespace, written.shows_system, written.shows_migrations, written.shows_expanded),
+            scope: Scope::new(
+                written.watched(namespace),
+                written.shows_system,
+                written.shows_migrations,
+                written.shows_expanded,
+            ),
             full_document: written.full_document,
             before_change: written.before_change,
             shows_expanded: written.shows_expanded,

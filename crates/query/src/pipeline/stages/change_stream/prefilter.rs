@@ -198,7 +198,7 @@ mod tests {
 
     fn options(full_document: FullDocument) -> StreamOptions {
         StreamOptions {
-            scope: Scope::new(&Namespace::parse("a.b").unwrap(), false, false, false),
+            scope: Scope::new(Watched::Collection(Namespace::parse("a.b").unwrap()), false, false, false),
             full_document,
             before_change: BeforeChange::Off,
             shows_expanded: false,

@@ -10,9 +10,12 @@ use pando_oplog::{OpKind, Operation};
 
 /// What is watched.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Watched {
+pub enum Watched {
+    /// A collection.
     Collection(Namespace),
+    /// The collections of a database.
     Database(String),
+    /// All databases of users.
     Cluster,
 }
 
@@ -33,18 +36,8 @@ const SYSTEM_COMMANDS: [&[u8]; 2] = [b"startIndexBuild", b"abortIndexBuild"];
 const SYSTEM: &[u8] = b"system.";
 
 impl Scope {
-    /// Of a stream on this collection or database.
-    pub(super) fn new(
-        namespace: &Namespace,
-        shows_system: bool,
-        shows_migrations: bool,
-        shows_expanded: bool,
-    ) -> Scope {
-        let watched = match () {
-            () if namespace.is_admin() => Watched::Cluster,
-            () if namespace.is_collectionless_aggregate() => Watched::Database(namespace.database().to_owned()),
-            () => Watched::Collection(namespace.clone()),
-        };
+    /// Of a stream that follows this.
+    pub(super) fn new(watched: Watched, shows_system: bool, shows_migrations: bool, shows_expanded: bool) -> Scope {
         Scope { watched, shows_system, shows_migrations, shows_expanded }
     }
 

@@ -51,77 +51,109 @@ impl std::fmt::Debug for LookupSpec {
     }
 }
 
-/// Reads it.
-pub(in crate::pipeline) fn parse(value: Value<'_>, parser: &PipelineParser) -> Result<SharedStage> {
-    let Value::Document(specification) = value else {
-        let reason = format!("the $lookup stage specification must be an object, but found {}", value.value_type());
-        return Err(Error::location(9, reason));
-    };
-    let (mut from, mut into, mut local, mut foreign) = (None, None, None, None);
-    let (mut variables, mut pipeline) = (Vec::new(), None);
-    for option in specification.elements() {
-        let text = || match option.value {
-            Value::String(text) => Ok(text.to_string()),
-            other => Err(Error::failed_to_parse(format!(
-                "$lookup argument '{}' must be a string, found {}: {}",
-                option.name,
-                option,
-                other.value_type()
-            ))),
+/// The options as they are written.
+pub(in crate::pipeline) struct Options<'a> {
+    specification: DocRef<'a>,
+    from: Option<&'a BStr>,
+    into: Option<&'a BStr>,
+    local: Option<&'a BStr>,
+    foreign: Option<&'a BStr>,
+    variables: DocRef<'a>,
+    pub(in crate::pipeline) pipeline: Option<Vec<DocRef<'a>>>,
+}
+
+impl<'a> Options<'a> {
+    pub(in crate::pipeline) fn read(value: Value<'a>) -> Result<Options<'a>> {
+        let Value::Document(specification) = value else {
+            let reason = format!("the $lookup stage specification must be an object, but found {}", value.value_type());
+            return Err(Error::location(9, reason));
         };
-        match &**option.name {
-            b"from" => from = Some(text()?),
-            b"as" => into = Some(text()?),
-            b"localField" => local = Some(text()?),
-            b"foreignField" => foreign = Some(text()?),
-            b"let" => variables = parse_variables(option.value, parser)?,
-            b"pipeline" => pipeline = Some(parse_stages(option.value)?),
-            _ => return Err(Error::failed_to_parse(format!("unknown argument to $lookup: {}", option.name))),
+        let (from, into, local, foreign) = (None, None, None, None);
+        let (variables, pipeline) = (DocRef::EMPTY, None);
+        let mut options = Options { specification, from, into, local, foreign, variables, pipeline };
+        for option in specification.elements() {
+            let text = || match option.value {
+                Value::String(text) => Ok(text),
+                other => Err(Error::failed_to_parse(format!(
+                    "$lookup argument '{}' must be a string, found {}: {}",
+                    option.name,
+                    option,
+                    other.value_type()
+                ))),
+            };
+            match &**option.name {
+                b"from" => options.from = Some(text()?),
+                b"as" => options.into = Some(text()?),
+                b"localField" => options.local = Some(text()?),
+                b"foreignField" => options.foreign = Some(text()?),
+                b"let" => options.variables = read_variables(option.value)?,
+                b"pipeline" => options.pipeline = Some(read_stages(option.value)?),
+                _ => return Err(Error::failed_to_parse(format!("unknown argument to $lookup: {}", option.name))),
+            }
+        }
+        Ok(options)
+    }
+
+    /// The other collection, for a pipeline on this one.
+    pub(in crate::pipeline) fn from(&self, namespace: &Namespace) -> Result<Namespace> {
+        match self.from {
+            Some(from) if from.is_empty() => {
+                Err(Error::new(ErrorCode::InvalidNamespace, "$lookup 'from' field must name a collection"))
+            }
+            Some(from) => namespace.sibling(&from.to_string()),
+            // Documents of the stage's own need no collection.
+            None if super::documents::begin(self.pipeline.iter().flatten().next().copied()) => Ok(namespace.clone()),
+            None => Err(missing("from")),
         }
     }
-    let missing = |name: &str| Error::failed_to_parse(format!("must specify '{name}' field for a $lookup"));
-    let is_none = |name: &Option<String>| name.as_ref().is_none_or(String::is_empty);
-    if pipeline.is_none() && specification.contains("let") {
+
+    /// Does it look for equality of fields? A name that is empty is none.
+    pub(in crate::pipeline) fn has_fields(&self) -> bool {
+        [self.local, self.foreign].into_iter().flatten().any(|name| !name.is_empty())
+    }
+}
+
+fn missing(name: &str) -> Error {
+    Error::failed_to_parse(format!("must specify '{name}' field for a $lookup"))
+}
+
+/// Reads it.
+pub(in crate::pipeline) fn parse(value: Value<'_>, parser: &PipelineParser) -> Result<SharedStage> {
+    let options = Options::read(value)?;
+    let has_fields = options.has_fields();
+    if options.pipeline.is_none() && options.specification.contains("let") {
         return Err(Error::failed_to_parse("$lookup with a 'let' argument must also specify 'pipeline'"));
     }
-    let fields = match (local, foreign) {
-        // A name that is empty is none.
+    let from = options.from(&parser.namespace)?;
+    let fields = match (options.local, options.foreign) {
         (Some(local), Some(foreign)) if !local.is_empty() && !foreign.is_empty() => {
             Some((FieldPath::parse(local)?, FieldPath::parse(foreign)?))
         }
-        (local, foreign) if pipeline.is_some() && is_none(&local) && is_none(&foreign) => None,
+        _ if options.pipeline.is_some() && !has_fields => None,
         _ => {
             let reason = "$lookup requires both or neither of 'localField' and 'foreignField' to be specified";
             return Err(Error::failed_to_parse(reason));
         }
     };
-    let from = match from {
-        Some(from) if from.is_empty() => {
-            return Err(Error::new(ErrorCode::InvalidNamespace, "$lookup 'from' field must name a collection"));
-        }
-        Some(from) => parser.namespace.sibling(&from)?,
-        // Documents of the stage's own need no collection.
-        None if pipeline.as_deref().is_some_and(super::documents::begin) => parser.namespace.clone(),
-        None => return Err(missing("from")),
-    };
     let nested = parser.nested(&from)?;
     let lookup = Lookup {
         from,
         fields,
-        variables,
-        pipeline,
-        into: FieldPath::parse(into.ok_or_else(|| missing("as"))?)?,
-        specification: specification.to_doc(),
+        variables: parse_variables(options.variables, parser)?,
+        pipeline: options.pipeline.map(|stages| stages.into_iter().map(DocRef::to_doc).collect()),
+        into: FieldPath::parse(options.into.ok_or_else(|| missing("as"))?)?,
+        specification: options.specification.to_doc(),
         parser: nested,
     };
     check_pipeline(&lookup)?;
     Ok(Arc::new(LookupSpec { lookup: Arc::new(lookup), unwinding: None, matching: None }))
 }
 
-fn parse_variables(value: Value<'_>, parser: &PipelineParser) -> Result<Vec<(String, Expression)>> {
-    let Value::Document(variables) = value else {
-        return Err(Error::failed_to_parse("$lookup argument 'let' must be an object"));
-    };
+fn read_variables(value: Value<'_>) -> Result<DocRef<'_>> {
+    value.as_document().ok_or_else(|| Error::failed_to_parse("$lookup argument 'let' must be an object"))
+}
+
+fn parse_variables(variables: DocRef<'_>, parser: &PipelineParser) -> Result<Vec<(String, Expression)>> {
     variables
         .elements()
         .map(|variable| {
@@ -131,10 +163,10 @@ fn parse_variables(value: Value<'_>, parser: &PipelineParser) -> Result<Vec<(Str
         .collect()
 }
 
-fn parse_stages(value: Value<'_>) -> Result<Vec<Doc>> {
+fn read_stages(value: Value<'_>) -> Result<Vec<DocRef<'_>>> {
     let refused = || Error::type_mismatch("'pipeline' option must be specified as an array");
     let Value::Array(stages) = value else { return Err(refused()) };
-    stages.values().map(|stage| stage.as_document().map(DocRef::to_doc).ok_or_else(refused)).collect()
+    stages.values().map(|stage| stage.as_document().ok_or_else(refused)).collect()
 }
 
 /// Errors of the pipeline are told when the lookup is read, not when it first runs.

@@ -136,7 +136,7 @@ impl LookupSource {
         let mut stages = lookup.pipeline.clone().unwrap_or_default();
         if let Some((local, foreign)) = &lookup.fields {
             // Documents of the pipeline's own come first.
-            let place = usize::from(documents::begin(&stages));
+            let place = usize::from(documents::begin(stages.first().map(Doc::view)));
             stages.insert(place, doc! { "$match": equality(document, local, foreign) });
         }
         let mut parsed = parse_pipeline(&stages, &parser)?;
