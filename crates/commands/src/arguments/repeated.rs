@@ -4,7 +4,7 @@
 //! request need not see what is carried out. So each command is looked at as a whole before
 //! anything is read of it: on top and in every document and array inside, however deep. Left out is
 //! what holds data or a language of its own, below the names in [`OPEN`]: documents, filters,
-//! updates, and the stages of pipelines, which their own parser looks at in the same way.
+//! updates, and what its own parser looks at in the same way: stages of pipelines, keys of indexes.
 
 use super::field::Place;
 use bstr::{BStr, ByteSlice};
@@ -22,6 +22,7 @@ const OPEN: &[&str] = &[
     "documents",
     "fields",
     "filter",
+    "key",
     "let",
     "max",
     "min",
