@@ -172,7 +172,7 @@ mod tests {
     fn short_work_is_not_interrupted() {
         let (operation, noted) = operation();
         assert!(poll(&operation, async { tick(STEPS_PER_LOOK).unwrap() }));
-        assert_eq!(*noted.pauses_ns.lock(), []);
+        assert!(noted.pauses_ns.lock().is_empty());
         assert!(matches!(noted.ends_ns.lock()[..], [Some(kept_ns)] if kept_ns < LENGTH_NS));
         let kept = last();
         assert!(!kept.is_long && !kept.has_yielded && kept.kept_ns < LENGTH_NS);

@@ -93,12 +93,13 @@ impl RequestHandler for Teller {
     fn connected(&self, _: Peer) {}
 
     fn kind(&self, command: &Command) -> RequestKind {
-        let place = match &command.name()[..] {
+        let name: &[u8] = command.name();
+        let place = match name {
             b"hello" => Place::Control,
             b"validate" => Place::Lanes,
             _ => Place::Requests,
         };
-        RequestKind { number: usize::from(command.name().first().copied().unwrap_or(0)), place }
+        RequestKind { number: usize::from(name.first().copied().unwrap_or(0)), place }
     }
 
     fn handle(&self, (): &(), request: Request) -> BoxedFuture<'static, Response> {
