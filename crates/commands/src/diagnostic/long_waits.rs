@@ -105,9 +105,8 @@ impl LongWaits {
         let now_ns = data.services.env.clock().monotonic_ns();
         let before = std::mem::take(&mut *self.seen.lock());
         let mut round = Round { before, now_ns, seen: HashMap::new() };
-        let sessions = data.sessions.idle_transactions();
-        let mut told = locks(data, &sessions, &mut round);
-        told.extend(sessions.iter().filter_map(|session| prepared(session, &mut round)));
+        let mut told = locks(data, &mut round);
+        told.extend(data.sessions.idle_transactions().iter().filter_map(|session| prepared(session, &mut round)));
         // What has come to its end is forgotten.
         *self.seen.lock() = round.seen;
         told
@@ -136,7 +135,7 @@ impl Round {
     }
 }
 
-fn locks(data: &Data, sessions: &[Arc<ActiveSession>], round: &mut Round) -> Vec<LongWait> {
+fn locks(data: &Data, round: &mut Round) -> Vec<LongWait> {
     let infos = data.services.locks.lock_info();
     let is_waited_for = |info: &&LockInfo| {
         !info.pending.is_empty() || info.granted.iter().any(|request| request.convert_mode.is_some())
@@ -145,7 +144,8 @@ fn locks(data: &Data, sessions: &[Arc<ActiveSession>], round: &mut Round) -> Vec
     if waited_for.is_empty() {
         return Vec::new();
     }
-    let (owners, names) = (Owners::of(data, sessions), names(&data.catalog.latest()));
+    let sessions = data.sessions.accounted_transactions();
+    let (owners, names) = (Owners::of(data, &sessions), names(&data.catalog.latest()));
     let mut told = Vec::new();
     for info in waited_for {
         let converting = info.granted.iter().filter(|request| request.convert_mode.is_some());
@@ -176,7 +176,7 @@ fn prepared(session: &ActiveSession, round: &mut Round) -> Option<LongWait> {
     Some(LongWait::Prepared { prepared_ms: lasted_ms, holder: of_session(session).finish() })
 }
 
-/// The operations and the transactions between two statements whose lockers these are.
+/// The operations and the transactions whose lockers these are. Those of a transaction are of the operation that it began with.
 struct Owners<'a> {
     operation_of_locker: HashMap<u64, u32>,
     operations: HashMap<u32, OperationContext>,

@@ -314,6 +314,12 @@ impl SessionCatalog {
         self.entries().iter().flat_map(|entry| entry.members()).filter(|active| active.has_open()).collect()
     }
 
+    /// The sessions that have had a transaction which is told of, whether a statement of it runs or not.
+    pub fn accounted_transactions(&self) -> Vec<Arc<ActiveSession>> {
+        let members = self.entries().into_iter().flat_map(|entry| entry.members());
+        members.filter(|active| active.account().is_some()).collect()
+    }
+
     /// What there is to tell of every session.
     pub fn list(&self) -> Vec<SessionInfo> {
         self.entries().iter().map(|entry| entry.info()).collect()
