@@ -332,17 +332,23 @@ impl Catalog {
     pub fn list_catalog(&self, operation: &mut Operation, only: Option<&Namespace>) -> Result<Vec<Doc>> {
         let mut view = self.establish(operation)?;
         let (mut rows, mut with_views) = (Vec::new(), Vec::new());
-        self.durable.for_each(&mut operation.recovery_unit, |_, document| {
-            let entry = CatalogEntry::parse(document)?;
-            if only.is_none_or(|only| *only == entry.namespace) {
+        match only {
+            Some(only) => {
+                if let Some(collection) = view.collection(self, operation, only)? {
+                    let entry = self.durable.get_doc(&mut operation.recovery_unit, &collection.catalog_id)?;
+                    rows.extend(entry.map(|entry| list_catalog_row(entry.view())).transpose()?);
+                }
+                with_views.push(Namespace::system_views(&only.database_name()));
+            }
+            None => self.durable.for_each(&mut operation.recovery_unit, |_, document| {
+                let entry = CatalogEntry::parse(document)?;
                 rows.push(list_catalog_row(document)?);
-            }
-            let is_wanted = only.is_none_or(|only| only.database_name() == entry.namespace.database_name());
-            if entry.namespace.is_system_views() && is_wanted {
-                with_views.push(entry.namespace);
-            }
-            Ok(())
-        })?;
+                if entry.namespace.is_system_views() {
+                    with_views.push(entry.namespace);
+                }
+                Ok::<(), Error>(())
+            })?,
+        }
         for system_views in with_views {
             let Some(collection) = view.collection(self, operation, &system_views)? else { continue };
             let views = read_views(&mut operation.recovery_unit, &collection)?;
