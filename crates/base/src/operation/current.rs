@@ -35,7 +35,7 @@ pub fn during<R>(operation: &OperationContext, work: impl FnOnce() -> R) -> R {
     work_for(Some(operation.clone()), work)
 }
 
-/// Does something that must not be stopped in the middle: [`tick`] does not fail meanwhile.
+/// Does something that must neither be stopped nor paused in the middle: [`tick`] does not look meanwhile.
 pub fn unstopped<R>(work: impl FnOnce() -> R) -> R {
     work_for(None, work)
 }
@@ -77,15 +77,13 @@ pub fn tick_bytes(bytes: usize) -> Result<()> {
     tick((bytes / BYTES_PER_STEP) as u64 + 1)
 }
 
-/// Counts steps of a loop that cannot be left early.
+/// Counts steps where nobody can be asked, because whoever called may hold a lock: the next [`tick`] or [`ended`] looks.
 #[inline]
 pub fn count(steps: u64) {
-    if !HAS_TO_STOP.get() && tick(steps).is_err() {
-        debug_assert!(HAS_TO_STOP.get(), "the next to ask is told");
-    }
+    STEPS_LEFT.set(STEPS_LEFT.get().saturating_sub(steps));
 }
 
-/// Counts steps of a loop that can be left but cannot say why: false if the operation has to stop.
+/// Counts steps of a loop that cannot say why it is left: false if the operation has to stop.
 #[inline]
 pub fn goes_on(steps: u64) -> bool {
     !HAS_TO_STOP.get() && tick(steps).is_ok()
@@ -94,7 +92,7 @@ pub fn goes_on(steps: u64) -> bool {
 /// Fails if a loop that could not say so was left early, or should have been.
 #[inline]
 pub fn ended() -> Result<()> {
-    if HAS_TO_STOP.get() { look() } else { Ok(()) }
+    if HAS_TO_STOP.get() || STEPS_LEFT.get() == 0 { look() } else { Ok(()) }
 }
 
 #[cold]

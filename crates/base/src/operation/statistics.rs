@@ -73,6 +73,8 @@ statistics! {
     write_concern_wait_micros = "waitForWriteConcernDurationMicros",
     /// How long its work kept a processor busy; measured only for operations that want details.
     processor_ns = "cpuNanos",
+    /// The most memory that its stages held at once.
+    memory_peak_bytes = "memoryPeakBytes",
     /// How long planning took.
     planning_micros = "planningTimeMicros",
     /// How long its places in the oplog were holes; measured only for operations that want details.

@@ -42,11 +42,14 @@ pub(super) fn array_elem_at<'a>(operands: &[Operand<'a>], _: &Environment<'_>) -
 /// The values of an array are gone through to find a place.
 fn at<'a>(array: &Operand<'a>, index: i64) -> Result<Operand<'a>> {
     let Some(Value::Array(values)) = array.view() else { return Ok(Operand::Missing) };
-    operation::tick_bytes(values.as_doc().size_bytes() * VALUE_STEPS)?;
+    // Only a place that is counted from the end needs to know where that is.
+    let (length, steps) =
+        if index < 0 { (values.len(), values.as_doc().size_bytes()) } else { (usize::MAX, index as usize) };
+    operation::tick_bytes(steps.min(values.as_doc().size_bytes()) * VALUE_STEPS)?;
     if let Operand::Borrowed(Value::Array(array)) = array {
-        return Ok(Operand::from(place(index, array.len()).and_then(|place| array.get(place))));
+        return Ok(Operand::from(place(index, length).and_then(|place| array.get(place))));
     }
-    Ok(array.child(place(index, values.len()).and_then(|place| values.get(place))))
+    Ok(array.child(place(index, length).and_then(|place| values.get(place))))
 }
 
 pub(super) fn first<'a>(operands: &[Operand<'a>], _: &Environment<'_>) -> Result<Operand<'a>> {

@@ -14,7 +14,9 @@ pub(super) fn concat_arrays<'a>(operands: &[Operand<'a>], _: &Environment<'_>) -
     let mut joined = Values::new();
     for operand in operands {
         match operand.or_null() {
-            Value::Array(array) => array.values().try_for_each(|value| joined.push(value))?,
+            Value::Array(array) => {
+                array.as_doc().raw_elements().try_for_each(|element| joined.push_raw(element))?;
+            }
             value if value.is_nullish() => return Ok(Operand::NULL),
             value => {
                 let reason = format!("$concatArrays only supports arrays, not {}", value.value_type());

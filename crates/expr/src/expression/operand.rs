@@ -3,7 +3,7 @@
 use crate::limits::{check_string, check_value};
 use bytes::Bytes;
 use pando_base::{Result, operation};
-use pando_doc::{Array, ArrayBuilder, Doc, DocBuilder, Number, OwnedValue, Value};
+use pando_doc::{Array, ArrayBuilder, Doc, DocBuilder, Number, OwnedValue, RawElement, Value};
 
 /// What an expression evaluates to.
 #[derive(Clone, Debug)]
@@ -138,6 +138,13 @@ impl Values {
     pub(crate) fn push(&mut self, value: Value<'_>) -> Result<()> {
         let before = self.0.size_bytes();
         self.0.push(value);
+        self.grown(before)
+    }
+
+    /// A value as it is encoded elsewhere.
+    pub(crate) fn push_raw(&mut self, element: RawElement<'_>) -> Result<()> {
+        let before = self.0.size_bytes();
+        self.0.push_raw(element);
         self.grown(before)
     }
 

@@ -96,12 +96,10 @@ impl MatchExpression {
 
     /// True if the document matches. An `$expr` that fails counts as no match.
     ///
-    /// The answer holds whatever becomes of the operation that asks: an index has an entry or not.
+    /// The answer holds whatever becomes of the operation that asks (an index has an entry or not), and it may be asked for under locks.
     #[inline]
     pub fn matches(&self, doc: DocRef<'_>) -> bool {
-        let is_match = || Evaluation::new(strings(&self.collator)).node(&self.root, doc);
-        let found = is_match();
-        if operation::ended().is_err() { operation::unstopped(is_match) } else { found }
+        operation::unstopped(|| Evaluation::new(strings(&self.collator)).node(&self.root, doc))
     }
 
     /// True if the document matches; the error of an `$expr` that fails.

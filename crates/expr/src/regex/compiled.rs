@@ -23,7 +23,7 @@ const INTERPRETED_STEPS_MAX: u32 = 1_000_000;
 const SHORT_STEPS_MAX: u32 = 500;
 /// The longest text for the interpreter, and for how many texts it is taken before machine code pays.
 pub(super) const SHORT_BYTES_MAX: usize = 512;
-const SHORT_USES_MAX: u32 = 8;
+const SHORT_USES_MAX: u32 = 128;
 /// Lengths of texts, and the steps that a search may take at each of their places: some milliseconds together.
 const QUICK: [(usize, u32); 4] = [(1 << 10, 8_000), (1 << 14, 500), (1 << 17, 64), (usize::MAX, 8)];
 
