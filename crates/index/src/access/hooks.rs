@@ -100,6 +100,11 @@ pub trait IndexHooks: Send + Sync {
         paths: &[MultikeyComponents],
     ) -> Result<()>;
 
+    /// How many keys a document may have in an index of places.
+    fn generated_keys_max(&self) -> usize {
+        100_000
+    }
+
     /// Who takes the keys of an index that is being built; nobody if they go into the index as it is.
     fn interceptor(&self, _index: &Index) -> Option<Arc<dyn IndexInterceptor>> {
         None

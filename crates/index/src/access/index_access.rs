@@ -35,7 +35,7 @@ impl IndexAccess {
             IndexKind::Text => KeyGenerator::text(pattern, specification)?,
             IndexKind::TwoD => KeyGenerator::two_d(pattern, specification)?,
             IndexKind::TwoDSphere | IndexKind::TwoDSphereBucket => {
-                KeyGenerator::two_d_sphere(pattern, specification, collator.clone())?
+                KeyGenerator::two_d_sphere(pattern, specification, collator.clone(), hooks.generated_keys_max())?
             }
             IndexKind::Wildcard => {
                 let projection = descriptor.wildcard_projection.as_ref().map(|projection| projection.view());

@@ -4,7 +4,7 @@
 //! parts of the indexed paths were arrays.
 
 use pando_base::Result;
-use pando_base::operation::tick;
+use pando_base::operation::{count, tick};
 use pando_catalog::{MultikeyComponents, MultikeyPaths};
 use pando_doc::{Collator, Value};
 use pando_keystring::{Discriminator, KeyOrdering, KeyString, StackBuilder, Version};
@@ -180,7 +180,10 @@ impl KeySet {
         }
         let buffer = &self.buffer;
         let bytes = |place: &Place| buffer.get(place.start..place.key_end).unwrap_or_default();
-        self.places.sort_unstable_by(|a, b| bytes(a).cmp(bytes(b)).then(a.start.cmp(&b.start)));
+        self.places.sort_unstable_by(|a, b| {
+            count(1);
+            bytes(a).cmp(bytes(b)).then(a.start.cmp(&b.start))
+        });
         self.places.dedup_by(|later, earlier| bytes(later) == bytes(earlier));
     }
 }

@@ -94,13 +94,14 @@ impl KeyGenerator {
         Ok(KeyGenerator { kind, field_count: pattern.field_count() })
     }
 
-    /// The generator of a `2dsphere` index, whose specification says how finely shapes are covered.
+    /// The generator of a `2dsphere` index, whose specification says how finely shapes are covered. A document may have so many keys.
     pub fn two_d_sphere(
         pattern: DocRef<'_>,
         specification: DocRef<'_>,
         collator: Option<SharedCollator>,
+        keys_max: usize,
     ) -> Result<KeyGenerator> {
-        let kind = Kind::TwoDSphere(TwoDSphereKeys::new(pattern, specification, collator)?);
+        let kind = Kind::TwoDSphere(TwoDSphereKeys::new(pattern, specification, collator, keys_max)?);
         Ok(KeyGenerator { kind, field_count: pattern.field_count() })
     }
 

@@ -5,15 +5,15 @@
 
 use super::along_path::values_along;
 use super::{KeySet, Purpose, SharedCollator};
-use pando_base::{Error, ErrorCode, Result};
+use pando_base::{Error, ErrorCode, Result, operation};
 use pando_doc::{Collator, DocRef, FieldPath, Value};
 use pando_geo::parse_stored;
 use pando_geo::sphere::{CellId, SphereLevels, covering};
 use pando_keystring::KeyOrdering;
 use pando_timeseries::column_values;
 
-/// A document that would have more keys is refused.
-const KEY_COUNT_MAX: usize = 100_000;
+/// Covering a shape is so many steps beside the keys of its cells.
+const SHAPE_STEPS: u64 = 1024;
 
 /// Makes the keys of one index.
 #[derive(Clone)]
@@ -22,6 +22,8 @@ pub(super) struct TwoDSphereKeys {
     levels: SphereLevels,
     version: i64,
     collator: Option<SharedCollator>,
+    /// A document that would have more keys is refused.
+    keys_max: usize,
     pub(super) ordering: KeyOrdering,
 }
 
@@ -47,6 +49,7 @@ impl TwoDSphereKeys {
         pattern: DocRef<'_>,
         specification: DocRef<'_>,
         collator: Option<SharedCollator>,
+        keys_max: usize,
     ) -> Result<TwoDSphereKeys> {
         let version = version_of(specification)?;
         let mut fields = Vec::new();
@@ -70,6 +73,7 @@ impl TwoDSphereKeys {
             levels: SphereLevels::parse(specification, version)?,
             version,
             collator,
+            keys_max,
             ordering: KeyOrdering::from_pattern(pattern)?,
         })
     }
@@ -116,12 +120,12 @@ impl TwoDSphereKeys {
                 }
             };
             count = count.saturating_mul(found.len());
-            if count > KEY_COUNT_MAX {
+            if count > self.keys_max {
                 if purpose == Purpose::Removing {
                     // No keys were ever added for it.
                     return Ok(());
                 }
-                let reason = "Unable to generate keys for (likely malformed) geometry: Maximum number of generated keys exceeded.";
+                let reason = "Insert of geo object exceeded maximum number of generated keys";
                 return Err(Error::new(ErrorCode::CannotBuildIndexKeys, reason));
             }
             components.push(found);
@@ -158,6 +162,7 @@ impl TwoDSphereKeys {
     fn cells<'d>(&self, document: DocRef<'_>, values: &[Value<'_>]) -> Result<(Vec<Component<'d>>, bool)> {
         let (mut found, mut is_several) = (Vec::new(), values.len() > 1);
         for value in values {
+            operation::tick(SHAPE_STEPS)?;
             let cells = self.cells_of(*value).map_err(|error| {
                 let reason = format!("Can't extract geo keys: {document}  {}", error.reason());
                 Error::location(16755, reason)
@@ -282,7 +287,7 @@ mod tests {
     use pando_doc::{Doc, doc};
 
     fn generator(pattern: Doc, specification: Doc) -> Result<KeyGenerator> {
-        KeyGenerator::two_d_sphere(pattern.view(), specification.view(), None)
+        KeyGenerator::two_d_sphere(pattern.view(), specification.view(), None, 100_000)
     }
 
     fn count(pattern: Doc, document: Doc) -> Result<usize> {
