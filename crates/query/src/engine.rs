@@ -6,6 +6,7 @@ use crate::executor::{
 };
 use crate::explain::plan_documents;
 use crate::limits::{PlannerLimits, expression_limits};
+use crate::memory::HeldByNode;
 use crate::plan_cache::{IndexFilter, PlanCache, PlanStory, cache_key, indexes_of};
 use crate::planner::{PlanNode, ProjectionKind, index_required, plans};
 use crate::request::FindRequest;
@@ -31,6 +32,9 @@ use pando_sorter::SpillDirectory;
 use pando_timeseries::BucketCatalog;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU32;
+
+/// Of plans with more nodes and intervals than these together nothing is told later: writing that down takes longer than the query.
+const TOLD_WEIGHT_MAX: usize = 10_000;
 
 /// The least part of a collection that plans are tried on.
 const TRIAL_COLLECTION_FRACTION: f64 = 0.3;
@@ -149,6 +153,11 @@ impl QueryEngine {
     pub fn spilling_to(mut self, directory: Arc<SpillDirectory>) -> QueryEngine {
         self.spilling = Arc::new(Spilling::new(&self.parameters, Some(directory)));
         self
+    }
+
+    /// What the stages of all requests of this node hold.
+    pub fn held_memory(&self) -> &Arc<HeldByNode> {
+        self.spilling.held()
     }
 
     /// What stages of this node have spilled.
@@ -392,8 +401,8 @@ impl QueryEngine {
         let works_max = self.trial_works_max(collection);
         let signatures: Vec<String> = candidates.iter().map(plan_signature).collect();
         let cached = self.plan_cache.get(collection, &key).filter(|_| !self.is_explaining);
-        let on_chosen =
-            (!self.is_explaining).then(|| self.remember(query, collection, key, &signatures, filter.is_some()));
+        let on_chosen = (!self.is_explaining)
+            .then(|| self.remember(query, collection, key, &candidates, &signatures, filter.is_some()));
         let known = cached.and_then(|cached| {
             let place = signatures.iter().position(|signature| *signature == cached.signature)?;
             Some((place, cached.works))
@@ -507,21 +516,22 @@ impl QueryEngine {
         query: &Arc<CanonicalQuery>,
         collection: &Collection,
         key: String,
+        candidates: &[PlanNode],
         signatures: &[String],
         has_index_filter: bool,
     ) -> Box<dyn FnMut(Outcome<'_>) + Send> {
         let (cache, uuid, indexes) = (self.plan_cache.clone(), collection.uuid, indexes_of(collection));
+        let is_told = candidates.iter().map(PlanNode::weight).sum::<usize>() <= TOLD_WEIGHT_MAX;
         let (signatures, query, wall_ms) = (signatures.to_vec(), Arc::clone(query), Arc::clone(&self.wall_ms));
         Box::new(move |outcome| {
             let Some(signature) = signatures.get(outcome.chosen) else { return };
-            let (plan, trials) = plan_documents(outcome.ranked.iter().map(|(root, _)| *root));
-            let story = PlanStory {
-                created_from: query.shown(),
-                created_ms: wall_ms(),
-                plan,
-                trials,
-                scores: outcome.ranked.iter().map(|(_, score)| *score).collect(),
-                has_index_filter,
+            let created_ms = wall_ms();
+            let story = if is_told {
+                let (plan, trials) = plan_documents(outcome.ranked.iter().map(|(root, _)| *root));
+                let scores = outcome.ranked.iter().map(|(_, score)| *score).collect();
+                PlanStory { created_from: query.shown(), created_ms, plan, trials, scores, has_index_filter, is_told }
+            } else {
+                PlanStory { created_ms, has_index_filter, ..PlanStory::default() }
             };
             cache.put(uuid, indexes, &key, signature.clone(), outcome.works, story);
         })

@@ -1,6 +1,7 @@
 //! What indexes and the write path need of the query language: partial filters, validators.
 
 use crate::ClusterTimeSource;
+use crate::limits::{GENERATED_KEYS_DEFAULT, generated_keys_max};
 use crate::timeseries::{STRICT_VALIDATOR_DISABLED, is_timeseries, options_of};
 use bstr::{BString, ByteSlice};
 use pando_base::{Component, Error, ErrorCode, Log, LogValue, ParameterSet, Result, Severity, Uuid, log};
@@ -23,13 +24,22 @@ pub struct QueryIndexHooks {
     catalog: Arc<Catalog>,
     observers: Arc<Observers>,
     interceptors: Arc<Interceptors>,
+    generated_keys_max: usize,
 }
 
 impl QueryIndexHooks {
     /// Hooks that write multikey states down in this catalog.
     pub fn new(catalog: &Arc<Catalog>, observers: &Arc<Observers>) -> QueryIndexHooks {
         let interceptors = Arc::default();
-        QueryIndexHooks { catalog: Arc::clone(catalog), observers: Arc::clone(observers), interceptors }
+        let (catalog, observers) = (Arc::clone(catalog), Arc::clone(observers));
+        let generated_keys_max = GENERATED_KEYS_DEFAULT;
+        QueryIndexHooks { catalog, observers, interceptors, generated_keys_max }
+    }
+
+    /// A document may have as many keys as the parameters say.
+    #[must_use]
+    pub fn within(self, parameters: &ParameterSet) -> QueryIndexHooks {
+        QueryIndexHooks { generated_keys_max: generated_keys_max(parameters), ..self }
     }
 
     /// Keys of indexes that are being built go to these.
@@ -63,6 +73,10 @@ impl IndexHooks for QueryIndexHooks {
         let context = ParseContext::default().with_features(Features::NONE).with_collator(collator.cloned());
         let parsed = MatchExpression::parse(expression, &context)?.optimize();
         Ok(Arc::new(PartialFilter(parsed)))
+    }
+
+    fn generated_keys_max(&self) -> usize {
+        self.generated_keys_max
     }
 
     fn collator(&self, collation: DocRef<'_>) -> Result<SharedCollator> {

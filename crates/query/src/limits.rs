@@ -29,6 +29,14 @@ static SET_BYTES_MAX: Parameter<i64> = Parameter::new(
 )
 .at_least(1);
 
+/// How much the stages of a request may hold.
+pub(crate) static HELD_BYTES_MAX: Parameter<i64> = Parameter::new(
+    "operationMemoryLimitBytes",
+    1024 * MEGABYTE as i64,
+    "How many bytes the stages of one operation may hold in memory together.",
+)
+.at_least(1);
+
 /// How many plans are tried.
 static PLANS_MAX: Parameter<i32> = Parameter::new(
     "internalQueryPlannerMaxIndexedSolutions",
@@ -59,9 +67,30 @@ pub(crate) static STAGES_MAX: Parameter<i32> =
         .at_least(1)
         .settable(Settable::AtStartup);
 
+/// How many keys a document may have where nobody says.
+pub(crate) const GENERATED_KEYS_DEFAULT: usize = 100_000;
+
+/// How many keys a document may have.
+static GENERATED_KEYS_MAX: Parameter<i32> = Parameter::new(
+    "indexMaxNumGeneratedKeysPerDocument",
+    GENERATED_KEYS_DEFAULT as i32,
+    "How many keys a document may have in a 2dsphere index.",
+)
+.at_least(200)
+.settable(Settable::AtStartup);
+
 /// All of them.
-pub static PARAMETERS: &[&dyn AnyParameter] =
-    &[&RANGE_BYTES_MAX, &PUSH_BYTES_MAX, &SET_BYTES_MAX, &PLANS_MAX, &OR_PLANS_MAX, &EXPLODED_SCANS_MAX, &STAGES_MAX];
+pub static PARAMETERS: &[&dyn AnyParameter] = &[
+    &RANGE_BYTES_MAX,
+    &PUSH_BYTES_MAX,
+    &SET_BYTES_MAX,
+    &PLANS_MAX,
+    &OR_PLANS_MAX,
+    &EXPLODED_SCANS_MAX,
+    &STAGES_MAX,
+    &HELD_BYTES_MAX,
+    &GENERATED_KEYS_MAX,
+];
 
 /// What expressions may take.
 pub(crate) fn expression_limits(parameters: &ParameterSet) -> ExpressionLimits {
@@ -71,6 +100,11 @@ pub(crate) fn expression_limits(parameters: &ParameterSet) -> ExpressionLimits {
         push_bytes_max: bytes(parameters.get(&PUSH_BYTES_MAX).into()),
         set_bytes_max: bytes(parameters.get(&SET_BYTES_MAX)),
     }
+}
+
+/// How many keys a document may have in an index of places.
+pub(crate) fn generated_keys_max(parameters: &ParameterSet) -> usize {
+    usize::try_from(parameters.get(&GENERATED_KEYS_MAX)).unwrap_or(0)
 }
 
 /// How much the planner may try.

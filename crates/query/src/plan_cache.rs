@@ -55,6 +55,8 @@ pub struct CachedPlan {
 /// How an entry came about: what `$planCacheStats` shows.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct PlanStory {
+    /// False if the plans were too large to tell of: then there are only the times.
+    pub is_told: bool,
     /// The query: `query`, `sort`, `projection`, and `collation` if there is one.
     pub created_from: Doc,
     /// When, on the wall's clock.

@@ -3,6 +3,8 @@
 //! Each of them gets [`StageResources`]: how much memory it may take, and, if the client or the server's default allows it, the directory
 //! that it may go on in. What goes to disk and back is defined here; what was spilled is counted for serverStatus.
 
+use crate::limits::{HELD_BYTES_MAX, STAGES_MAX};
+use crate::memory::{Account, HeldByNode};
 use pando_base::{AnyParameter, Counter, MetricTree, Parameter, ParameterSet, RecordId, Result};
 use pando_doc::{Doc, OwnedValue, Value, doc};
 use pando_operation::Operation;
@@ -202,12 +204,18 @@ pub struct Spilling {
     parameters: Arc<ParameterSet>,
     directory: Option<Arc<SpillDirectory>>,
     counters: Arc<SpillCounters>,
+    held: Arc<HeldByNode>,
 }
 
 impl Spilling {
     /// Into this directory, if there is one.
     pub fn new(parameters: &Arc<ParameterSet>, directory: Option<Arc<SpillDirectory>>) -> Spilling {
-        Spilling { parameters: Arc::clone(parameters), directory, counters: Arc::default() }
+        Spilling { parameters: Arc::clone(parameters), directory, counters: Arc::default(), held: Arc::default() }
+    }
+
+    /// What the stages of all requests hold.
+    pub fn held(&self) -> &Arc<HeldByNode> {
+        &self.held
     }
 
     /// What was spilled.
@@ -226,6 +234,8 @@ impl Spilling {
             window_memory_bytes_max: bytes(&WINDOW_MEMORY_BYTES_MAX),
             join_memory_bytes_max: if is_joined { bytes(&HASH_LOOKUP_BYTES_MAX) } else { 0 },
             densified_documents_max: u64::try_from(self.parameters.get(&DENSIFIED_DOCUMENTS_MAX)).unwrap_or(0),
+            account: Account::new(bytes(&HELD_BYTES_MAX), &self.held),
+            stages_max: usize::try_from(self.parameters.get(&STAGES_MAX)).unwrap_or(usize::MAX),
             directory: self.directory.as_ref().filter(|_| is_allowed).cloned(),
             free_bytes_min: bytes(&SPILL_FREE_BYTES_MIN),
             counters: Arc::clone(&self.counters),
@@ -246,6 +256,10 @@ pub struct StageResources {
     pub join_memory_bytes_max: u64,
     /// How many documents a `$densify` may make.
     pub densified_documents_max: u64,
+    /// What all stages of the request hold.
+    pub account: Arc<Account>,
+    /// How many stages a pipeline may have.
+    pub stages_max: usize,
     /// Where it may write, if it may.
     pub directory: Option<Arc<SpillDirectory>>,
     free_bytes_min: u64,

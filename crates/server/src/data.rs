@@ -308,7 +308,7 @@ fn write_path(
     observers: &Arc<Observers>,
     interceptors: &Arc<Interceptors>,
 ) -> WritePath {
-    let hooks = Arc::new(QueryIndexHooks::new(catalog, observers).intercepted_by(interceptors));
+    let hooks = Arc::new(QueryIndexHooks::new(catalog, observers).intercepted_by(interceptors).within(on.parameters));
     let mut validator = MatchValidator::new(Arc::clone(on.parameters), on.log.clone());
     if let Some(source) = cluster_time {
         validator = validator.telling_cluster_time(Arc::clone(source));

@@ -282,6 +282,7 @@ fn node(
     if let Some(data) = &data {
         data.services.add_metrics(&mut metrics)?;
         data.query.spill_counters().add_metrics(&mut metrics)?;
+        data.query.held_memory().add_metrics(&mut metrics)?;
         data.query.counters.add_metrics(&mut metrics)?;
         data.cursors.add_metrics(&mut metrics)?;
     }

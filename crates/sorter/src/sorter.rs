@@ -98,7 +98,8 @@ impl<V: Spilled> Sorter<V> {
         if self.memory_bytes() > self.memory_bytes_max { self.spill() } else { Ok(()) }
     }
 
-    fn memory_bytes(&self) -> u64 {
+    /// How much of it is in memory.
+    pub fn memory_bytes(&self) -> u64 {
         match &self.incoming {
             Incoming::Every(collected) => collected.memory_bytes(),
             Incoming::Least(least) => least.memory_bytes(),

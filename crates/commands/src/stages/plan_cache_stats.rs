@@ -40,10 +40,12 @@ fn document(key: &str, indexes: u64, entry: &CachedPlan, host: &str) -> Doc {
     document.append("isActive", entry.is_active);
     document.append("works", i64::try_from(entry.works).unwrap_or(i64::MAX));
     document.append("timeOfCreation", Value::DateTime(story.created_ms));
-    document.append("createdFromQuery", &story.created_from);
-    document.append("cachedPlan", &story.plan);
-    document.array("creationExecStats", |trials| story.trials.iter().for_each(|trial| trials.push(trial)));
-    document.array("candidatePlanScores", |scores| story.scores.iter().for_each(|score| scores.push(*score)));
+    if story.is_told {
+        document.append("createdFromQuery", &story.created_from);
+        document.append("cachedPlan", &story.plan);
+        document.array("creationExecStats", |trials| story.trials.iter().for_each(|trial| trials.push(trial)));
+        document.array("candidatePlanScores", |scores| story.scores.iter().for_each(|score| scores.push(*score)));
+    }
     document.append("indexFilterSet", story.has_index_filter);
     let size_bytes = key.len() + entry.signature.len() + size_of::<CachedPlan>() + story_size_bytes(story);
     document.append("estimatedSizeBytes", i64::try_from(size_bytes).unwrap_or(i64::MAX));

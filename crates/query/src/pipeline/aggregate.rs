@@ -13,6 +13,7 @@ use crate::executor::{
     BatchOutcome, BatchSource, Collections, DocumentSink, Executor, YieldCause, YieldClock, YieldPolicy,
 };
 use crate::limits::PlannerLimits;
+use crate::memory::Account;
 use crate::planner::grouped_plan;
 use crate::request::{AggregateRequest, Hint};
 use crate::stage::build;
@@ -103,6 +104,8 @@ pub struct PipelineExecutor {
     summary: String,
     /// Stages make documents of their own, for which the query at the start does not look at the time.
     clock: YieldClock,
+    /// What the stages hold.
+    account: Arc<Account>,
     script: Option<SharedScript>,
     /// The change stream that it is.
     stream: Option<StreamEnd>,
@@ -185,8 +188,10 @@ impl BatchSource for PipelineExecutor {
                 Pulled::Document(document) => {
                     let document = without_metadata(document.view()).unwrap_or(document);
                     let token = self.stream.as_ref().map(|stream| stream.state.token_of(&document)).transpose()?;
-                    if token.is_some() && document.size_bytes() > INTERNAL_SIZE_BYTES_MAX {
-                        self.engine.counters.event_too_large();
+                    if document.size_bytes() > INTERNAL_SIZE_BYTES_MAX {
+                        if token.is_some() {
+                            self.engine.counters.event_too_large();
+                        }
                         return Err(too_large(document.size_bytes(), INTERNAL_SIZE_BYTES_MAX));
                     }
                     // The reply has the token of its last document once more.
@@ -239,6 +244,8 @@ impl BatchSource for PipelineExecutor {
     }
 
     fn tell(&self, context: &OperationContext) {
+        let told = context.statistics().memory_peak_bytes.get();
+        context.statistics().memory_peak_bytes.add(self.account.peak_bytes().saturating_sub(told));
         let sorts = self.stages().iter().any(|stage| stage.name() == "$sort");
         if let Some(executor) = self.executor() {
             let used_disk = self.runs().iter().any(|run| run.facts.used_disk);
@@ -292,9 +299,9 @@ impl QueryEngine {
         let pushed = planned.pushed;
         let (source, summary) = self.start_pipeline(operation, &mut stages, planned, collection.as_ref())?;
         let (engine, clock) = (self.clone(), YieldClock::new(self.yield_policy()));
-        let script = parser.context.script.clone();
+        let (script, account) = (parser.context.script.clone(), Arc::clone(&parser.resources.account));
         let executor =
-            PipelineExecutor { source, engine, stages, pushed, stashed: None, summary, clock, script, stream };
+            PipelineExecutor { source, engine, stages, pushed, stashed: None, summary, clock, account, script, stream };
         Ok(Aggregation { executor, output })
     }
 

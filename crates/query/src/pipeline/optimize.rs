@@ -8,10 +8,17 @@
 
 use super::stages::{limit, match_stage, skip};
 use super::{Pushdown, SharedStage, dependencies};
+use pando_base::operation;
 use pando_doc::FieldPath;
 use pando_expr::matcher::{Node, Predicate};
 use pando_expr::{Expression, MatchExpression};
 use std::sync::Arc;
+
+/// How many changes a pipeline is worth, whatever its length, and for each stage.
+const CHANGES_MIN: usize = 200;
+const CHANGES_FOR_STAGE: usize = 20;
+/// Trying one is so many steps.
+const CHANGE_STEPS: u64 = 64;
 
 /// Which fields a stage may change in the documents that it passes on.
 #[derive(Clone, Debug, PartialEq)]
@@ -103,9 +110,12 @@ fn is_prefix(short: &FieldPath, long: &FieldPath) -> bool {
 /// Puts the stages into the best order that gives the same.
 pub(super) fn optimize(mut stages: Vec<SharedStage>) -> Vec<SharedStage> {
     let mut place = 0;
-    while place + 1 < stages.len() {
+    // Each rule is meant to bring something forward; if two of them undo each other, the order that was reached has to do.
+    let mut changes_left = CHANGES_MIN + stages.len() * CHANGES_FOR_STAGE;
+    while place + 1 < stages.len() && changes_left > 0 && operation::goes_on(CHANGE_STEPS) {
         match swapped(&stages, place) {
             Some(better) => {
+                changes_left -= 1;
                 stages.splice(place..place + 2, better);
                 // What moved may move on.
                 place = place.saturating_sub(1);
@@ -119,6 +129,13 @@ pub(super) fn optimize(mut stages: Vec<SharedStage>) -> Vec<SharedStage> {
 /// Stages that copy documents copy only what the stages behind them look at.
 fn slimmed(mut stages: Vec<SharedStage>) -> Vec<SharedStage> {
     for place in 0..stages.len() {
+        // Few stages copy more than they must.
+        if stages.get(place).is_none_or(|stage| stage.keeping(&[]).is_none()) {
+            continue;
+        }
+        if !operation::goes_on(stages.len() as u64) {
+            break;
+        }
         let Some(needed) = dependencies::of_stages(stages.get(place..).unwrap_or_default()) else { continue };
         let mut names: Vec<&[u8]> = needed.iter().filter_map(|path| path.parts().next()).map(|name| &**name).collect();
         names.sort_unstable();

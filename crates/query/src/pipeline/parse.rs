@@ -8,7 +8,7 @@ use super::stages::{
 use super::{CountedSource, DocumentSource, Pushdown, SharedStage};
 use crate::request::Seen;
 use crate::spill::StageResources;
-use pando_base::{Error, ErrorCode, Namespace, Result, Timestamp};
+use pando_base::{Error, ErrorCode, Namespace, Result, Timestamp, ensure, operation};
 use pando_doc::{Doc, DocRef, Element};
 use pando_expr::ParseContext;
 use std::sync::Arc;
@@ -59,6 +59,8 @@ pub struct PipelineParser {
     pub seen: Option<Seen>,
 }
 
+/// Reading a stage is so many steps beside what is in it.
+const STAGE_STEPS: u64 = 64;
 /// No more pipelines may stand inside each other.
 pub(super) const PIPELINES_DEPTH_MAX: u32 = 20;
 
@@ -81,8 +83,11 @@ pub(super) fn too_deep() -> Error {
 
 /// Reads a pipeline.
 pub fn parse_pipeline(stages: &[Doc], parser: &PipelineParser) -> Result<Vec<SharedStage>> {
+    let stages_max = parser.resources.stages_max;
+    check_length(stages.len(), stages_max)?;
     let mut parsed: Vec<SharedStage> = Vec::with_capacity(stages.len());
     for (place, stage) in stages.iter().enumerate() {
+        operation::tick(STAGE_STEPS)?;
         let read = parse_stage(stage.view(), parser)?;
         for stage in read {
             let is_behind_unpacking = matches!(stage.pushdown(), Pushdown::GeoNear(_))
@@ -111,7 +116,14 @@ pub fn parse_pipeline(stages: &[Doc], parser: &PipelineParser) -> Result<Vec<Sha
             parsed.push(stage);
         }
     }
+    // Some stages are several.
+    check_length(parsed.len(), stages_max)?;
     unpack::expanded(parsed, parser)
+}
+
+fn check_length(length: usize, most: usize) -> Result<()> {
+    ensure!(length <= most, ErrorCode::FailedToParse, "Pipeline length must be no longer than {most} stages");
+    Ok(())
 }
 
 /// The one field that a stage has. None of its options stands there twice.

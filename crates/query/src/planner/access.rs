@@ -60,10 +60,9 @@ pub fn accesses(
     // Conditions of one element count as one choice.
     let mut choices: Vec<usize> = Vec::new();
     for candidate in candidates.iter().map(|candidate| candidate.condition) {
-        if choices.len() >= count_max {
+        if choices.len() >= count_max || !operation::goes_on(choices.len() as u64) {
             break;
         }
-        operation::count(choices.len() as u64);
         let is_known = choices.iter().any(|&chosen| planner.can_share_field(0, chosen, candidate));
         if !is_known {
             choices.push(candidate);
@@ -146,8 +145,7 @@ impl AccessPlanner<'_> {
             let candidates = if field == 0 { in_front(first_candidates, first) } else { found.iter().collect() };
             let mut list = IntervalList::everything();
             for candidate in candidates {
-                operation::count(used.len() as u64);
-                if !self.fits(field, candidate.condition, &used) {
+                if !operation::goes_on(used.len() as u64) || !self.fits(field, candidate.condition, &used) {
                     continue;
                 }
                 list = list.intersect(&candidate.intervals);

@@ -154,6 +154,8 @@ impl<'p> Planner<'p> {
         if finished.is_empty() {
             finished.push(self.finished(self.collection_scan()));
         }
+        // Nothing was left out because there was no time.
+        operation::ended()?;
         Ok(finished)
     }
 
@@ -310,7 +312,9 @@ impl<'p> Planner<'p> {
 
     /// False if no index can bound what stands here, wherever in it.
     fn is_about_an_index(&self, node: &Node) -> bool {
-        operation::count(1);
+        if !operation::goes_on(1) {
+            return false;
+        }
         match node {
             Node::Leaf(leaf) => {
                 let begins = |info: &IndexInfo| {

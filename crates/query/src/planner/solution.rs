@@ -192,6 +192,17 @@ impl PlanNode {
         }
     }
 
+    /// How much there is to tell of it: nodes, and intervals of their bounds.
+    pub fn weight(&self) -> usize {
+        let own = match self {
+            PlanNode::IndexScan(scan) => {
+                1 + scan.bounds.fields.iter().map(|field| field.intervals.intervals().len()).sum::<usize>()
+            }
+            _ => 1,
+        };
+        own + self.children().iter().map(PlanNode::weight).sum::<usize>()
+    }
+
     /// How many nodes it has.
     pub fn count(&self) -> u64 {
         1 + self.children().iter().map(PlanNode::count).sum::<u64>()

@@ -54,7 +54,9 @@ fn key_direction(key: &str, pattern: &SortPattern) -> Option<Direction> {
 fn merge_in_order(children: Vec<PlanNode>, pattern: &SortPattern, scans_max: usize) -> Result<PlanNode, PlanNode> {
     let mut ordered = Vec::with_capacity(children.len());
     for child in &children {
-        operation::count(ORDER_STEPS);
+        if !operation::goes_on(ORDER_STEPS) {
+            return Err(PlanNode::Or { children });
+        }
         match in_order(child.clone(), pattern, scans_max) {
             Ok(child) => ordered.push(child),
             Err(_) => return Err(PlanNode::Or { children }),

@@ -9,6 +9,7 @@ mod find;
 mod generate;
 mod golden;
 mod joins;
+mod limits;
 mod places;
 mod random;
 mod spill;

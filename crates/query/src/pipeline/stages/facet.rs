@@ -1,5 +1,6 @@
 //! `$facet`: several pipelines over the same documents, their results side by side in one document.
 
+use crate::memory::{Account, Held};
 use crate::pipeline::dependencies;
 use crate::pipeline::parse::chain;
 use crate::pipeline::source::pass_on_to_source;
@@ -10,13 +11,16 @@ use crate::pipeline::{
 use bstr::BStr;
 use pando_base::{Error, ErrorCode, Result};
 use pando_doc::{ArrayBuilder, Doc, DocBuilder, DocRef, Element, Value, check_field_name, doc};
+use pando_expr::check_value;
 use pando_expr::metadata::without_metadata;
+use std::fmt::{Debug, Formatter};
 use std::sync::Arc;
 
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 struct FacetSpec {
     facets: Arc<Vec<(String, Vec<SharedStage>)>>,
     memory_bytes_max: u64,
+    account: Arc<Account>,
 }
 
 /// Stages that are refused before they are read; what others are is known when they have been.
@@ -75,7 +79,15 @@ pub(in crate::pipeline) fn parse(value: Value<'_>, parser: &PipelineParser) -> R
         }
         parsed.push((name.to_string(), stages));
     }
-    Ok(Arc::new(FacetSpec { facets: Arc::new(parsed), memory_bytes_max: parser.resources.group_memory_bytes_max }))
+    let resources = &parser.resources;
+    let (memory_bytes_max, account) = (resources.group_memory_bytes_max, Arc::clone(&resources.account));
+    Ok(Arc::new(FacetSpec { facets: Arc::new(parsed), memory_bytes_max, account }))
+}
+
+impl Debug for FacetSpec {
+    fn fmt(&self, f: &mut Formatter<'_>) -> std::fmt::Result {
+        self.facets.fmt(f)
+    }
 }
 
 struct FacetSource {
@@ -83,6 +95,7 @@ struct FacetSource {
     spec: FacetSpec,
     documents: Vec<Doc>,
     size_bytes: u64,
+    held: Held,
     is_over: bool,
 }
 
@@ -90,6 +103,7 @@ impl FacetSource {
     fn take_in(&mut self, document: Doc) -> Result<()> {
         self.size_bytes += document.size_bytes() as u64;
         self.documents.push(document);
+        self.held.set(self.size_bytes)?;
         if self.size_bytes > self.spec.memory_bytes_max {
             let reason = "document constructed by $facet exceeds the memory limit";
             return Err(Error::new(ErrorCode::location(4031700), reason));
@@ -107,12 +121,14 @@ impl FacetSource {
                 match source.next(context)? {
                     Pulled::Document(document) => {
                         results.push(without_metadata(document.view()).unwrap_or(document));
+                        check_value(results.size_bytes())?;
                     }
                     Pulled::Exhausted => break,
                     Pulled::Yield(cause) => return Ok(Pulled::Yield(cause)),
                 }
             }
             builder.append(name, results.finish());
+            check_value(builder.size_bytes())?;
         }
         Ok(Pulled::Document(builder.finish()))
     }
@@ -144,8 +160,8 @@ impl StageSpec for FacetSpec {
     }
 
     fn start(&self, source: Box<dyn DocumentSource>) -> Result<Box<dyn DocumentSource>> {
-        let (documents, spec) = (Vec::new(), self.clone());
-        Ok(Box::new(FacetSource { source, spec, documents, size_bytes: 0, is_over: false }))
+        let (documents, spec, held) = (Vec::new(), self.clone(), self.account.held());
+        Ok(Box::new(FacetSource { source, spec, documents, size_bytes: 0, held, is_over: false }))
     }
 
     fn to_doc(&self) -> Doc {

@@ -5,9 +5,9 @@ use crate::pipeline::source::pass_on_to_source;
 use crate::pipeline::{
     DocumentSource, Modified, Needs, PipelineContext, PipelineParser, Pulled, SharedStage, StageSpec, parse_pipeline,
 };
-use pando_base::{Error, ErrorCode, Namespace, Result};
+use pando_base::{Error, ErrorCode, Namespace, Result, operation};
 use pando_doc::{ArrayBuilder, Doc, DocRef, FieldPath, LeafArrays, OwnedValue, PathOptions, Value, doc, visit_path};
-use pando_expr::{Expression, MatchExpression, Operand, SharedCollator};
+use pando_expr::{Expression, MatchExpression, Operand, SharedCollator, check_value};
 use pando_keystring::{KeyOrdering, StackBuilder, Version};
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
@@ -131,6 +131,9 @@ fn parse_filter(value: Value<'_>, parser: &PipelineParser) -> Result<Doc> {
     Ok(filter.to_doc())
 }
 
+/// A value that leads on is so many steps.
+const VALUE_STEPS: u64 = 32;
+
 /// The values that are searched for next, by their keys.
 type Frontier = BTreeMap<Vec<u8>, OwnedValue>;
 
@@ -157,6 +160,7 @@ impl GraphLookup {
     }
 
     fn add(&self, frontier: &mut Frontier, value: OwnedValue) -> Result<()> {
+        operation::tick(VALUE_STEPS)?;
         frontier.insert(self.key(value.view())?, value);
         Ok(())
     }
@@ -166,6 +170,7 @@ impl GraphLookup {
         let mut values = Vec::new();
         let options = PathOptions { leaf: LeafArrays::TraverseOmitArray, ..PathOptions::default() };
         let _: ControlFlow<()> = visit_path(document, path, options, &mut |visit| {
+            operation::count(1);
             values.extend(visit.value.map(|value| value.to_owned()));
             ControlFlow::Continue(())
         });
@@ -199,6 +204,7 @@ impl GraphLookup {
         let mut visited: BTreeMap<Vec<u8>, Doc> = BTreeMap::new();
         let mut frontier = Frontier::new();
         let mut memory_bytes = 0_u64;
+        let mut held = self.parser.resources.account.held();
         let start = self.start_with.evaluate_document(document.view())?;
         let starts = start.array_operands()?.unwrap_or_else(|| vec![start]);
         starts.into_iter().filter_map(Operand::into_value).try_for_each(|value| self.add(&mut frontier, value))?;
@@ -231,6 +237,7 @@ impl GraphLookup {
                 if memory_bytes > self.parser.resources.group_memory_bytes_max {
                     return Err(Error::location(40099, "$graphLookup reached maximum memory consumption"));
                 }
+                held.set(memory_bytes)?;
                 for value in self.values_at(found.view(), &self.connect_from) {
                     self.add(&mut frontier, value)?;
                 }
@@ -264,7 +271,10 @@ impl DocumentSource for GraphLookupSource {
             }
         };
         let mut all = ArrayBuilder::new();
-        found.iter().for_each(|found| all.push(found));
+        for found in &found {
+            all.push(found);
+            check_value(all.size_bytes())?;
+        }
         let all = all.finish();
         Ok(Pulled::Document(with_field(document.view(), &self.lookup.into, Some(Value::Array(all.view())))))
     }

@@ -5,6 +5,7 @@
 
 use super::group_by_distinct_scan;
 use super::group_rows::{Input, RowPlan};
+use crate::memory::Held;
 use crate::pipeline::dependencies::without_places;
 use crate::pipeline::source::{Fed, feed_pulled, pass_on_to_source};
 use crate::pipeline::{
@@ -149,6 +150,7 @@ struct Gathered {
     last: Option<(Vec<u8>, usize)>,
     groups: Vec<OneGroup>,
     memory_bytes: u64,
+    held: Held,
     /// How much each accumulated field takes, and took at most.
     field_bytes: Vec<u64>,
     field_bytes_max: Vec<u64>,
@@ -219,7 +221,10 @@ impl Gathered {
             }
         }
         self.memory_bytes = self.memory_bytes.saturating_add_signed(grown);
-        if self.memory_bytes > group.resources.group_memory_bytes_max { self.spill() } else { Ok(()) }
+        if self.memory_bytes > group.resources.group_memory_bytes_max {
+            self.spill()?;
+        }
+        self.held.set(self.memory_bytes)
     }
 
     /// The groups that are in memory go: what their fields took is remembered.
@@ -445,6 +450,7 @@ impl StageSpec for GroupSpec {
             last: None,
             groups: Vec::new(),
             memory_bytes: 0,
+            held: self.0.resources.account.held(),
             field_bytes: vec![0; self.0.fields.len()],
             field_bytes_max: vec![0; self.0.fields.len()],
             ranges: self.0.resources.ranges(),

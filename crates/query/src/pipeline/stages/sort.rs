@@ -1,6 +1,7 @@
 //! `$sort`: all documents in order; with a `$limit` behind it only the first are kept. What does not fit into memory goes to disk, if that is
 //! allowed.
 
+use crate::memory::Held;
 use crate::pipeline::dependencies::without_places;
 use crate::pipeline::source::pass_on_to_source;
 use crate::pipeline::{
@@ -57,13 +58,15 @@ struct SortSource {
     generator: SortKeyGenerator,
     sorter: Sorter<SpilledDocument>,
     counters: Arc<SpillCounters>,
+    held: Held,
     outgoing: Option<Sorted<SpilledDocument>>,
 }
 
 impl SortSource {
     fn take_in(&mut self, document: Doc) -> Result<()> {
         let key = self.generator.of_document(document.view())?;
-        Ok(self.sorter.add(&key, SpilledDocument(document))?)
+        self.sorter.add(&key, SpilledDocument(document))?;
+        self.held.set(self.sorter.memory_bytes())
     }
 
     fn turn_around(&mut self, operation: &Operation) -> Result<()> {
@@ -114,6 +117,7 @@ impl StageSpec for SortSpec {
             generator: SortKeyGenerator::new(&self.pattern, self.collator.clone())?,
             sorter: self.resources.sorter(self.limit),
             counters: Arc::clone(&self.resources.counters),
+            held: self.resources.account.held(),
             outgoing: None,
         }))
     }

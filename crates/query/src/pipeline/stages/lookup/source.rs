@@ -11,6 +11,7 @@ use super::hash_join::{Builder, HashTable, Matches};
 use super::local_values::equality;
 use super::{Lookup, LookupSpec};
 use crate::executor::Collections;
+use crate::memory::Held;
 use crate::pipeline::stages::set_field::with_field;
 use crate::pipeline::stages::unwind::Unwinding;
 use crate::pipeline::stages::{documents, match_stage};
@@ -113,12 +114,15 @@ pub(super) struct LookupSource {
     pending: Option<Doc>,
     ahead: Ahead,
     examined: Examined,
+    /// What the table takes.
+    held: Held,
 }
 
 impl LookupSource {
     pub(super) fn new(source: Box<dyn DocumentSource>, spec: LookupSpec) -> LookupSource {
         let (ahead, examined) = (Ahead::default(), Examined::default());
-        LookupSource { source, spec, join: Join::Open, open: None, pending: None, ahead, examined }
+        let held = spec.lookup.parser.resources.account.held();
+        LookupSource { source, spec, join: Join::Open, open: None, pending: None, ahead, examined, held }
     }
 
     fn lookup(&self) -> &Lookup {
@@ -235,8 +239,12 @@ impl LookupSource {
                     break;
                 }
             }
-            if table.memory_bytes() as u64 > memory_bytes_max {
+            let table_bytes = table.memory_bytes() as u64;
+            if table_bytes > memory_bytes_max {
                 self.join = Join::Nested;
+                self.held.set(0)?;
+            } else {
+                self.held.set(table_bytes)?;
             }
         }
         Ok(None)

@@ -2,6 +2,7 @@
 
 use super::function::WindowFunction;
 use super::reckon::Partition;
+use crate::memory::Held;
 use crate::pipeline::source::pass_on_to_source;
 use crate::pipeline::stages::ordering;
 use crate::pipeline::stages::set_field::with_field_in_arrays;
@@ -53,6 +54,7 @@ struct WindowSource {
     /// What all partitions took.
     memory_bytes_max: u64,
     spilled: u64,
+    held: Held,
 }
 
 /// A partition that was reckoned: its documents, and for each field the values that were not given out yet.
@@ -78,6 +80,8 @@ impl WindowSource {
             self.finish()?;
         }
         self.common = common;
+        let kept_bytes = self.partition.statistics().data_bytes.min(self.windows.resources.window_memory_bytes_max);
+        self.held.set(kept_bytes + document.size_bytes() as u64)?;
         self.partition.push(SpilledDocument(document)).map_err(|error| match error {
             SorterError::MemoryExceeded { memory_bytes_max } => {
                 let used_bytes = self.partition.statistics().data_bytes;
@@ -182,6 +186,7 @@ impl StageSpec for WindowSpec {
             is_over: false,
             memory_bytes_max: 0,
             spilled: 0,
+            held: self.0.resources.account.held(),
         }))
     }
 
