@@ -8,7 +8,7 @@ use pando_base::{Error, ErrorCode, Result};
 use pando_doc::{OwnedValue, USER_SIZE_BYTES_MAX, Value};
 
 /// The most bytes of a document or an array that is not yet a result.
-pub const VALUE_BYTES_MAX: usize = 100 * 1024 * 1024;
+pub const VALUE_BYTES_MAX: usize = 128 * 1024 * 1024;
 
 /// What a server allows its expressions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -27,7 +27,7 @@ fn plan_count(fixture: &Fixture, filter: Doc, limits: PlannerLimits) -> usize {
 
 #[test]
 fn nested_alternatives_are_planned_with_bounded_effort() {
-    let fixture = Fixture::new(&[index(doc! { "a": 1 }), index(doc! { "q39": 1 }), index(doc! { "p39": 1 })]);
+    let fixture = Fixture::new(&[index(doc! { "a": 1 }), index(doc! { "p0": 1 })]);
     fixture.insert(&[doc! { "_id": 1, "p0": 1, "a": 5 }, doc! { "_id": 2, "q0": 2 }]);
     for innermost in [doc! { "x": 1 }, doc! { "a": 5 }] {
         let filter = nested(40, innermost);
@@ -38,7 +38,7 @@ fn nested_alternatives_are_planned_with_bounded_effort() {
     assert_eq!((ids(&found), stages.as_str()), (vec!["1".into(), "2".into()], "COLLSCAN"));
     // One more alternative with an index is still found.
     let filter = doc! { "$and": [nested(40, doc! { "x": 1 }), { "a": 5 }] };
-    assert_eq!(fixture.find_with_summary(&fixture.request(filter)).unwrap().1, "FETCH(IXSCAN)");
+    assert!(!fixture.find_with_summary(&fixture.request(filter)).unwrap().1.contains("COLLSCAN"));
 }
 
 #[test]
@@ -154,9 +154,11 @@ fn the_stages_of_a_request_share_its_memory() {
     assert!(run(&fixture, &groups(3)).is_ok(), "what a facet held is given back");
     let nested = doc! { "$group": { "_id": Value::Null, "all": { "$push": "$$ROOT" } } };
     let small = holding(100_000);
-    for pipeline in
-        [groups(1), vec![nested], vec![doc! { "$sort": { "s": 1, "x": 1 } }, doc! { "$group": { "_id": "$_id" } }]]
-    {
+    for pipeline in [
+        groups(1),
+        vec![nested],
+        vec![doc! { "$_internalInhibitOptimization": {} }, doc! { "$sort": { "s": 1, "x": 1 } }],
+    ] {
         let error = run(&small, &pipeline).unwrap_err();
         assert_eq!(error.code(), ErrorCode::ExceededMemoryLimit, "{pipeline:?}: {error}");
     }
