@@ -35,6 +35,7 @@ pub use places::Runtimes;
 pub use random::RealRandom;
 pub use signals::RealSignals;
 pub use tasks::RealTasks;
+pub use workers::prepare_workers;
 
 /// The machine that this process runs on.
 pub fn environment() -> Env {

@@ -41,7 +41,7 @@ static GIVING_WAY: GivingWay = GivingWay::new();
 static CLOCK: LazyLock<RealClock> = LazyLock::new(RealClock::new);
 
 /// Gives a runtime so many workers, which behave as told above.
-pub(super) fn prepare_workers(builder: &mut Builder, count: usize) -> &mut Builder {
+pub fn prepare_workers(builder: &mut Builder, count: usize) -> &mut Builder {
     builder.worker_threads(count);
     WORKERS.store(count, Ordering::Relaxed);
     builder.on_thread_park(move || {
