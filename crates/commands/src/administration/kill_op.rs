@@ -42,5 +42,11 @@ fn run(invocation: &Invocation, reply: &mut DocBuilder) -> Result<()> {
 fn number(op: Element<'_>) -> Result<i64> {
     let expected = |found| Error::type_mismatch(format!("Expected field \"op\" to be a number, found {found}"));
     let number = op.value.as_number().ok_or_else(|| expected(op.value.value_type().name()))?;
-    Ok(number.truncated_i64())
+    number.to_i64_exact().ok_or_else(|| {
+        let shown = op.value;
+        let reason = format!(
+            "Expected field \"op\" to have a value exactly representable as a 64-bit integer, but found op: {shown}"
+        );
+        Error::bad_value(reason)
+    })
 }

@@ -8,7 +8,7 @@ use crate::{Access, Action, CommandRow, Data, Invocation, NamespaceOf, Secondary
 use pando_base::{AnyParameter, Component, ErrorCode, Namespace, Parameter, Result, Severity, bail, ensure, log};
 use pando_catalog::Collection;
 use pando_collection::{IndexReport, Repair, ValidateOptions, ValidateReport, Validation, record_id_value};
-use pando_doc::{DocBuilder, Value};
+use pando_doc::{DocBuilder, Number, Value};
 use pando_env::Place;
 use pando_locks::Mode;
 use pando_operation::Operation;
@@ -220,7 +220,7 @@ fn append(collection: &Collection, report: &ValidateReport, metadata_only: bool,
     if !metadata_only {
         reply.append("nInvalidDocuments", report.invalid_documents);
         reply.append("nNonCompliantDocuments", report.non_compliant_documents);
-        reply.append("nrecords", report.records);
+        reply.append("nrecords", Number::narrowest(report.records));
         reply.append("nIndexes", i32::try_from(report.indexes.len()).unwrap_or(i32::MAX));
         reply.document("keysPerIndex", |each| {
             report.indexes.iter().for_each(|index| each.append(index.name.as_str(), index.keys));

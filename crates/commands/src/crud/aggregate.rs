@@ -5,12 +5,12 @@ use super::reading::{
     shared_or_empty,
 };
 use super::transaction_stages;
-use crate::arguments::{SafeBool, SafeLong};
+use crate::arguments::{Argument, Place, SafeBool, SafeLong};
 use crate::stages::{self, NodeStages};
 use crate::table::run_boxed;
 use crate::{Access, Admission, Class, CommandRow, Data, Invocation, NamespaceOf, SecondaryOk, arguments};
 use pando_base::{Error, ErrorCode, Namespace, OperationKind, Result, Uuid, bail, ensure};
-use pando_doc::{ArrayRef, Doc, DocBuilder, DocRef, Value, doc};
+use pando_doc::{ArrayRef, Doc, DocBuilder, DocRef, Value, ValueType, doc};
 use pando_operation::Operation;
 use pando_query::executor::{BatchLimits, drive};
 use pando_query::pipeline::is_change_stream;
@@ -48,10 +48,25 @@ pub(super) const ROW: CommandRow = CommandRow {
     ..CommandRow::DEFAULT
 };
 
+/// `explain`: a boolean, and not even null.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Explains(pub(super) bool);
+
+impl<'a> Argument<'a> for Explains {
+    const TYPES: &'static [ValueType] = &ValueType::ALL;
+
+    fn read(_: &Place<'_>, value: Value<'a>) -> Result<Explains> {
+        match value {
+            Value::Bool(explains) => Ok(Explains(explains)),
+            _ => bail!(ErrorCode::TypeMismatch, "explain must be a boolean"),
+        }
+    }
+}
+
 arguments! {
     pub(crate) struct AggregateArguments<'a> of "aggregate" {
         pipeline: ArrayRef<'a> = "pipeline",
-        explain: SafeBool = "explain" or SafeBool(false),
+        explain: Explains = "explain" or Explains(false),
         allow_disk_use: Option<SafeBool> = "allowDiskUse",
         cursor: Option<CursorArguments<'a>> = "cursor",
         hint: Option<Value<'a>> = "hint",
@@ -190,6 +205,11 @@ async fn run(invocation: &Invocation, reply: &mut DocBuilder) -> Result<()> {
         arguments.cursor.is_some() || arguments.explain.0,
         ErrorCode::FailedToParse,
         "The 'cursor' option is required, except for aggregate with the explain argument"
+    );
+    ensure!(
+        !arguments.explain.0 || !invocation.body().contains("writeConcern"),
+        ErrorCode::FailedToParse,
+        "Aggregation explain does not support the'writeConcern' option"
     );
     check_collectionless(&request)?;
     check_read_concern(invocation, &request)?;

@@ -59,6 +59,12 @@ async fn list(invocation: &Invocation, reply: &mut DocBuilder) -> Result<()> {
 
 async fn clear(invocation: &Invocation) -> Result<()> {
     let data = invocation.data()?;
+    let namespace = invocation.collection()?;
+    refuse_view(data, &namespace)?;
+    // There is nothing to take away, whatever else is said.
+    if data.catalog.latest().collection(&namespace).is_none() {
+        return Ok(());
+    }
     let request = shape_request(invocation)?;
     let is_of_shape = is_of_shape(invocation)?;
     let mut operation = invocation.operation()?;

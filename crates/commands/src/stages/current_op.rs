@@ -4,7 +4,7 @@ use super::{Asked, Make, options};
 use crate::arguments::Place;
 use crate::diagnostic::{Observer, append_cursor};
 use pando_base::{ErrorCode, Namespace, OperationContext, Result, ensure};
-use pando_doc::{Doc, DocBuilder, Value};
+use pando_doc::{Doc, DocBuilder, DocRef, Value};
 use pando_query::cursor::IdleCursor;
 use std::sync::Arc;
 
@@ -22,7 +22,8 @@ crate::arguments! {
 }
 
 fn read(value: Value<'_>) -> Result<CurrentOp<'_>> {
-    let options = options("$currentOp", value, ErrorCode::FailedToParse)?;
+    let options = options("$currentOp", value, ErrorCode::TypeMismatch)?;
+    check_flags(options)?;
     CurrentOp::parse_fields(options, &Place::of_command("$currentOp"), false)
 }
 
@@ -44,6 +45,24 @@ pub(super) fn parse(value: Value<'_>, namespace: &Namespace) -> Result<Make> {
         with_others: arguments.all_users,
     };
     Ok(Arc::new(move |asked: &Asked, _: &mut pando_operation::Operation| make(asked, wish)))
+}
+
+/// Options are booleans, and not even null. Two of them are looked at before the others, and have another code.
+fn check_flags(options: DocRef<'_>) -> Result<()> {
+    const FIRST: [&str; 2] = ["allUsers", "localOps"];
+    const OTHERS: [&str; 5] = ["idleConnections", "idleCursors", "idleSessions", "truncateOps", "backtrace"];
+    for (names, code) in [(&FIRST[..], ErrorCode::TypeMismatch), (&OTHERS[..], ErrorCode::FailedToParse)] {
+        for option in options.elements().filter(|option| names.iter().any(|name| option.name == *name)) {
+            let found = option.value.value_type();
+            ensure!(
+                matches!(option.value, Value::Bool(_)),
+                code,
+                "The '{}' parameter of the $currentOp stage must be a boolean value, but found: {found}",
+                option.name
+            );
+        }
+    }
+    Ok(())
 }
 
 /// What is to be shown beside one's own operations.

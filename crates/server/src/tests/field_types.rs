@@ -66,6 +66,9 @@ fn u17_booleans_numbers_and_times_are_as_they_are_declared() {
             (doc! { "count": "c", "limit": -1 }, 0),
             (doc! { "aggregate": "c", "pipeline": [], "cursor": {}, "maxTimeMS": "x" }, 14),
             (doc! { "aggregate": "c", "pipeline": [], "cursor": {}, "maxTimeMS": Value::Null }, 0),
+            (doc! { "aggregate": "c", "pipeline": [], "cursor": {}, "explain": 1 }, 14),
+            (doc! { "aggregate": "c", "pipeline": [], "cursor": {}, "explain": Value::Null }, 14),
+            (doc! { "aggregate": "c", "pipeline": [], "explain": true, "writeConcern": { "w": 1 } }, 9),
             (doc! { "find": "c", "maxTimeMS": "x" }, 2),
             (doc! { "dropDatabase": "x" }, 14),
             (doc! { "dropDatabase": 2 }, 5255100),
@@ -79,11 +82,21 @@ fn u17_booleans_numbers_and_times_are_as_they_are_declared() {
             (doc! { "cloneCollectionAsCapped": "c", "toCollection": 1, "size": 4096 }, 14),
             (doc! { "planCacheClear": "nothing", "collation": {} }, 0),
             (doc! { "planCacheClear": "c", "collation": {} }, 2),
+            (doc! { "planCacheClearFilters": "nothing", "query": 1 }, 0),
+            (doc! { "planCacheClearFilters": "c", "query": 1 }, 2),
         ] {
             assert_eq!(node.code(body.clone()).await, code, "{body}");
         }
         assert_eq!(node.code_on("admin", doc! { "listDatabases": 1, "authorizedDatabases": 1 }).await, 14);
         assert_eq!(node.code_on("admin", doc! { "killCursors": "c", "cursors": [Value::Null] }).await, 0);
+        assert_eq!(node.code_on("admin", doc! { "killOp": 1, "op": 1.5 }).await, 2);
+        let current = |options: Value<'_>| {
+            doc! { "aggregate": 1, "pipeline": [{ "$currentOp": options }], "cursor": {} }
+        };
+        assert_eq!(node.code_on("admin", current(Value::Int32(1))).await, 14);
+        let flag = |name: &str| doc! { (name): Value::Null };
+        assert_eq!(node.code_on("admin", current(Value::Document(flag("allUsers").view()))).await, 14);
+        assert_eq!(node.code_on("admin", current(Value::Document(flag("idleCursors").view()))).await, 9);
     });
 }
 

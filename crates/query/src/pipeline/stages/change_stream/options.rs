@@ -93,10 +93,30 @@ struct Written<'a> {
     matches_uuid: bool,
 }
 
+/// Options that may be null, which says nothing.
+const KNOWN: [&str; 13] = [
+    "resumeAfter",
+    "startAfter",
+    "startAtOperationTime",
+    "fullDocument",
+    "fullDocumentBeforeChange",
+    "allChangesForCluster",
+    "showMigrationEvents",
+    "showSystemEvents",
+    "allowToRunOnConfigDB",
+    "allowToRunOnSystemNS",
+    "showExpandedEvents",
+    "showRawUpdateDescription",
+    "matchCollectionUUIDForUpdateLookup",
+];
+
 impl<'a> Written<'a> {
     fn read(options: DocRef<'a>) -> Result<Written<'a>> {
         let mut written = Written::default();
         for option in options.elements() {
+            if option.value.is_nullish() && KNOWN.iter().any(|known| option.name == *known) {
+                continue;
+            }
             match &**option.name {
                 b"resumeAfter" => written.resume_after = Some(document(STAGE, option)?),
                 b"startAfter" => written.start_after = Some(document(STAGE, option)?),
