@@ -50,7 +50,7 @@ pub(super) const ROW: CommandRow = CommandRow {
 
 /// `explain`: a boolean, and not even null.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Explains(pub(super) bool);
+pub(crate) struct Explains(pub(super) bool);
 
 impl<'a> Argument<'a> for Explains {
     const TYPES: &'static [ValueType] = &ValueType::ALL;

@@ -92,6 +92,10 @@ impl RequestHandler for Teller {
 
     fn connected(&self, _: Peer) {}
 
+    fn message_size_bytes_max(&self, (): &()) -> usize {
+        usize::MAX
+    }
+
     fn kind(&self, command: &Command) -> RequestKind {
         let name: &[u8] = command.name();
         let place = match name {
