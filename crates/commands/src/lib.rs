@@ -14,7 +14,6 @@
 //!
 //! [`OperationContext::interruptible`]: pando_base::OperationContext::interruptible
 
-mod accepted_parameters;
 mod access;
 pub mod administration;
 pub mod arguments;
@@ -26,7 +25,8 @@ pub mod crud;
 mod data;
 pub mod diagnostic;
 mod fail_command;
-pub mod handshake;
+pub mod foreign_parameters;
+mod handshake;
 mod invocation;
 mod labels;
 pub mod locking;
@@ -51,22 +51,22 @@ pub mod ttl;
 mod version;
 pub mod watch;
 
-pub use accepted_parameters::ACCEPTED_PARAMETERS;
 pub use access::{Access, AccessRequest, Check};
 pub use arguments::{ApiParameters, GenericArguments};
 pub use connection::ConnectionState;
 pub use counters::{AssertCounters, Counters, HelloCounters, OpCounters, OpLatencies};
 pub use data::{CommandOperation, Data};
 pub use fail_command::{FAIL_COMMAND, FailCommand};
+pub use foreign_parameters::{FOREIGN_PARAMETERS, foreign_parameter};
 pub use invocation::{Invocation, NextInvocation};
 pub use labels::{error_labels, write_concern_labels};
 pub use node::{Control, Node, NodeOptions, ShownCertificate};
 pub use pando_security::Action;
 pub use parameters::{
     ACCEPT_API_VERSION_2, AUTOMATION_SERVICE_DESCRIPTOR, BACKTRACE_LOG_FILE, ENABLE_TEST_COMMANDS,
-    FEATURE_COMPATIBILITY_VERSION, LOG_COMPONENT_VERBOSITY, LOG_LEVEL, MAX_LOG_SIZE_KB, PARAMETERS,
-    QUERY_GLOBAL_PROFILE_FILTER, REDACT_CLIENT_LOG_DATA, REQUIRE_API_VERSION, SIGNALED_SHUTDOWN_MS, SLOW_MS,
-    SLOW_OP_SAMPLE_RATE,
+    FEATURE_COMPATIBILITY_VERSION, LOG_COMPONENT_VERBOSITY, LOG_LEVEL, MAX_LOG_SIZE_KB, PARAMETERS, QUERY_FRAMEWORK,
+    QUERY_FRAMEWORK_ONLY, QUERY_GLOBAL_PROFILE_FILTER, QUIET, REDACT_CLIENT_LOG_DATA, REQUIRE_API_VERSION,
+    SIGNALED_SHUTDOWN_MS, SLOW_MS, SLOW_OP_SAMPLE_RATE, TESTING_DIAGNOSTICS,
 };
 pub use replication::{
     NotInitiated, OneMember, ReplicationView, StandAlone, TopologyVersion, append_cluster_time, check_as_secondary,

@@ -119,10 +119,29 @@ pub static ARBITRARY_CLUSTER_KEY: Parameter<bool> = Parameter::new(
 .settable(Settable::AtStartup)
 .for_tests();
 
-static QUIET: Parameter<bool> = Parameter::new("quiet", false, "Logs fewer lines about connections and commands.");
+/// Clients come and go without a word.
+pub static QUIET: Parameter<bool> = Parameter::new("quiet", false, "Logs nothing about connections that come and go.");
 
-static TESTING_DIAGNOSTICS: Parameter<bool> =
-    Parameter::new("testingDiagnosticsEnabled", false, "Stops at defects that would otherwise be survived.")
+/// The one engine that runs queries, by the name that clients know.
+pub const QUERY_FRAMEWORK_ONLY: &str = "forceClassicEngine";
+
+/// Which of MongoDB's two engines clients want queries to be run by.
+pub static QUERY_FRAMEWORK: Parameter<str> = Parameter::new(
+    "internalQueryFrameworkControl",
+    QUERY_FRAMEWORK_ONLY,
+    "Names the engine that runs queries for clients that look there. There is one; a node that is started with another is warned.",
+)
+.validator(check_framework);
+
+fn check_framework(name: &str) -> Result<()> {
+    let known = [QUERY_FRAMEWORK_ONLY, "trySbeRestricted", "trySbeEngine"];
+    ensure!(known.contains(&name), ErrorCode::BadValue, "Invalid value for internalQueryFrameworkControl: {name}");
+    Ok(())
+}
+
+/// Defects show at the end.
+pub static TESTING_DIAGNOSTICS: Parameter<bool> =
+    Parameter::new("testingDiagnosticsEnabled", false, "A node in which a thread has failed ends with an error.")
         .settable(Settable::AtStartup);
 
 /// The parameters of this crate.
@@ -140,6 +159,7 @@ pub static PARAMETERS: &[&dyn AnyParameter] = &[
     &SYNC_DELAY_SECONDS,
     &MAX_LOG_SIZE_KB,
     &QUERY_GLOBAL_PROFILE_FILTER,
+    &QUERY_FRAMEWORK,
     &QUIET,
     &REDACT_CLIENT_LOG_DATA,
     &REQUIRE_API_VERSION,

@@ -130,6 +130,10 @@ impl TableRegistry for DurableEngine {
         Ok(disk_bytes(EngineTable::of(table, self.core.id)?))
     }
 
+    fn table_free_bytes(&self, table: &Table) -> Result<u64> {
+        Ok(EngineTable::of(table, self.core.id)?.slot.load().history_bytes())
+    }
+
     fn estimate(&self, table: &Table, start: &[u8], end: Option<&[u8]>) -> Result<Estimate> {
         let body = EngineTable::of(table, self.core.id)?;
         let base = body.slot.load().estimate(Some(start), end).map_err(|error| self.core.of_base(error))?;

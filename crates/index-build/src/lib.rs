@@ -65,7 +65,7 @@ pub use builds::{BuildParts, IndexBuilds, StartBuild};
 pub use counters::{BuildCounters, SortingCounters};
 pub use fail_points::FAIL_POINTS;
 pub use interceptor::Interceptor;
-pub use parameters::{MAX_MEMORY_MEGABYTES, PARAMETERS};
+pub use parameters::{COMMIT_QUORUM_ENABLED, MAX_MEMORY_MEGABYTES, PARAMETERS};
 pub use quorum::{CommitQuorum, Member, Members, Membership};
 pub use resume::ResumeInfo;
 pub use rollback::PutDown;

@@ -1,6 +1,6 @@
 //! The parameters of index builds.
 
-use pando_base::{AnyParameter, Parameter};
+use pando_base::{AnyParameter, Parameter, Settable};
 
 /// How much memory the sorters of a build may take.
 pub static MAX_MEMORY_MEGABYTES: Parameter<i32> = Parameter::new(
@@ -61,6 +61,14 @@ pub static LOAD_YIELD_KEYS: Parameter<i32> = Parameter::new(
 )
 .at_least(1);
 
+/// Whether members vote on builds.
+pub static COMMIT_QUORUM_ENABLED: Parameter<bool> = Parameter::new(
+    "enableIndexBuildCommitQuorum",
+    true,
+    "Whether index builds wait for the members that vote. If not, clients cannot ask for it either.",
+)
+.settable(Settable::AtStartup);
+
 /// All of them.
 pub const PARAMETERS: &[&dyn AnyParameter] = &[
     &MAX_MEMORY_MEGABYTES,
@@ -70,4 +78,5 @@ pub const PARAMETERS: &[&dyn AnyParameter] = &[
     &DRAIN_MEGABYTES,
     &MAX_ITERATORS_MEMORY_PERCENTAGE,
     &LOAD_YIELD_KEYS,
+    &COMMIT_QUORUM_ENABLED,
 ];

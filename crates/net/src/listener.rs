@@ -179,7 +179,7 @@ fn admit<H: RequestHandler>(shared: &Arc<Shared<H>>, stream: Box<dyn Connection>
     let connection_id = shared.books.next_connection_id();
     log!(
         shared.log,
-        Severity::Info,
+        shared.log.client_severity(),
         Component::Network,
         22943,
         "Connection accepted",

@@ -138,6 +138,7 @@ fn run(command_line: CommandLine, env: &Env, out: &mut dyn Write) -> Result<()> 
         Command::Inspect(inspect) => inspect.run(env, out),
         Command::Demo { data_directory, documents } => demo::run(env, &data_directory, documents, out),
         Command::Reference { form: manual::Form::Markdown } => reference::write(out),
+        Command::Reference { form: manual::Form::FromMongod } => reference::write_from_mongod(out),
         Command::Reference { form } => manual::write(form, out),
         Command::Repair => Err(PandoError::Argument("repair has to be the first word".into())),
         Command::Serve => Err(PandoError::Argument("serve has to be the first word".into())),

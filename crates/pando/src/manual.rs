@@ -13,6 +13,8 @@ use std::io::Write;
 pub enum Form {
     /// The page docs/configuration.md
     Markdown,
+    /// The lists of docs/from-mongod.md
+    FromMongod,
     /// A manual page
     Man,
     /// Completions for bash
@@ -23,10 +25,10 @@ pub enum Form {
     Zsh,
 }
 
-/// Writes a manual page or a shell's completions; nothing for the page in Markdown.
+/// Writes a manual page or a shell's completions; nothing for the pages in Markdown.
 pub fn write(form: Form, out: &mut dyn Write) -> Result<()> {
     let shell = match form {
-        Form::Markdown => return Ok(()),
+        Form::Markdown | Form::FromMongod => return Ok(()),
         Form::Man => return Ok(clap_mangen::Man::new(program()).render(out)?),
         Form::Bash => Shell::Bash,
         Form::Fish => Shell::Fish,

@@ -1,7 +1,7 @@
 //! `pando reference`: the page docs/configuration.md, made from the lists of options and parameters, so that it says what the program does.
 
 use crate::error::Result;
-use crate::serve::{Choice, Kind, choices};
+use crate::serve::{Choice, Kind, choices, unmeant_table};
 use pando_base::{AnyParameter, ParameterValue, Settable};
 use pando_doc::{DocRef, JsonFormat, doc_to_json};
 use std::io::Write;
@@ -28,13 +28,16 @@ setParameter:
 /// Writes the page.
 pub fn write(out: &mut dyn Write) -> Result<()> {
     writeln!(out, "{INTRODUCTION}\n## Options\n\n| option | in a file | takes | meaning |\n| --- | --- | --- | --- |")?;
-    let (meant, accepted): (Vec<&Choice>, Vec<&Choice>) = choices().partition(|choice| !choice.help.is_empty());
+    let (components, options): (Vec<&Choice>, Vec<&Choice>) = choices().partition(|choice| choice.is_component());
+    let (meant, accepted): (Vec<&Choice>, Vec<&Choice>) =
+        options.into_iter().partition(|choice| !choice.help.is_empty());
     for choice in meant {
         let name = choice.name;
         writeln!(out, "| {} | `{name}` | {} | {} |", flag(choice), takes(choice.kind), in_table(choice.help))?;
     }
-    let accepted: Vec<String> = accepted.iter().map(|choice| format!("`{}`", choice.name)).collect();
-    writeln!(out, "\nAccepted, for scripts made for mongod, without a meaning of their own: {}.", accepted.join(", "))?;
+    writeln!(out, "\nHow much parts of the server log is set in a file by {}.", names(&components))?;
+    let without = "Options of mongod without a meaning here, and what becomes of them, are listed in";
+    writeln!(out, "\n{without} [From mongod](from-mongod.md#options): {}.", names(&accepted))?;
     let mut parameters: Vec<&dyn AnyParameter> = pando_server::parameters().collect();
     parameters.sort_by_key(|parameter| parameter.name());
     let (for_tests, usual): (Vec<_>, Vec<_>) = parameters.into_iter().partition(|parameter| parameter.is_for_tests());
@@ -42,6 +45,22 @@ pub fn write(out: &mut dyn Write) -> Result<()> {
     write_parameters(&usual, out)?;
     writeln!(out, "\n### For tests\nThese are there only with `--setParameter enableTestCommands=1`.\n")?;
     write_parameters(&for_tests, out)
+}
+
+/// What docs/from-mongod.md says of options without a meaning and of parameters that have no effect.
+pub fn write_from_mongod(out: &mut dyn Write) -> Result<()> {
+    Ok(write!(out, "{}\n{}", unmeant_table(), foreign_table())?)
+}
+
+/// Parameters of mongod that this server takes at start and does nothing with.
+fn foreign_table() -> String {
+    let rows = pando_server::foreign_parameters().iter();
+    let rows = rows.map(|(name, instead)| format!("| `{name}` | {instead} |\n"));
+    rows.fold("| parameter | because |\n| --- | --- |\n".to_owned(), |page, row| page + &row)
+}
+
+fn names(choices: &[&Choice]) -> String {
+    choices.iter().map(|choice| format!("`{}`", choice.name)).collect::<Vec<_>>().join(", ")
 }
 
 fn write_parameters(parameters: &[&dyn AnyParameter], out: &mut dyn Write) -> Result<()> {
@@ -106,6 +125,12 @@ fn in_table(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn u12_the_page_for_those_who_come_from_mongod_has_the_parameters() {
+        let page = include_str!("../../../docs/from-mongod.md");
+        assert!(page.contains(&foreign_table()), "docs/from-mongod.md is out of date:\n{}", foreign_table());
+    }
 
     /// `pando reference > docs/configuration.md` puts it right.
     #[test]

@@ -65,6 +65,11 @@ pub(crate) struct Held {
 }
 
 impl Held {
+    /// How much that is.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
     /// From now on the stage holds so much; an error if that is too much for the request.
     pub(crate) fn set(&mut self, bytes: u64) -> Result<()> {
         let Account { limit_bytes, held_bytes, peak_bytes, node } = &*self.account;

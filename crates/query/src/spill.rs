@@ -42,28 +42,29 @@ pub static HASH_AGGREGATION_BYTES_MAX: Parameter<i64> = Parameter::new(
 )
 .at_least(1);
 
-/// How often MongoDB's other engine looks at the memory of groups at least. Here it is looked at after every document.
-pub static HASH_AGGREGATION_CHECKS_MIN: Parameter<i64> = Parameter::new(
-    "internalQuerySlotBasedExecutionHashAggMemoryCheckPerAdvanceAtLeast",
-    1024,
-    "The memory of groups is looked at after every document, whatever this says.",
+/// How much of its input a `$facet` takes in at a time.
+pub static FACET_BUFFER_BYTES: Parameter<i32> = Parameter::new(
+    "internalQueryFacetBufferSizeBytes",
+    100 * 1024 * 1024,
+    "How many bytes of its input a $facet takes in before its pipelines look at them.",
 )
 .at_least(1);
 
-/// How often at most.
-pub static HASH_AGGREGATION_CHECKS_MAX: Parameter<i64> = Parameter::new(
-    "internalQuerySlotBasedExecutionHashAggMemoryCheckPerAdvanceAtMost",
-    2,
-    "The memory of groups is looked at after every document, whatever this says.",
+/// How large the document of a `$facet` may become.
+pub static FACET_OUTPUT_BYTES_MAX: Parameter<i64> = Parameter::new(
+    "internalQueryFacetMaxOutputDocSizeBytes",
+    100 * 1024 * 1024,
+    "How large the document of a $facet may become inside a pipeline, in bytes.",
 )
 .at_least(1);
 
-/// How many groups its estimate looks at.
-pub static HASH_AGGREGATION_SAMPLE_RATE: Parameter<f64> = Parameter::new(
-    "internalQuerySlotBasedExecutionHashAggMemoryUseSampleRate",
-    0.05,
-    "The memory of groups is counted, not estimated, whatever this says.",
-);
+/// How large what a `$lookup` finds for one document may become.
+pub static LOOKUP_BYTES_MAX: Parameter<i64> = Parameter::new(
+    "internalLookupStageIntermediateDocumentMaxSizeBytes",
+    100 * 1024 * 1024,
+    "How many bytes of documents a $lookup may find for one document; not those that an $unwind behind it parts.",
+)
+.at_least(16 * 1024 * 1024);
 
 /// How much memory the windows of a partition may take.
 pub static WINDOW_MEMORY_BYTES_MAX: Parameter<i64> = Parameter::new(
@@ -107,9 +108,9 @@ pub static PARAMETERS: &[&dyn AnyParameter] = &[
     &SORT_MEMORY_BYTES_MAX,
     &GROUP_MEMORY_BYTES_MAX,
     &HASH_AGGREGATION_BYTES_MAX,
-    &HASH_AGGREGATION_CHECKS_MIN,
-    &HASH_AGGREGATION_CHECKS_MAX,
-    &HASH_AGGREGATION_SAMPLE_RATE,
+    &FACET_BUFFER_BYTES,
+    &FACET_OUTPUT_BYTES_MAX,
+    &LOOKUP_BYTES_MAX,
     &WINDOW_MEMORY_BYTES_MAX,
     &HASH_LOOKUP_BYTES_MAX,
     &HASH_LOOKUP_OFF,
@@ -237,6 +238,9 @@ impl Spilling {
             account: Account::new(bytes(&HELD_BYTES_MAX), &self.held),
             stages_max: usize::try_from(self.parameters.get(&STAGES_MAX)).unwrap_or(usize::MAX),
             directory: self.directory.as_ref().filter(|_| is_allowed).cloned(),
+            facet_buffer_bytes: u64::try_from(self.parameters.get(&FACET_BUFFER_BYTES)).unwrap_or(1),
+            facet_output_bytes_max: bytes(&FACET_OUTPUT_BYTES_MAX),
+            lookup_bytes_max: bytes(&LOOKUP_BYTES_MAX),
             free_bytes_min: bytes(&SPILL_FREE_BYTES_MIN),
             counters: Arc::clone(&self.counters),
         }
@@ -260,6 +264,12 @@ pub struct StageResources {
     pub account: Arc<Account>,
     /// How many stages a pipeline may have.
     pub stages_max: usize,
+    /// How much of its input a `$facet` takes in at a time.
+    pub facet_buffer_bytes: u64,
+    /// How large the document of a `$facet` may become.
+    pub facet_output_bytes_max: u64,
+    /// How large what a `$lookup` finds for one document may become.
+    pub lookup_bytes_max: u64,
     /// Where it may write, if it may.
     pub directory: Option<Arc<SpillDirectory>>,
     free_bytes_min: u64,

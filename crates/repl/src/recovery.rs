@@ -11,7 +11,7 @@
 use crate::apply::{Applier, ApplyMode};
 use crate::local_store::LocalStore;
 use crate::node::ReplicationNode;
-use pando_base::{Error, ErrorCode, Namespace, Result, Timestamp};
+use pando_base::{Component, Error, ErrorCode, Log, Namespace, Result, Severity, Timestamp, log};
 use pando_catalog::UnfinishedBuild;
 use pando_doc::{Doc, doc};
 use pando_operation::{Operation, Services};
@@ -44,10 +44,13 @@ pub fn recover(
     let engine = &services.engine;
     let oplog = engine.oplog().ok_or_else(|| Error::internal("recovery needs an oplog"))?;
     let mut operation = recovering(services)?;
-    truncate(engine.as_ref(), oplog, &mut operation, local)?;
+    truncate(engine.as_ref(), oplog, &mut operation, local, &services.log)?;
     let from = engine.timestamps().recovery;
     let mut outcome = RecoveryOutcome { from, ..RecoveryOutcome::default() };
     if from.is_some() {
+        let message = "Starting recovery oplog application at the stable timestamp";
+        let (severity, component, stable) = (Severity::Info, Component::Replication, from.to_string());
+        log!(services.log, severity, component, 21544, message, "stableTimestamp" = stable);
         apply_all(oplog, &mut operation, applier, &mut outcome)?;
     }
     outcome.unfinished_builds = applier.unfinished_builds();
@@ -83,7 +86,13 @@ fn recovering(services: &Services) -> Result<Operation> {
 }
 
 /// Cuts the oplog where replication says that it may have holes.
-fn truncate(engine: &dyn Engine, oplog: &dyn Oplog, operation: &mut Operation, local: &LocalStore) -> Result<()> {
+fn truncate(
+    engine: &dyn Engine,
+    oplog: &dyn Oplog,
+    operation: &mut Operation,
+    local: &LocalStore,
+    log: &Log,
+) -> Result<()> {
     let namespace = Namespace::oplog_truncate_after_point();
     let Some(document) = local.first(operation, namespace)? else { return Ok(()) };
     let point =
@@ -95,6 +104,9 @@ fn truncate(engine: &dyn Engine, oplog: &dyn Oplog, operation: &mut Operation, l
         return Err(Error::new(ErrorCode::UnrecoverableRollbackError, reason));
     }
     oplog.truncate_after(point, true)?;
+    let message = "Removed oplog entries that may follow a hole";
+    let (severity, component) = (Severity::Info, Component::Replication);
+    log!(log, severity, component, 21553, message, "truncateAfterPoint" = point.to_string());
     set_truncate_after_point(operation, local, Timestamp::NONE)
 }
 

@@ -165,7 +165,14 @@ fn refresh_flow_tickets(data: &Data) -> Result<()> {
 
 /// Aborts transactions that have lasted too long.
 fn abort_expired_transactions(data: &Data) -> Result<()> {
-    data.sessions.abort_expired(data.services.env.clock().monotonic_ns());
+    let (log, message) = (
+        &data.services.log,
+        "Aborting transaction because it has been running for longer than 'transactionLifetimeLimitSeconds'",
+    );
+    for session in data.sessions.abort_expired(data.services.env.clock().monotonic_ns()) {
+        let id = LogValue::Json(format!(r#"{{"id":{{"$uuid":"{}"}}}}"#, session.id));
+        log!(log, Severity::Info, Component::Transaction, 20707, message, "sessionId" = id);
+    }
     Ok(())
 }
 

@@ -6,6 +6,7 @@
 
 use crate::compatibility;
 use crate::options::{ReplicationMode, ServerOptions};
+use crate::schema_log::SchemaLog;
 use crate::user_observer::UserObserver;
 use pando_base::{Component, Error, ErrorCode, Log, Namespace, OperationRegistry, ParameterSet, Result, Severity, log};
 use pando_catalog::{Catalog, Observers};
@@ -55,6 +56,7 @@ pub(crate) fn assemble(on: &Foundations<'_>, options: &ServerOptions, hostname: 
     let is_replicated = mode.is_replicated();
     let replication = ReplicationNode::new(on.env, on.engine, mode);
     replication.follow_parameters(on.parameters);
+    replication.log_to(on.log);
     let services = services(on, &replication)?;
     let (catalog, report) = Catalog::open(on.env, on.engine)?;
     for (namespace, index) in &report.missing_indexes {
@@ -81,6 +83,7 @@ pub(crate) fn assemble(on: &Foundations<'_>, options: &ServerOptions, hostname: 
         registry.add(Arc::clone(&writer) as Arc<Observers>);
     }
     registry.add(Arc::new(UserObserver::new(on.users)));
+    registry.add(Arc::new(SchemaLog::new(on.log)));
     let settings = Arc::new(ClusterSettings::new(on.parameters));
     registry.add(Arc::new(SettingsObserver::new(&settings, on.env)));
     let top = Arc::new(Top::default());

@@ -27,7 +27,7 @@ impl EngineListener for EngineLog {
                     log,
                     severity,
                     Component::WiredTigerCheckpoint,
-                    if *is_long { 9_700_102 } else { 9_700_101 },
+                    if *is_long { 9_700_122 } else { 9_700_121 },
                     message,
                     "timestamp" = timestamp.to_string(),
                     "keys" = *keys,
@@ -136,15 +136,7 @@ impl EngineListener for EngineLog {
 fn opened(log: &Log, opening: &Opening) {
     if let Some((file, offset)) = &opening.torn_tail {
         let message = "The log ends in a record that was not written whole; it is cut there";
-        log!(
-            log,
-            Severity::Info,
-            Component::Journal,
-            9_700_115,
-            message,
-            "file" = file,
-            "offset" = *offset
-        );
+        log!(log, Severity::Info, Component::Journal, 9_700_115, message, "file" = file, "offset" = *offset);
     }
     if !opening.was_clean && !opening.is_new {
         let message = "The last shutdown was not clean; the log was applied again from the last checkpoint on";
@@ -183,7 +175,7 @@ fn failed(log: &Log, work: Work, failures: u64, error: &StorageError) {
         ("work", work.name().into()),
         ("failures", failures.into()),
         ("error", error.to_string().into()),
-        ("code", error.code().code().into()),
+        ("codeName", error.code().name().into_owned().into()),
     ];
     log.write(
         Severity::Error,

@@ -8,7 +8,6 @@ use pando_commands::CommandRow;
 pub(crate) const PARAMETERS: &[&[&dyn AnyParameter]] = &[
     crate::before_login::PARAMETERS,
     crate::diagnostic_data::PARAMETERS,
-    pando_commands::ACCEPTED_PARAMETERS,
     pando_commands::PARAMETERS,
     pando_commands::security::PARAMETERS,
     pando_commands::pre_images::PARAMETERS,
@@ -33,6 +32,11 @@ pub(crate) const PARAMETERS: &[&[&dyn AnyParameter]] = &[
 /// Every parameter that there is.
 pub fn parameters() -> impl Iterator<Item = &'static dyn AnyParameter> {
     PARAMETERS.iter().flat_map(|list| list.iter().copied())
+}
+
+/// Parameters of mongod that are taken at start and have no effect, with the reasons.
+pub fn foreign_parameters() -> &'static [(&'static str, &'static str)] {
+    pando_commands::FOREIGN_PARAMETERS
 }
 
 /// The fail points.

@@ -56,6 +56,8 @@ pub struct ServerOptions {
     pub metrics_addresses: Vec<String>,
     /// The node does its periodic work by itself. Not on a simulated clock, whose sleeps end at once.
     pub runs_tasks: bool,
+    /// Options that were given and have no effect, with what is so instead.
+    pub ignored: Vec<(&'static str, &'static str)>,
 }
 
 impl Default for ServerOptions {
@@ -75,6 +77,7 @@ impl Default for ServerOptions {
             is_read_only: false,
             metrics_addresses: Vec::new(),
             runs_tasks: true,
+            ignored: Vec::new(),
         }
     }
 }

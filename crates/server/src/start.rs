@@ -6,6 +6,7 @@ use crate::control::ProcessControl;
 use crate::data::{self, Foundations};
 use crate::diagnostic_data;
 use crate::dispatch::{Dispatcher, Local};
+use crate::engine_events::EngineLog;
 use crate::lists;
 use crate::logging::LogTarget;
 use crate::metrics_page::MetricsPage;
@@ -16,22 +17,24 @@ use crate::slices::{ServerSlices, SharedSlices};
 use crate::startup_log;
 use pando_base::operation::Slices;
 use pando_base::{
-    AnyFailPoint, Component, Error, ErrorCode, FailPoint, FailPointSet, Log, LogLine, LogSink, LogValue, MetricTree,
-    OperationRegistry, ParameterSet, ParameterValue, Progress, Result, Severity, Timestamp, log,
+    AnyFailPoint, AnyParameter, Component, Error, ErrorCode, FailPoint, FailPointSet, Log, LogLine, LogSink, LogValue,
+    MetricTree, OperationRegistry, ParameterSet, ParameterValue, Progress, Result, Severity, Timestamp, log,
 };
 use pando_commands::administration::{apply_verbosity, feature_flag};
 use pando_commands::replication::{await_ends, interrupt_writers};
 use pando_commands::transaction_api::TransactionApi;
 use pando_commands::{
     CommandTable, Control, Counters, Data, LOG_COMPONENT_VERBOSITY, LOG_LEVEL, MAX_LOG_SIZE_KB, Node, NodeOptions,
-    NotInitiated, OneMember, ReplicationView, SIGNALED_SHUTDOWN_MS, StandAlone, StatusSection, VERSION,
-    security::Security, status,
+    NotInitiated, OneMember, QUERY_FRAMEWORK, QUERY_FRAMEWORK_ONLY, QUIET, ReplicationView, SIGNALED_SHUTDOWN_MS,
+    StandAlone, StatusSection, VERSION, foreign_parameter,
+    security::{SCRAM_ITERATION_COUNT, SCRAM_SHA_256_ITERATION_COUNT, Security},
+    status,
 };
 use pando_doc::ObjectId;
 use pando_env::{Env, Machine, Place, Signal, Signals};
 use pando_net::{ConnectionCounters, Net, NetOptions, NetworkCounters, Tls};
 use pando_repl::ReplGate;
-use pando_storage::Engine;
+use pando_storage::{Engine, Listener};
 use parking_lot::Mutex;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -67,6 +70,11 @@ impl Server {
         Log::new(Arc::new(move || env.clock().wall_ms()), Box::new(Sink(target)))
     }
 
+    /// Who writes the engine's events into this log; the options that the engine is opened with name it.
+    pub fn engine_listener(log: &Log) -> Listener {
+        Listener::new(Arc::new(EngineLog(log.clone())))
+    }
+
     /// Puts a node together and begins to listen. The engine is opened by the caller, who names the concrete one.
     pub async fn start(
         env: &Env,
@@ -99,6 +107,7 @@ impl Server {
         }
         log_start(&node, &options, &log);
         warn_if_open(&node, &options, &log);
+        warn_of_ignored(&node, &options, &log);
         let served = node.data.as_ref().filter(|_| options.runs_tasks);
         let background = served.map(|data| Background::start(env, data, &log)).transpose()?;
         if let Some(background) = &background {
@@ -442,11 +451,28 @@ impl Settings {
                 applied.set_attribute_bytes_max(usize::try_from(*kilobytes).unwrap_or(0).saturating_mul(1024));
             }
         });
+        let applied = log.clone();
+        parameters.subscribe(&QUIET, move |value| {
+            if let ParameterValue::Bool(is_quiet) = value {
+                applied.set_quiet(*is_quiet);
+            }
+        });
         let settings = Settings { parameters: Arc::new(parameters), fail_points: Arc::new(fail_points) };
         for (name, value) in &options.parameters {
             settings.set(env, name, value)?;
         }
+        settings.follow_iterations(options)?;
         Ok(settings)
+    }
+
+    /// Passwords are hashed as often for the newer mechanism as for the older at least, unless somebody says how often.
+    fn follow_iterations(&self, options: &ServerOptions) -> Result<()> {
+        let is_given = options.parameters.iter().any(|(name, _)| name == SCRAM_SHA_256_ITERATION_COUNT.name());
+        let count = self.parameters.get(&SCRAM_ITERATION_COUNT);
+        if is_given || count <= self.parameters.get(&SCRAM_SHA_256_ITERATION_COUNT) {
+            return Ok(());
+        }
+        self.parameters.set(&SCRAM_SHA_256_ITERATION_COUNT, count)
     }
 
     /// Fail points are set like parameters: `--setParameter failpoint.NAME={mode: ...}`.
@@ -454,6 +480,7 @@ impl Settings {
         let Some(point) = name.strip_prefix("failpoint.") else {
             return match feature_flag(name) {
                 Some(is_on) => check_flag(name, is_on, value),
+                None if foreign_parameter(name).is_some() => Ok(()),
                 None => self.parameters.set_from_text(name, value),
             };
         };
@@ -489,6 +516,29 @@ fn warn_if_open(node: &Node, options: &ServerOptions, log: &Log) {
         let message = "Access control is not enabled for the database. Read and write access to data and configuration is \
                        unrestricted";
         log.startup_warning(Component::Control, 22120, message, Vec::new());
+    }
+}
+
+/// Whoever asked for something that is not so is told.
+fn warn_of_ignored(node: &Node, options: &ServerOptions, log: &Log) {
+    let told = |what: &'static str, name: &str, instead: &'static str| {
+        vec![(what, LogValue::from(name)), ("because", LogValue::from(instead))]
+    };
+    for (option, instead) in &options.ignored {
+        let message = "An option that was given has no effect";
+        log.startup_warning(Component::Control, 9_700_130, message, told("option", option, instead));
+    }
+    for (name, _) in &options.parameters {
+        if let Some(instead) = foreign_parameter(name) {
+            let message = "A parameter that was given has no effect";
+            log.startup_warning(Component::Control, 9_700_131, message, told("parameter", name, instead));
+        }
+    }
+    let framework = node.parameters.get(&QUERY_FRAMEWORK);
+    if *framework != *QUERY_FRAMEWORK_ONLY {
+        let message = "Only one engine runs queries, whatever internalQueryFrameworkControl asks for";
+        let attributes = vec![("given", LogValue::from(&*framework)), ("used", LogValue::from(QUERY_FRAMEWORK_ONLY))];
+        log.startup_warning(Component::Query, 9_473_500, message, attributes);
     }
 }
 

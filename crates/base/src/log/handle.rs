@@ -6,7 +6,7 @@ use super::ring::Ring;
 use super::value::LogValue;
 use parking_lot::Mutex;
 use std::fmt;
-use std::sync::atomic::{AtomicI8, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI8, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 
 /// The wall clock: milliseconds since 1970.
@@ -69,6 +69,7 @@ struct Shared {
     /// What holds for each, parents considered.
     effective: [AtomicI8; COMPONENT_COUNT],
     attribute_bytes_max: AtomicUsize,
+    is_quiet: AtomicBool,
     rings: Mutex<Rings>,
 }
 
@@ -89,6 +90,7 @@ impl Log {
             set: Mutex::new(set),
             effective: [const { AtomicI8::new(0) }; COMPONENT_COUNT],
             attribute_bytes_max: AtomicUsize::new(ATTRIBUTE_BYTES_MAX),
+            is_quiet: AtomicBool::new(false),
             rings: Mutex::default(),
         };
         Log { shared: Arc::new(shared), context: Arc::from("main") }
@@ -203,6 +205,16 @@ impl Log {
     /// Sets how much of an attribute is written.
     pub fn set_attribute_bytes_max(&self, bytes_max: usize) {
         self.shared.attribute_bytes_max.store(bytes_max, Ordering::Relaxed);
+    }
+
+    /// Has those who log that clients come and go leave it.
+    pub fn set_quiet(&self, is_quiet: bool) {
+        self.shared.is_quiet.store(is_quiet, Ordering::Relaxed);
+    }
+
+    /// How grave it is that a client comes or goes: a detail, if nobody wants to hear of it.
+    pub fn client_severity(&self) -> Severity {
+        if self.shared.is_quiet.load(Ordering::Relaxed) { Severity::Debug(2) } else { Severity::Info }
     }
 
     /// The last lines, as JSON.

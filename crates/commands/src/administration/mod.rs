@@ -16,8 +16,9 @@ pub use feature_flags::feature_flag;
 pub use log_component_verbosity::{apply_verbosity, shown_verbosity};
 pub(crate) use log_component_verbosity::{check_verbosity, verbosity_from_text};
 
+use crate::security::AUTHENTICATION_MECHANISMS;
 use crate::{CommandRow, Node};
-use pando_base::{Component, ParameterValue, Severity, log};
+use pando_base::{AnyParameter, Component, ParameterValue, Severity, log};
 use pando_doc::{DocBuilder, DocRef};
 
 /// The commands of this area.
@@ -58,6 +59,10 @@ fn append_parameter(name: &str, value: &ParameterValue, reply: &mut DocBuilder) 
         ParameterValue::Int(value) => reply.append(name, *value),
         ParameterValue::Long(value) => reply.append(name, *value),
         ParameterValue::Double(value) => reply.append(name, *value),
+        // The one parameter that is a list, for those who ask.
+        ParameterValue::String(value) if name == AUTHENTICATION_MECHANISMS.name() => {
+            reply.array(name, |names| value.split(',').for_each(|one| names.push(one.trim())));
+        }
         ParameterValue::String(value) => reply.append(name, value),
         ParameterValue::Document(bytes) => reply.append(name, DocRef::trusted(bytes)),
     }

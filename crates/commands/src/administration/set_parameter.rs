@@ -1,7 +1,7 @@
 //! `setParameter`: one or several. All are checked for being settable before the first is set.
 
 use super::{append_parameter, present_value};
-use crate::{Access, Action, CommandRow, Invocation, run_boxed};
+use crate::{Access, Action, CommandRow, Invocation, foreign_parameter, run_boxed};
 use pando_base::{Component, Error, ErrorCode, ParameterValue, Result, Severity, bail, ensure, log};
 use pando_doc::{DocBuilder, Element, Number, Value};
 use std::collections::BTreeMap;
@@ -23,7 +23,9 @@ fn run(invocation: &Invocation, reply: &mut DocBuilder) -> Result<()> {
             continue;
         }
         let name = element.name.to_string();
-        parameters.check_settable(&name)?;
+        if foreign_parameter(&name).is_none() {
+            parameters.check_settable(&name)?;
+        }
         if let Some(before) = wanted.insert(name, element) {
             bail!(
                 ErrorCode::InvalidOptions,
@@ -37,6 +39,19 @@ fn run(invocation: &Invocation, reply: &mut DocBuilder) -> Result<()> {
     }
     ensure!(!wanted.is_empty(), ErrorCode::InvalidOptions, "no option found to set, use help:true to see options ");
     for (name, element) in &wanted {
+        if let Some(instead) = foreign_parameter(name) {
+            let (log, message) = (&invocation.node.log, "A parameter that was set has no effect");
+            log!(
+                log,
+                Severity::Warning,
+                Component::Command,
+                9_700_132,
+                message,
+                "parameter" = name,
+                "because" = instead
+            );
+            continue;
+        }
         if let ("clusterAuthMode", Some(mode)) = (name.as_str(), element.value.as_str()) {
             crate::security::check_cluster_auth_mode(parameters, mode)?;
         }

@@ -2,6 +2,7 @@
 //!
 //! Dispatch parses them once. They are kept owned and small: documents share the request's bytes.
 
+use super::cluster::{check_database_version, check_shard_version};
 use super::field::{Place, at_least};
 use bstr::BStr;
 use pando_base::{Error, ErrorCode, Result, Timestamp, Uuid, bail, ensure};
@@ -119,6 +120,12 @@ const API_STRICT: u8 = place("apiStrict");
 const API_DEPRECATION_ERRORS: u8 = place("apiDeprecationErrors");
 const CLIENT_OPERATION_KEY: u8 = place("clientOperationKey");
 const HELP: u8 = place("help");
+const TENANT: u8 = place("$tenant");
+const EXPECT_PREFIX: u8 = place("expectPrefix");
+const SHARD_VERSION: u8 = place("shardVersion");
+const DATABASE_VERSION: u8 = place("databaseVersion");
+const COORDINATOR: u8 = place("coordinator");
+const MAY_BYPASS_WRITE_BLOCKING: u8 = place("mayBypassWriteBlocking");
 
 /// Does every command take a field of this name?
 pub fn is_generic(name: &BStr) -> bool {
@@ -193,6 +200,12 @@ pub struct GenericArguments {
     pub wants_help: bool,
     /// Another server says for whom it asks.
     pub impersonates: bool,
+    /// A router says how it knows the database's placement.
+    pub has_database_version: bool,
+    /// This node is to lead the commit of the transaction over shards.
+    pub coordinator: Option<bool>,
+    /// Another server says that its client may write where clients must not.
+    pub may_bypass_write_blocking: Option<bool>,
 }
 
 impl GenericArguments {
@@ -256,6 +269,24 @@ impl GenericArguments {
             API_DEPRECATION_ERRORS => self.api.deprecation_errors = boolean("APIParametersFromClient", element)?,
             CLIENT_OPERATION_KEY => self.client_operation_key = uuid(value),
             HELP => self.wants_help = value.is_true(),
+            TENANT => {
+                bail!(ErrorCode::InvalidOptions, "Multitenancy not enabled, cannot set $tenant in command body");
+            }
+            // It tells how names begin where there are tenants. Here there are none, and nothing begins otherwise.
+            EXPECT_PREFIX => drop(boolean(&request.name().to_string(), element)?),
+            SHARD_VERSION => check_shard_version(element)?,
+            DATABASE_VERSION => {
+                check_database_version(element)?;
+                self.has_database_version = true;
+            }
+            COORDINATOR => self.coordinator = boolean("OperationSessionInfo", element)?,
+            MAY_BYPASS_WRITE_BLOCKING => {
+                let Value::Bool(truth) = value else {
+                    let found = value.value_type().name();
+                    bail!(ErrorCode::location(13111), "wrong type for field ({}) {found} != bool", element.name);
+                };
+                self.may_bypass_write_blocking = Some(truth);
+            }
             _ => {}
         }
         Ok(())

@@ -20,6 +20,7 @@
 //! Before any of this dispatch looks for fields that stand twice ([`refuse_repeated`]): what is
 //! read of a command has one meaning.
 
+mod cluster;
 mod field;
 mod generic;
 mod names;

@@ -48,6 +48,11 @@ impl Backups {
         }
     }
 
+    /// True while a backup cursor is open.
+    pub fn is_cursor_open(&self) -> bool {
+        matches!(&*self.state.lock(), State::Open(_))
+    }
+
     /// Counts one more, if writers are kept out already; how many there are.
     pub(crate) fn lock_again(&self) -> Option<i64> {
         match &mut *self.state.lock() {

@@ -16,7 +16,7 @@ use pando_catalog::{Collection, CollectionOptions, IndexDescriptor, IndexKind, P
 use pando_doc::{Doc, DocBuilder, DocRef, Value};
 use pando_env::Place;
 use pando_index::IndexAccess;
-use pando_index_build::{ActiveBuild, CommitQuorum, StartBuild};
+use pando_index_build::{ActiveBuild, COMMIT_QUORUM_ENABLED, CommitQuorum, StartBuild};
 use pando_locks::Mode;
 use pando_operation::Operation;
 use pando_repl::ReplGate;
@@ -106,7 +106,8 @@ async fn run(invocation: &Invocation, reply: &mut DocBuilder) -> Result<()> {
         "Cannot create indexes on system collection {namespace} within a transaction."
     );
     let is_two_phase = is_replica_set && namespace.is_replicated();
-    let quorum = commit_quorum(data, arguments.commit_quorum, is_two_phase)?;
+    let votes = invocation.node.parameters.get(&COMMIT_QUORUM_ENABLED);
+    let quorum = commit_quorum(data, arguments.commit_quorum, is_two_phase, votes)?;
     let mut operation = invocation.operation()?;
     if let Some(count) = count_if_all_exist(data, &mut operation, &namespace, &specifications).await? {
         check_uuid(data, &namespace, arguments.collection_uuid)?;
@@ -183,9 +184,16 @@ async fn count_if_all_exist(
 }
 
 /// Who has to be ready before the indexes are.
-fn commit_quorum(data: &Data, given: Option<Value<'_>>, is_two_phase: bool) -> Result<CommitQuorum> {
-    let Some(given) = given else { return Ok(CommitQuorum::default()) };
+fn commit_quorum(data: &Data, given: Option<Value<'_>>, is_two_phase: bool, votes: bool) -> Result<CommitQuorum> {
+    let Some(given) = given else {
+        return if votes { Ok(CommitQuorum::default()) } else { CommitQuorum::parse(Value::Int32(0)) };
+    };
     ensure!(data.replication.is_replicated(), ErrorCode::BadValue, "Standalones can't specify commitQuorum");
+    ensure!(
+        votes,
+        ErrorCode::BadValue,
+        "commitQuorum is supported only for two phase index builds with commit quorum support enabled"
+    );
     let quorum = CommitQuorum::parse(given)?;
     if is_two_phase {
         quorum.check_satisfiable(&data.index_builds.membership())?;

@@ -36,6 +36,8 @@ struct Totals {
     documents: i64,
     data_bytes: i64,
     disk_bytes: i64,
+    free_bytes: i64,
+    indexes_free_bytes: i64,
     indexes: i64,
     index_bytes: i64,
 }
@@ -64,6 +66,8 @@ impl Totals {
         self.documents += sizes.documents;
         self.data_bytes += sizes.data_bytes;
         self.disk_bytes += sizes.disk_bytes;
+        self.free_bytes += sizes.free_bytes;
+        self.indexes_free_bytes += sizes.indexes_free_bytes;
         self.indexes += sizes.index_disk_bytes.len() as i64;
         self.index_bytes += sizes.indexes_bytes();
     }
@@ -78,18 +82,17 @@ impl Totals {
         reply.append("avgObjSize", average);
         reply.append("dataSize", scaled(self.data_bytes));
         reply.append("storageSize", scaled(self.disk_bytes));
-        // Space inside files that could be used again is given back by merging, so there is none to tell of.
         if free_storage {
-            reply.append("freeStorageSize", 0.0);
+            reply.append("freeStorageSize", scaled(self.free_bytes));
         }
         reply.append("indexes", self.indexes);
         reply.append("indexSize", scaled(self.index_bytes));
         if free_storage {
-            reply.append("indexFreeStorageSize", 0.0);
+            reply.append("indexFreeStorageSize", scaled(self.indexes_free_bytes));
         }
         reply.append("totalSize", scaled(self.disk_bytes + self.index_bytes));
         if free_storage {
-            reply.append("totalFreeStorageSize", 0.0);
+            reply.append("totalFreeStorageSize", scaled(self.free_bytes + self.indexes_free_bytes));
         }
         reply.append("scaleFactor", scale);
         append_volume(invocation, scaled, reply);

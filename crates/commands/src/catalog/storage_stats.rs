@@ -13,6 +13,9 @@ pub(super) struct Sizes {
     pub(super) documents: i64,
     pub(super) data_bytes: i64,
     pub(super) disk_bytes: i64,
+    /// On disk, and to be given back.
+    pub(super) free_bytes: i64,
+    pub(super) indexes_free_bytes: i64,
     /// Of each index, by name.
     pub(super) index_disk_bytes: Vec<(String, i64)>,
 }
@@ -21,13 +24,17 @@ impl Sizes {
     pub(super) fn of(collection: &Collection) -> Result<Sizes> {
         let records: &RecordStore = &collection.records;
         let mut index_disk_bytes = Vec::with_capacity(collection.indexes.len());
+        let mut indexes_free_bytes = 0_i64;
         for index in &collection.indexes {
             index_disk_bytes.push((index.name().to_owned(), signed(index.data.storage_size_bytes()?)));
+            indexes_free_bytes = indexes_free_bytes.saturating_add(signed(index.data.free_size_bytes()?));
         }
         Ok(Sizes {
             documents: records.num_records()?.max(0),
             data_bytes: records.data_size_bytes()?.max(0),
             disk_bytes: signed(records.storage_size_bytes()?),
+            free_bytes: signed(records.free_size_bytes()?),
+            indexes_free_bytes,
             index_disk_bytes,
         })
     }
@@ -49,7 +56,7 @@ pub(crate) fn append_storage_stats(collection: Option<&Collection>, scale: i64, 
     debug_assert!(scale > 0);
     let mut number = |name: &str, value: i64| stats.append(name, narrow(value));
     let Some(collection) = collection else {
-        for name in ["size", "count", "numOrphanDocs", "storageSize", "totalSize", "nindexes", "totalIndexSize"] {
+        for name in ["size", "count", "storageSize", "totalSize", "nindexes", "totalIndexSize"] {
             number(name, 0);
         }
         stats.document("indexDetails", |_| {});
@@ -63,9 +70,8 @@ pub(crate) fn append_storage_stats(collection: Option<&Collection>, scale: i64, 
     if sizes.documents > 0 {
         number("avgObjSize", sizes.data_bytes / sizes.documents);
     }
-    number("numOrphanDocs", 0);
     number("storageSize", sizes.disk_bytes / scale);
-    number("freeStorageSize", 0);
+    number("freeStorageSize", sizes.free_bytes / scale);
     stats.append("capped", collection.is_capped());
     if collection.is_capped() {
         let options = &collection.options;

@@ -10,7 +10,7 @@ use crate::security::{append_mechanisms_of, speculate};
 use crate::{
     Access, CommandRow, Invocation, MAX_WIRE_VERSION, MIN_WIRE_VERSION, NextInvocation, TopologyVersion, run_boxed,
 };
-use pando_base::{Component, ErrorCode, FailPoint, Gauge, Log, LogValue, Result, Severity, ensure, log};
+use pando_base::{Component, ErrorCode, FailPoint, Gauge, Log, LogValue, Result, ensure, log};
 use pando_doc::{Doc, DocBuilder, DocRef, JsonFormat, ObjectId, Value, doc_to_json};
 use pando_env::Place;
 use pando_session::LOCAL_LOGICAL_SESSION_TIMEOUT_MINUTES;
@@ -157,7 +157,7 @@ fn greet(invocation: &Invocation, arguments: &HelloArguments<'_>) -> Result<()> 
         let log: Log = invocation.node.log.with_context(connection.client.description());
         log!(
             log,
-            Severity::Info,
+            log.client_severity(),
             Component::Network,
             51800,
             "client metadata",

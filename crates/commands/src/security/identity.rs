@@ -187,6 +187,11 @@ pub fn authorize(invocation: &Invocation) -> Result<()> {
         ErrorCode::Unauthorized,
         "Unauthorized use of impersonation metadata."
     );
+    ensure!(
+        invocation.generic.may_bypass_write_blocking.is_none() || invocation.may(Target::Cluster, Action::Internal),
+        ErrorCode::location(6_317_500),
+        "Client is not properly authorized to propagate mayBypassWriteBlocking"
+    );
     match AccessRequest::of(invocation).is_allowed() {
         Ok(true) => Ok(()),
         Err(error) if error.code() != ErrorCode::Unauthorized => Err(error),

@@ -24,7 +24,10 @@ mod writing;
 
 pub use conversation::Conversation;
 pub use identity::{Identity, authorize, is_outdated, refresh};
-pub use parameters::{AUTHENTICATION_MECHANISMS, ENABLE_LOCALHOST_AUTH_BYPASS, PARAMETERS};
+pub use parameters::{
+    AUTHENTICATION_MECHANISMS, ENABLE_LOCALHOST_AUTH_BYPASS, PARAMETERS, SCRAM_ITERATION_COUNT,
+    SCRAM_SHA_256_ITERATION_COUNT,
+};
 pub use state::{MechanismCounters, Security, X509};
 pub use time_keys::{KEYS_ROTATION_INTERVAL_SECONDS, keep_time_keys, refresh_time_keys};
 

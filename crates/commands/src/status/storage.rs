@@ -21,7 +21,7 @@ pub(super) fn storage_engine(invocation: &Invocation, section: &mut DocBuilder) 
     section.append("supportsSnapshotReadConcern", true);
     section.append("readOnly", invocation.node.options.is_read_only);
     section.append("persistent", true);
-    section.append("backupCursorOpen", false);
+    section.append("backupCursorOpen", data.backups.is_cursor_open());
 }
 
 /// `catalogStats`.

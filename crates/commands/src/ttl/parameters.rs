@@ -1,6 +1,6 @@
 //! What can be set of the TTL monitor.
 
-use pando_base::{AnyParameter, Parameter, Settable};
+use pando_base::{AnyParameter, Parameter};
 
 pub(super) static ENABLED: Parameter<bool> =
     Parameter::new("ttlMonitorEnabled", true, "Documents that have expired are deleted.");
@@ -43,14 +43,6 @@ pub(super) static LOW_PRIORITY_SUB_PASSES: Parameter<i32> = Parameter::new(
 )
 .at_least(1);
 
-static METADATA_THREADS: Parameter<i32> = Parameter::new(
-    "ttlMonitorMaxMetadataRecoveryThreads",
-    5,
-    "How many threads of the TTL monitor may ask for a collection's shards. Without effect: there are no shards yet.",
-)
-.at_least(1)
-.settable(Settable::AtStartup);
-
 /// The parameters of this area.
 pub static PARAMETERS: &[&dyn AnyParameter] = &[
     &ENABLED,
@@ -60,5 +52,4 @@ pub static PARAMETERS: &[&dyn AnyParameter] = &[
     &TARGET_TIME_MS,
     &TARGET_DOCUMENTS,
     &LOW_PRIORITY_SUB_PASSES,
-    &METADATA_THREADS,
 ];

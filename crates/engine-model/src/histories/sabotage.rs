@@ -387,6 +387,10 @@ impl TableRegistry for Shell {
         self.inner.table_disk_bytes(table)
     }
 
+    fn table_free_bytes(&self, table: &Table) -> Result<u64> {
+        self.inner.table_free_bytes(table)
+    }
+
     fn estimate(&self, table: &Table, start: &[u8], end: Option<&[u8]>) -> Result<Estimate> {
         self.inner.estimate(table, start, end)
     }

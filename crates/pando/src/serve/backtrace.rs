@@ -4,6 +4,24 @@
 use pando_env::{Env, OpenMode};
 use std::backtrace::Backtrace;
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// A thread of the process has panicked.
+static HAS_FAILED: AtomicBool = AtomicBool::new(false);
+
+/// Notes panics from now on.
+pub(super) fn watch() {
+    let before = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |panic| {
+        HAS_FAILED.store(true, Ordering::Relaxed);
+        before(panic);
+    }));
+}
+
+/// Whether a thread has panicked since [`watch`].
+pub(super) fn has_failed() -> bool {
+    HAS_FAILED.load(Ordering::Relaxed)
+}
 
 /// Has panics written to the file, after what was told of them before. The first one counts: it is the cause.
 pub(super) fn keep_in(env: &Env, path: &str) {

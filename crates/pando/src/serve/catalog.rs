@@ -1,7 +1,6 @@
 //! The options: one list for the command line, the configuration file and `getCmdLineOpts`.
 //!
-//! Names are mongod's. An option that has no meaning here is accepted if scripts are likely to have it, and does nothing;
-//! one that would promise what is not done (encryption of connections, say) is refused by `meaning`.
+//! Names are mongod's. What becomes of an option that has no meaning here, `unmeant` says.
 
 /// What an option takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,6 +30,13 @@ pub struct Choice {
     pub kind: Kind,
     /// For people; empty for those that are only accepted.
     pub help: &'static str,
+}
+
+impl Choice {
+    /// Does it say how much a part of the server logs?
+    pub fn is_component(&self) -> bool {
+        self.name.starts_with("systemLog.component.")
+    }
 }
 
 const fn choice(flag: &'static str, name: &'static str, kind: Kind, help: &'static str) -> Choice {
@@ -76,7 +82,7 @@ pub const CHOICES: &[Choice] = &[
         "Directory of the Unix domain socket (/tmp)",
     ),
     choice("nounixsocket", "net.unixDomainSocket.disabled", Kind::Switch, "Listen on no Unix domain socket"),
-    choice("", "net.unixDomainSocket.enabled", Kind::Switch, ""),
+    choice("", "net.unixDomainSocket.enabled", Kind::Switch, "Listen on a Unix domain socket (true)"),
     choice("", "net.wireObjectCheck", Kind::Switch, ""),
     choice("", "net.httpInterface", Kind::Switch, ""),
     choice("objcheck", "net.objectCheck", Kind::Switch, ""),
@@ -87,7 +93,7 @@ pub const CHOICES: &[Choice] = &[
         "Compressors that clients may use (snappy,zstd,zlib), or 'disabled'",
     ),
     choice("tlsMode", "net.tls.mode", Kind::Text, "Encryption: disabled, allowTLS, preferTLS or requireTLS"),
-    choice("sslMode", "net.tls.modeOldName", Kind::Text, ""),
+    choice("sslMode", "net.tls.modeOldName", Kind::Text, "The old name of tlsMode"),
     choice("tlsCertificateKeyFile", "net.tls.certificateKeyFile", Kind::Text, "This node's certificate and key (PEM)"),
     choice(
         "tlsCertificateKeyFilePassword",
@@ -178,21 +184,21 @@ pub const CHOICES: &[Choice] = &[
     choice("", "sharding.clusterRole", Kind::Text, ""),
     choice("configdb", "sharding.configDB", Kind::Text, ""),
     Choice { short: Some('v'), ..choice("verbose", "systemLog.verbosity", Kind::Whole, "Say more, from 1 to 5") },
-    choice("quiet", "systemLog.quiet", Kind::Switch, "Say less"),
+    choice("quiet", "systemLog.quiet", Kind::Switch, "Log nothing about connections that come and go"),
     choice("logpath", "systemLog.path", Kind::Text, "Log to this file"),
     choice("logappend", "systemLog.logAppend", Kind::Switch, "Continue the log file that is there"),
     choice("logRotate", "systemLog.logRotate", Kind::Text, "What rotation does: rename or reopen"),
     choice("syslog", "systemLog.syslog", Kind::Switch, "Log to the system's log"),
     choice("syslogFacility", "systemLog.syslogFacility", Kind::Text, "Facility of the system's log (user)"),
-    choice("", "systemLog.destination", Kind::Text, ""),
+    choice("", "systemLog.destination", Kind::Text, "Where the log goes: file, which needs a path, or syslog"),
     choice("timeStampFormat", "systemLog.timeStampFormat", Kind::Text, ""),
     choice("", "systemLog.traceAllExceptions", Kind::Switch, ""),
     choice("fork", "processManagement.fork", Kind::Switch, "Run in the background; needs --logpath"),
     choice("pidfilepath", "processManagement.pidFilePath", Kind::Text, "Write the process's number to this file"),
     choice("timeZoneInfo", "processManagement.timeZoneInfo", Kind::Text, ""),
     choice("auth", "security.auth", Kind::Switch, "Clients have to log in"),
-    choice("noauth", "security.noauth", Kind::Switch, ""),
-    choice("", "security.authorization", Kind::Text, ""),
+    choice("noauth", "security.noauth", Kind::Switch, "Clients need not log in"),
+    choice("", "security.authorization", Kind::Text, "Whether clients have to log in: enabled or disabled"),
     choice("keyFile", "security.keyFile", Kind::Text, "The key that members share; clients have to log in"),
     choice(
         "clusterAuthMode",
@@ -201,7 +207,7 @@ pub const CHOICES: &[Choice] = &[
         "How members authenticate: keyFile, sendKeyFile, sendX509 or x509",
     ),
     choice("noscripting", "security.noscripting", Kind::Switch, "Run no JavaScript of clients"),
-    choice("", "security.javascriptEnabled", Kind::Switch, ""),
+    choice("", "security.javascriptEnabled", Kind::Switch, "Run JavaScript of clients (true)"),
     choice(
         "redactClientLogData",
         "security.redactClientLogData",
@@ -221,8 +227,13 @@ pub const CHOICES: &[Choice] = &[
         "Which part of the slow operations is logged (1.0)",
     ),
     choice("profile", "operationProfiling.profile", Kind::Whole, "0: no profiling, 1: of slow operations, 2: of all"),
-    choice("", "operationProfiling.mode", Kind::Text, ""),
-    choice("", "operationProfiling.filter", Kind::Text, ""),
+    choice("", "operationProfiling.mode", Kind::Text, "What is profiled: off, slowOp or all"),
+    choice(
+        "",
+        "operationProfiling.filter",
+        Kind::Text,
+        "Which operations are profiled and logged, in place of the slow ones",
+    ),
     choice("setParameter", "setParameter", Kind::Pairs, "Set a parameter: name=value"),
     choice("repair", "storage.repair", Kind::Switch, "Repair the data, then end"),
     choice("upgrade", "storage.upgrade", Kind::Switch, ""),

@@ -4,6 +4,7 @@ use super::ProgramName;
 use super::catalog::{CLUSTER_PASSWORD, HIDDEN, PASSWORD};
 use super::config_file::json_of_text;
 use super::settings::Settings;
+use super::unmeant;
 use crate::error::{PandoError, Result};
 use pando_doc::{Doc, doc_from_json};
 use pando_engine::{EngineOptions, Mode};
@@ -17,9 +18,6 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 const PORT: i64 = 27017;
-/// Ports of shards and of config servers.
-const SHARD_PORT: i64 = 27018;
-const CONFIG_PORT: i64 = 27019;
 
 /// The set that a node starts by itself.
 const OWN_SET: &str = "rs0";
@@ -54,6 +52,7 @@ pub enum LogPlan {
 /// The meaning of the settings.
 pub fn plan(name: ProgramName, settings: &Settings, words: &[OsString]) -> Result<Plan> {
     refuse_what_is_not_done(name, settings)?;
+    let ignored = unmeant::judge(settings)?;
     let settings = &settings.clone().in_one_form();
     let replication = replication(name, settings)?;
     for parameter in ["internalValidateFeaturesAsPrimary", "internalValidateFeaturesAsMaster"] {
@@ -61,6 +60,12 @@ pub fn plan(name: ProgramName, settings: &Settings, words: &[OsString]) -> Resul
         if is_set && settings.text("replication.replSet").is_some() {
             return Err(argument(format!("Cannot specify both {parameter} and replication.replSet")));
         }
+    }
+    let is_secured = has_authentication(settings)?;
+    let is_member = matches!(replication, ReplicationMode::ReplicaSet(_));
+    let proves = settings.text("security.keyFile").or(settings.text("security.clusterAuthMode")).is_some();
+    if is_secured && is_member && !proves {
+        return Err(argument("security.keyFile is required when authorization is enabled with replica sets"));
     }
     let addresses = addresses(settings)?;
     let mode = if replication == ReplicationMode::StandAlone { Mode::StandAlone } else { Mode::ReplicaSet };
@@ -83,7 +88,7 @@ pub fn plan(name: ProgramName, settings: &Settings, words: &[OsString]) -> Resul
         arguments: shown_words(words),
         parsed: settings.parsed(),
         process_name: if name == ProgramName::Mongos { "mongos" } else { "mongod" }.to_owned(),
-        security: SecurityOptions { is_enabled: has_authentication(settings)?, key_file: None },
+        security: SecurityOptions { is_enabled: is_secured, key_file: None },
         is_scripting: settings.switch("security.javascriptEnabled").unwrap_or(true)
             && !settings.is_on("security.noscripting"),
         profile_level: profile_level(settings)?,
@@ -91,6 +96,7 @@ pub fn plan(name: ProgramName, settings: &Settings, words: &[OsString]) -> Resul
         is_read_only,
         metrics_addresses: metrics_addresses(settings, &addresses)?,
         runs_tasks: true,
+        ignored: ignored.iter().map(|ignored| (ignored.option, ignored.instead)).collect(),
     };
     Ok(Plan {
         server,
@@ -135,12 +141,6 @@ fn refuse_what_is_not_done(name: ProgramName, settings: &Settings) -> Result<()>
     }
     if name == ProgramName::Mongos {
         return Err(argument("the router is not there yet; start a node with `pando` or `mongod`"));
-    }
-    if settings.is_on("sharding.configsvr")
-        || settings.is_on("sharding.shardsvr")
-        || settings.text("sharding.configDB").is_some()
-    {
-        return Err(argument("sharding is not there yet"));
     }
     match settings.text("storage.engine") {
         None | Some("wiredTiger") => Ok(()),
@@ -252,12 +252,7 @@ fn replication(name: ProgramName, settings: &Settings) -> Result<ReplicationMode
 }
 
 fn addresses(settings: &Settings) -> Result<Vec<String>> {
-    let usual = match settings.text("sharding.clusterRole") {
-        Some("shardsvr") => SHARD_PORT,
-        Some("configsvr") => CONFIG_PORT,
-        _ => PORT,
-    };
-    let port = settings.whole("net.port").unwrap_or(usual);
+    let port = settings.whole("net.port").unwrap_or(PORT);
     let port = u16::try_from(port).map_err(|_| argument(format!("Bad value for option net.port: {port}")))?;
     let is_six_wanted = settings.is_on("net.ipv6");
     let hosts: Vec<&str> = match settings.text("net.bindIp") {
@@ -345,6 +340,9 @@ fn parameters(settings: &Settings) -> Result<Vec<(String, String)>> {
     if !components.is_empty() {
         parameters.push(("logComponentVerbosity".to_owned(), components));
     }
+    if settings.is_on("systemLog.quiet") {
+        parameters.push(("quiet".to_owned(), "true".to_owned()));
+    }
     if settings.is_on("security.redactClientLogData") {
         parameters.push(("redactClientLogData".to_owned(), "true".to_owned()));
     }
@@ -423,6 +421,17 @@ fn log(settings: &Settings) -> Result<LogPlan> {
         Some(_) => return Err(argument("unknown value for logRotate")),
     };
     let append = settings.is_on("systemLog.logAppend");
+    match settings.text("systemLog.destination") {
+        Some("file") if settings.text("systemLog.path").is_none() => {
+            return Err(argument("systemLog.path is required if systemLog.destination is file"));
+        }
+        None | Some("file" | "syslog") => {}
+        Some(other) => return Err(argument(format!("unknown value for systemLog.destination: {other}"))),
+    }
+    match settings.text("systemLog.timeStampFormat") {
+        None | Some("iso8601-utc" | "iso8601-local") => {}
+        Some(_) => return Err(argument("timeStampFormat has to be iso8601-utc or iso8601-local")),
+    }
     if settings.is_on("systemLog.syslog") || settings.text("systemLog.destination") == Some("syslog") {
         return system_log(settings);
     }
@@ -487,6 +496,8 @@ mod tests {
         }
         assert!(planned("mongod --replSet x --setParameter internalValidateFeaturesAsPrimary=0").is_err());
         assert!(planned("mongod --setParameter internalValidateFeaturesAsPrimary=0").is_ok());
+        let quiet = planned("mongod --quiet").unwrap();
+        assert!(quiet.server.parameters.contains(&("quiet".to_owned(), "true".to_owned())));
         let still = planned("mongod --replSet x --setParameter syncdelay=0").unwrap();
         assert_eq!(still.engine.checkpoint_interval, Duration::ZERO);
         let set = planned("mongod --replSet x/a:1,b:2").unwrap();
@@ -510,6 +521,12 @@ mod tests {
         assert_eq!(plan.engine.oplog_retention_min_ms, 5_400_000);
         let shown = plan.server.parsed.get("setParameter").unwrap().as_document().unwrap();
         assert_eq!(shown.get("a").unwrap().as_str(), Some("b=c"));
+        let parsed = planned("mongod --auth --enableMajorityReadConcern true --logpath /l").unwrap().server.parsed;
+        let expected = pando_doc::doc! {
+            "replication": { "enableMajorityReadConcern": true }, "security": { "authorization": "enabled" },
+            "systemLog": { "destination": "file", "path": "/l" }
+        };
+        assert_eq!(parsed, expected);
     }
 
     #[test]
@@ -613,6 +630,10 @@ mod tests {
             "mongod --journalCommitInterval 0",
             "mongod --maxConns 1",
             "mongod --shardsvr",
+            "mongod --nojournal",
+            "mongod --replSet x --auth",
+            "mongod --enableMajorityReadConcern false",
+            "mongod --timeStampFormat ctime",
             "mongod --profile 3",
             "mongod --filePermissions 8",
             "mongod --syslog --logpath /x",

@@ -19,6 +19,7 @@ mod meaning;
 mod node;
 mod repair;
 mod settings;
+mod unmeant;
 mod welcome;
 
 use crate::error::Result;
@@ -29,6 +30,7 @@ use std::process::ExitCode;
 
 pub use catalog::{Choice, Kind};
 pub use command_line::command;
+pub use unmeant::table as unmeant_table;
 
 /// All options, also those that only files have.
 pub fn choices() -> impl Iterator<Item = &'static Choice> {

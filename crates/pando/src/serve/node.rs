@@ -6,7 +6,7 @@ use super::{background, backtrace, repair, welcome};
 use crate::error::{PandoError, Result};
 use crate::store;
 use pando_base::Log;
-use pando_commands::BACKTRACE_LOG_FILE;
+use pando_commands::{BACKTRACE_LOG_FILE, TESTING_DIAGNOSTICS};
 use pando_engine::{EngineOptions, Mode};
 use pando_env::real::{RealMachine, RealSignals, Runtimes};
 use pando_env::{Env, Machine};
@@ -34,6 +34,7 @@ async fn serve(env: &Env, mut plan: Plan) -> Result<ExitCode> {
     let log = Server::log(env, Arc::clone(&target));
     // Layers that no handle reaches write there as well.
     let _ = log.clone().install();
+    plan.engine.listener = Server::engine_listener(&log);
     let control = Arc::new(ProcessControl::new(target));
     let machine = Arc::new(RealMachine::new());
     let files_max = (machine.facts().open_files_max as f64 * FILES_FOR_CONNECTIONS) as u64;
@@ -69,6 +70,7 @@ async fn serve(env: &Env, mut plan: Plan) -> Result<ExitCode> {
             return Err(PandoError::Server(error));
         }
     };
+    backtrace::watch();
     backtrace::keep_in(env, &server.node().parameters.get(&BACKTRACE_LOG_FILE));
     if let Some(path) = &plan.process_id_file {
         lock_file::write_process_id(env, path)?;
@@ -84,6 +86,9 @@ async fn serve(env: &Env, mut plan: Plan) -> Result<ExitCode> {
     if let Some(lock_file) = lock_file {
         lock_file.clear();
     }
+    if backtrace::has_failed() && server.node().parameters.get(&TESTING_DIAGNOSTICS) {
+        return Ok(ExitCode::from(DEFECT));
+    }
     Ok(ExitCode::SUCCESS)
 }
 
@@ -98,6 +103,9 @@ async fn repaired(env: &Env, machine: &dyn Machine, plan: &Plan, log: &Log) -> R
     }
     Ok(ExitCode::SUCCESS)
 }
+
+/// What a node ends with that looks for defects and has met one; mongod's number for an abrupt end.
+const DEFECT: u8 = 14;
 
 /// What others than a file's owner may do with it.
 const OPEN_TO_OTHERS: u32 = 0o077;

@@ -93,6 +93,16 @@ impl Settings {
         self.get(name) == Some(&Setting::Switch(true))
     }
 
+    /// The value as somebody would write it; none if it was not given.
+    pub fn shown(&self, name: &str) -> Option<String> {
+        Some(match self.get(name)? {
+            Setting::Switch(on) => on.to_string(),
+            Setting::Text(text) => text.clone(),
+            Setting::Whole(number) => number.to_string(),
+            Setting::Decimal(number) => number.to_string(),
+        })
+    }
+
     /// What it was switched to.
     pub fn switch(&self, name: &str) -> Option<bool> {
         match self.get(name)? {
@@ -129,11 +139,19 @@ impl Settings {
     pub fn parsed(&self) -> Doc {
         let mut tree = Tree::default();
         for (name, setting) in &self.values {
-            let leaf = match *name {
-                PASSWORD | CLUSTER_PASSWORD => Leaf::Text(HIDDEN),
-                _ => Leaf::Setting(setting),
+            let (name, leaf) = match (*name, setting) {
+                (PASSWORD | CLUSTER_PASSWORD, _) => (*name, Leaf::Text(HIDDEN)),
+                // Options that say the same in several ways are shown in mongod's one.
+                ("security.auth", Setting::Switch(true)) => ("security.authorization", Leaf::Text("enabled")),
+                ("security.noauth", Setting::Switch(true)) => ("security.authorization", Leaf::Text("disabled")),
+                ("systemLog.syslog", Setting::Switch(true)) => ("systemLog.destination", Leaf::Text("syslog")),
+                ("replication.enableMajorityReadConcern", Setting::Text(_)) => (*name, Leaf::Truth),
+                _ => (*name, Leaf::Setting(setting)),
             };
             tree.insert(name, leaf);
+        }
+        if self.values.contains_key("systemLog.path") {
+            tree.insert("systemLog.destination", Leaf::Text("file"));
         }
         for (name, value) in &self.parameters {
             tree.insert(&format!("setParameter.{}", name.replace('.', "\u{0}")), Leaf::Text(value));
@@ -147,6 +165,8 @@ impl Settings {
 enum Leaf<'a> {
     Setting(&'a Setting),
     Text(&'a str),
+    /// What could not be otherwise.
+    Truth,
 }
 
 #[derive(Default)]
@@ -175,6 +195,7 @@ impl<'a> Tree<'a> {
                 },
                 Some(Leaf::Setting(Setting::Decimal(number))) => document.append(name, Value::Double(*number)),
                 Some(Leaf::Text(text)) => document.append(name, *text),
+                Some(Leaf::Truth) => document.append(name, true),
                 None => document.document(name, |below| tree.append_to(below)),
             }
         }

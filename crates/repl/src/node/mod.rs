@@ -10,6 +10,7 @@
 mod documents;
 mod flow;
 mod reads;
+mod standing;
 mod step_down;
 mod waiting;
 mod writes;
@@ -26,14 +27,15 @@ use crate::progress::{Points, Progress};
 use crate::slots::OplogSlots;
 use crate::stable::{HISTORY_WINDOW_SECONDS, StableKeeper};
 use crate::topology::{Mode, Topology};
-use pando_base::{Namespace, ParameterSet, ParameterValue, Result, Timestamp};
+use pando_base::{Log, Namespace, ParameterSet, ParameterValue, Result, Timestamp};
 use pando_doc::ObjectId;
 use pando_env::Env;
 use pando_session::{SessionCatalog, SessionTable};
 use pando_storage::{Engine, ReadTimestamps};
 use parking_lot::{Mutex, MutexGuard};
-use std::sync::Arc;
+use standing::Standing;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
+use std::sync::{Arc, OnceLock};
 use tokio::sync::watch;
 
 /// This node in its set.
@@ -53,6 +55,8 @@ pub struct ReplicationNode {
     /// Taken by whoever changes the configuration: one at a time, and nobody waits for it.
     configuring: Mutex<()>,
     start_ns: u64,
+    /// Set once, before anybody else has the node.
+    log: OnceLock<Log>,
 }
 
 impl ReplicationNode {
@@ -75,7 +79,13 @@ impl ReplicationNode {
             history_window_seconds: AtomicI64::new(HISTORY_WINDOW_SECONDS.default_value().into()),
             configuring: Mutex::new(()),
             start_ns: env.clock().monotonic_ns(),
+            log: OnceLock::new(),
         })
+    }
+
+    /// Has what becomes of the node written down there. The first log stays.
+    pub fn log_to(&self, log: &Log) {
+        self.log.get_or_init(|| log.clone());
     }
 
     /// Follows the parameters, now and when they change.
@@ -119,10 +129,14 @@ impl ReplicationNode {
     /// Has the state machine take an input, and wakes whoever waits for a change.
     pub fn change_topology<T>(&self, input: impl FnOnce(&mut Topology) -> T) -> T {
         let mut topology = self.topology.lock();
+        let before = Standing::of(&topology);
         let outcome = input(&mut topology);
-        let counter = topology.counter();
+        let (counter, now) = (topology.counter(), Standing::of(&topology));
         self.is_primary.store(topology.state() == MemberState::Primary, Ordering::Release);
         drop(topology);
+        if let Some(log) = self.log.get().filter(|_| before != now) {
+            now.tell(&before, log);
+        }
         self.changed.send_if_modified(|seen| std::mem::replace(seen, counter) != counter);
         outcome
     }

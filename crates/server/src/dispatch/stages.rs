@@ -312,6 +312,12 @@ fn check_session(invocation: &Invocation) -> Result<()> {
         ErrorCode::IllegalOperation,
         "Transaction numbers are only allowed on a replica set member or mongos"
     );
+    // Shards coordinate commits, and this is none.
+    ensure!(
+        generic.coordinator != Some(true) || generic.start_transaction != Some(true),
+        ErrorCode::NotWritablePrimary,
+        "Transaction coordinator is not a primary"
+    );
     if generic.is_in_transaction() {
         ensure!(
             row.is_allowed_in_transaction,
@@ -402,6 +408,7 @@ fn check_replication(invocation: &Invocation) -> Result<()> {
     let replication = &invocation.node.replication;
     let allows = invocation.generic.allows_secondary()? || invocation.request.secondary_ok();
     replication.check_can_run(invocation.row, &invocation.connection, allows)?;
+    check_placement(invocation)?;
     match invocation.generic.cluster_time {
         // Monitors of drivers do not log in, and pass on what other connections heard: nobody listens to them.
         Some(_) if is_stranger(invocation) => Ok(()),
@@ -411,6 +418,20 @@ fn check_replication(invocation: &Invocation) -> Result<()> {
         }
         None => Ok(()),
     }
+}
+
+/// A router that knows a placement of the database takes this node for a shard.
+fn check_placement(invocation: &Invocation) -> Result<()> {
+    let database = invocation.database.as_str();
+    let names_collection =
+        matches!(invocation.row.namespace, NamespaceOf::FirstField | NamespaceOf::FirstFieldOrPipeline);
+    let is_placed = names_collection && !matches!(database, "admin" | "config");
+    ensure!(
+        !invocation.generic.has_database_version || !is_placed,
+        ErrorCode::StaleDbVersion,
+        "No cached info for the database {database}"
+    );
+    Ok(())
 }
 
 /// Has the client not said who it is, where it could?

@@ -1,12 +1,15 @@
 //! A whole node on the simulated network, asked over the wire.
 
 mod apply_ops;
+mod byte_limits;
 mod cache_pressure;
 mod catalog;
 mod change_streams;
+mod cluster_fields;
 mod commands;
 mod concurrency;
 mod crud;
+mod engine_events;
 mod fail_command;
 mod field_types;
 mod fsync_lock;

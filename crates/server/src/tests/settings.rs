@@ -89,10 +89,47 @@ fn u12_a_node_starts_with_what_mongodbs_test_runner_says() {
         let mut node = Node { fixture, client };
         node.ok_on("admin", doc! { "setFeatureCompatibilityVersion": "6.3" }).await;
         assert_eq!(version(&mut node).await, doc! { "version": "6.3" });
-        let wrong = doc! { "setParameter": 1, "reshardingMinimumOperationDurationMillis": (-1) };
-        assert_eq!(node.code_on("admin", wrong).await, 2);
-        let shown = node.ok_on("admin", doc! { "getParameter": 1, "orphanCleanupDelaySecs": 1 }).await;
-        assert_eq!(number(&shown, "orphanCleanupDelaySecs"), 1.0);
+        // What has no effect is said to have none, and is no parameter afterwards.
+        for (name, _) in pando_commands::FOREIGN_PARAMETERS {
+            assert!(
+                !crate::parameters().any(|known| known.name() == *name || known.aliases().contains(name)),
+                "{name}"
+            );
+        }
+        let warned = startup_warnings(&mut node).await;
+        for name in ["orphanCleanupDelaySecs", "writePeriodicNoops", "numInitialSyncAttempts"] {
+            assert!(warned.iter().any(|line| line.contains("has no effect") && line.contains(name)), "{warned:?}");
+        }
+        assert!(!warned.iter().any(|line| line.contains("testingDiagnosticsEnabled")), "{warned:?}");
+        node.ok_on("admin", doc! { "setParameter": 1, "orphanCleanupDelaySecs": 1 }).await;
+        let log = node.ok_on("admin", doc! { "getLog": "global" }).await.to_string();
+        assert!(log.contains("A parameter that was set has no effect"), "{log}");
+        let asked = doc! { "getParameter": 1, "orphanCleanupDelaySecs": 1 };
+        assert_eq!(node.code_on("admin", asked).await, 72);
+    });
+}
+
+async fn startup_warnings(node: &mut Node) -> Vec<String> {
+    let told = node.ok_on("admin", doc! { "getLog": "startupWarnings" }).await;
+    let lines = told.get("log").and_then(|lines| lines.as_array()).expect("lines");
+    lines.values().filter_map(|line| line.as_str().map(str::to_owned)).collect()
+}
+
+#[test]
+fn u12_what_was_asked_for_and_is_not_so_is_warned_of() {
+    run(async {
+        let options = ServerOptions {
+            ignored: vec![("storage.directoryPerDB", "all databases lie in the same files")],
+            parameters: vec![("internalQueryFrameworkControl".into(), "trySbeEngine".into())],
+            ..options(ReplicationMode::StandAlone)
+        };
+        let fixture = start_with(options).await;
+        let client = fixture.connect().await;
+        let mut node = Node { fixture, client };
+        let warned = startup_warnings(&mut node).await;
+        for part in ["storage.directoryPerDB", "all databases lie in the same files", "\"id\":9473500"] {
+            assert!(warned.iter().any(|line| line.contains(part)), "{part}: {warned:?}");
+        }
     });
 }
 

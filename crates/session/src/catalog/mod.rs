@@ -285,12 +285,16 @@ impl SessionCatalog {
     }
 
     /// Aborts the transactions whose time is over: statements that run are told to stop, what nobody works on is rolled back.
-    pub fn abort_expired(&self, now_ns: u64) {
+    /// Gives the sessions that had them.
+    pub fn abort_expired(&self, now_ns: u64) -> Vec<LogicalSessionId> {
+        let mut aborted = Vec::new();
         for entry in self.entries() {
             if entry.has_expired(now_ns) {
                 entry.abort_or_interrupt(ErrorCode::TransactionExceededLifetimeLimitSeconds);
+                aborted.push(entry.info().session);
             }
         }
+        aborted
     }
 
     /// Aborts every transaction: the node stops, or may not write any more.

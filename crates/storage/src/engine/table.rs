@@ -95,6 +95,8 @@ pub trait TableRegistry {
     fn set_table_size(&self, table: &Table, size: TableSize) -> Result<()>;
     /// Bytes that the table takes on disk, without the versions that are kept for readers in the past.
     fn table_disk_bytes(&self, table: &Table) -> Result<u64>;
+    /// Bytes on disk beside these which merges give back: versions that newer ones have taken the place of.
+    fn table_free_bytes(&self, table: &Table) -> Result<u64>;
     /// A guess about `start <= key < end`; no end means to the last key.
     fn estimate(&self, table: &Table, start: &[u8], end: Option<&[u8]>) -> Result<Estimate>;
     /// Loads sorted input into a new, still empty table.

@@ -176,6 +176,11 @@ impl RecordStore {
         }
     }
 
+    /// Bytes on disk beside these which will be given back.
+    pub fn free_size_bytes(&self) -> Result<u64> {
+        self.engine.table_free_bytes(&self.table)
+    }
+
     /// Sets the counts outright, after a full count.
     pub fn set_size(&self, size: TableSize) -> Result<()> {
         if self.is_oplog {

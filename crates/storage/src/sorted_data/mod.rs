@@ -200,6 +200,11 @@ impl SortedData {
         self.engine.table_disk_bytes(&self.table)
     }
 
+    /// Bytes on disk beside these which will be given back.
+    pub fn free_size_bytes(&self) -> Result<u64> {
+        self.engine.table_free_bytes(&self.table)
+    }
+
     /// A cursor before the first entry of its direction.
     pub fn cursor(&self, direction: crate::Direction) -> IndexCursor {
         IndexCursor::new(self.table.clone(), self.format, self.kind, direction)

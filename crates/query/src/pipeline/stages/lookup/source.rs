@@ -18,7 +18,7 @@ use crate::pipeline::stages::{documents, match_stage};
 use crate::pipeline::{DocumentSource, PipelineContext, Pulled, SharedStage, StageFacts, parse_pipeline};
 use crate::stage::StageNode;
 use bstr::BStr;
-use pando_base::Result;
+use pando_base::{Error, Result};
 use pando_catalog::{Collection, IndexKind};
 use pando_doc::{ArrayBuilder, Doc, DocBuilder, DocRef, FieldPath, Value, doc};
 use pando_expr::SharedCollator;
@@ -306,11 +306,27 @@ impl LookupSource {
         }
     }
 
+    #[cold]
+    fn too_large(&self, limit_bytes: u64) -> Error {
+        let reason = format!(
+            "Total size of documents in {} matching pipeline's $lookup stage exceeds {limit_bytes} bytes",
+            self.lookup().from.collection()
+        );
+        Error::location(4568, reason)
+    }
+
     fn gathered(&mut self, context: &mut PipelineContext<'_>, document: &Doc, mut found: Found) -> Result<Pulled> {
         let mut list = ArrayBuilder::new();
+        let (mut size_bytes, limit_bytes) = (0, self.lookup().parser.resources.lookup_bytes_max);
         loop {
             match found.next(context)? {
-                Pulled::Document(document) => list.push(document),
+                Pulled::Document(document) => {
+                    size_bytes += document.size_bytes() as u64;
+                    if size_bytes > limit_bytes {
+                        return Err(self.too_large(limit_bytes));
+                    }
+                    list.push(document);
+                }
                 Pulled::Exhausted => break,
                 Pulled::Yield(cause) => return Ok(Pulled::Yield(cause)),
             }
