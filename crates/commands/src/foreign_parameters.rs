@@ -12,6 +12,7 @@ pub const FOREIGN_PARAMETERS: &[(&str, &str)] = &[
     ("coordinateCommitReturnImmediatelyAfterPersistingDecision", NO_SHARDS),
     ("enableDefaultWriteConcernUpdatesForInitiate", "replSetInitiate never changes the default write concern"),
     ("enableReconfigRollbackCommittedWritesCheck", ONE_MEMBER),
+    ("internalDocumentSourceCursorBatchSizeBytes", "a pipeline takes documents from its query one by one"),
     ("internalQueryDisableExclusionProjectionFastPath", "there is one way of projecting"),
     ("internalQueryProhibitBlockingMergeOnMongoS", NO_SHARDS),
     ("internalQuerySlotBasedExecutionHashAggMemoryCheckPerAdvanceAtLeast", HASH_MEMORY),

@@ -119,12 +119,16 @@ fn checkpoint_loop(core: &Core) {
         let due = !interval.is_zero() && u128::from(now_ns.saturating_sub(since_ns)) >= interval.as_nanos();
         if core.memory.advice() != Advice::Go {
             // A checkpoint tells itself how it ended; here remains what the error says of the disk.
-            core.relieve().err().map(|error| core.noted(error));
+            if let Err(error) = core.relieve() {
+                core.noted(error);
+            }
             since_ns = core.env.clock().monotonic_ns();
         } else if (due || log_bytes >= core.options.checkpoint_log_bytes || (is_lull && !interval.is_zero()))
             && !PAUSE_CHECKPOINT_THREAD.should_fail()
         {
-            core.take_leisurely_checkpoint().err().map(|error| core.noted(error));
+            if let Err(error) = core.take_leisurely_checkpoint() {
+                core.noted(error);
+            }
             since_ns = core.env.clock().monotonic_ns();
             left_bytes = core.memory.dirty_bytes();
         }

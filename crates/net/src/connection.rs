@@ -194,7 +194,7 @@ fn ended(log: &Log, connection_id: i64, name: &str, connections: &ConnectionCoun
     let log = log.with_context(format!("conn{connection_id}"));
     log!(
         log,
-        Severity::Info,
+        log.client_severity(),
         Component::Network,
         22944,
         "Connection ended",

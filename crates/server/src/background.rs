@@ -11,7 +11,7 @@ use pando_commands::diagnostic::LongWaits;
 use pando_commands::session::{reap_sessions, refresh_sessions};
 use pando_env::{Env, Machine, Place};
 use pando_locks::{Mode, ResourceId};
-use pando_query::cursor::CURSOR_TIMEOUT_MS;
+use pando_query::cursor::{CURSOR_INTERVAL_SECONDS, CURSOR_TIMEOUT_MS};
 use pando_repl::flow_control::FlowControlParameters;
 use pando_repl::{ReplGate, ReplicationNode};
 use pando_session::{DISABLE_LOGICAL_SESSION_CACHE_REFRESH, LOGICAL_SESSION_REFRESH_MILLIS};
@@ -24,9 +24,6 @@ use tokio::sync::{mpsc, watch};
 const REAP_INTERVAL: Duration = Duration::from_secs(1);
 /// How often the node looks whether it may stand for election.
 const TICK_INTERVAL: Duration = Duration::from_millis(500);
-
-/// How often idle cursors are looked at.
-const CURSOR_INTERVAL: Duration = Duration::from_secs(4);
 
 /// How often those are looked for who have waited too long.
 const WAITS_INTERVAL: Duration = Duration::from_secs(2);
@@ -55,7 +52,7 @@ impl Background {
         let background = Background { stop: watch::Sender::new(false), running, ended };
         background.spawn(env, ReplicationNode::keep_flushing(Arc::downgrade(&data.replication)))?;
         background.spawn_at(env, Place::Lanes, repeat(env, data, log, REAP_INTERVAL, reap))?;
-        background.spawn(env, repeat(env, data, log, CURSOR_INTERVAL, time_out_cursors))?;
+        background.spawn(env, keep_closing_cursors(env.clone(), Arc::downgrade(data)))?;
         background.spawn(env, repeat(env, data, log, TRANSACTION_INTERVAL, abort_expired_transactions))?;
         background.spawn(env, repeat(env, data, log, WAITS_INTERVAL, tell_long_waits()))?;
         if data.replication.is_replicated() {
@@ -245,7 +242,12 @@ pub(crate) fn reap(data: &Data) -> Result<()> {
     data.catalog.reap_telling(tell).map(|_| ())
 }
 
-fn time_out_cursors(data: &Data) -> Result<()> {
-    data.cursors.time_out(data.services.parameters.get(&CURSOR_TIMEOUT_MS));
-    Ok(())
+/// Closes cursors that nobody has used for long.
+async fn keep_closing_cursors(env: Env, data: Weak<Data>) {
+    while let Some(seconds) = data.upgrade().map(|data| data.services.parameters.get(&CURSOR_INTERVAL_SECONDS)) {
+        env.clock().sleep(Duration::from_secs(u64::from(seconds.unsigned_abs()))).await;
+        let Some(data) = data.upgrade() else { return };
+        let timeout_ms = data.services.parameters.get(&CURSOR_TIMEOUT_MS);
+        env.tasks().blocking(&mut || drop(data.cursors.time_out(timeout_ms)));
+    }
 }

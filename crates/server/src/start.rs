@@ -17,8 +17,8 @@ use crate::slices::{ServerSlices, SharedSlices};
 use crate::startup_log;
 use pando_base::operation::Slices;
 use pando_base::{
-    AnyFailPoint, AnyParameter, Component, Error, ErrorCode, FailPoint, FailPointSet, Log, LogLine, LogSink, LogValue,
-    MetricTree, OperationRegistry, ParameterSet, ParameterValue, Progress, Result, Severity, Timestamp, log,
+    AnyFailPoint, Component, Error, ErrorCode, FailPoint, FailPointSet, Log, LogLine, LogSink, LogValue, MetricTree,
+    OperationRegistry, ParameterSet, ParameterValue, Progress, Result, Severity, Timestamp, log,
 };
 use pando_commands::administration::{apply_verbosity, feature_flag};
 use pando_commands::replication::{await_ends, interrupt_writers};

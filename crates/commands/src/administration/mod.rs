@@ -18,7 +18,7 @@ pub(crate) use log_component_verbosity::{check_verbosity, verbosity_from_text};
 
 use crate::security::AUTHENTICATION_MECHANISMS;
 use crate::{CommandRow, Node};
-use pando_base::{AnyParameter, Component, ParameterValue, Severity, log};
+use pando_base::{Component, ParameterValue, Severity, log};
 use pando_doc::{DocBuilder, DocRef};
 
 /// The commands of this area.

@@ -2,6 +2,7 @@
 
 mod build_info;
 mod conn_pool_stats;
+mod conn_pool_sync;
 mod connection_status;
 mod current_op;
 mod features;
@@ -27,6 +28,7 @@ use crate::CommandRow;
 pub static ROWS: &[CommandRow] = &[
     build_info::ROW,
     conn_pool_stats::ROW,
+    conn_pool_sync::ROW,
     connection_status::ROW,
     current_op::ROW,
     features::ROW,

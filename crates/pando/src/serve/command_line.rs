@@ -22,6 +22,10 @@ pub fn command(name: ProgramName) -> Command {
             Kind::Whole if choice.short == Some('v') => {
                 argument.action(ArgAction::Set).value_name("level").num_args(0..=1).default_missing_value("1")
             }
+            // Without a value it asks for what is so.
+            Kind::Text if choice.name == "replication.enableMajorityReadConcern" => {
+                argument.action(ArgAction::Set).value_name("value").num_args(0..=1).default_missing_value("true")
+            }
             Kind::Text | Kind::Whole | Kind::Decimal => argument.action(ArgAction::Set).value_name("value"),
         };
         if choice.help.is_empty() { argument.hide(true) } else { argument.help(choice.help) }

@@ -464,6 +464,12 @@ mod tests {
     use crate::serve::command_line::{command, settings};
     use pando_env::simulated::Simulation;
 
+    fn planned_settings(line: &str) -> Settings {
+        let words: Vec<OsString> = line.split_whitespace().map(OsString::from).collect();
+        let matches = command(ProgramName::Mongod).try_get_matches_from(&words).unwrap();
+        settings(&Simulation::new(1).env(), &matches).unwrap()
+    }
+
     fn planned(line: &str) -> Result<Plan> {
         let words: Vec<OsString> = line.split_whitespace().map(OsString::from).collect();
         let name = ProgramName::of(words.first());
@@ -658,5 +664,11 @@ mod tests {
             plan.server.parameters,
             [("b", "2"), ("a", "3")].map(|(name, value)| (name.to_owned(), value.to_owned()))
         );
+        let everywhere = settings.clone().overridden_by(planned_settings("mongod --bind_ip_all"));
+        let plan = super::plan(ProgramName::Mongod, &everywhere, &words).unwrap();
+        assert_eq!(plan.server.net.addresses, ["0.0.0.0:2"]);
+        let here = everywhere.overridden_by(planned_settings("mongod --bind_ip 127.0.0.2"));
+        let plan = super::plan(ProgramName::Mongod, &here, &words).unwrap();
+        assert_eq!(plan.server.net.addresses, ["127.0.0.2:2"]);
     }
 }

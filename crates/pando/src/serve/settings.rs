@@ -17,6 +17,14 @@ pub enum Setting {
     Decimal(f64),
 }
 
+/// Where the first is said on the command line, the second of the file does not count.
+const EXCLUSIVE: [(&str, &str); 4] = [
+    ("net.bindIp", "net.bindIpAll"),
+    ("net.bindIpAll", "net.bindIp"),
+    ("security.auth", "security.authorization"),
+    ("security.noauth", "security.authorization"),
+];
+
 /// All settings.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Settings {
@@ -53,6 +61,11 @@ impl Settings {
     /// These settings, with others in front of them where both are there.
     #[must_use]
     pub fn overridden_by(mut self, others: Settings) -> Settings {
+        for (one, other) in EXCLUSIVE {
+            if others.values.contains_key(one) {
+                self.values.remove(other);
+            }
+        }
         self.values.extend(others.values);
         self.parameters.retain(|(name, _)| !others.parameters.iter().any(|(other, _)| other == name));
         self.parameters.extend(others.parameters);
@@ -144,6 +157,7 @@ impl Settings {
                 // Options that say the same in several ways are shown in mongod's one.
                 ("security.auth", Setting::Switch(true)) => ("security.authorization", Leaf::Text("enabled")),
                 ("security.noauth", Setting::Switch(true)) => ("security.authorization", Leaf::Text("disabled")),
+                ("net.bindIpAll", Setting::Switch(true)) => ("net.bindIp", Leaf::Text("*")),
                 ("systemLog.syslog", Setting::Switch(true)) => ("systemLog.destination", Leaf::Text("syslog")),
                 ("replication.enableMajorityReadConcern", Setting::Text(_)) => (*name, Leaf::Truth),
                 _ => (*name, Leaf::Setting(setting)),

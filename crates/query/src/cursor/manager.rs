@@ -20,8 +20,16 @@ pub static CURSOR_TIMEOUT_MS: Parameter<i64> = Parameter::new(
     "After how many milliseconds without use a cursor is closed.",
 );
 
+/// How often idle cursors are looked for.
+pub static CURSOR_INTERVAL_SECONDS: Parameter<i32> = Parameter::new(
+    "clientCursorMonitorFrequencySecs",
+    4,
+    "How many seconds there are between two looks for cursors that were not used for long.",
+)
+.at_least(1);
+
 /// All parameters of cursors.
-pub static PARAMETERS: &[&dyn AnyParameter] = &[&CURSOR_TIMEOUT_MS];
+pub static PARAMETERS: &[&dyn AnyParameter] = &[&CURSOR_TIMEOUT_MS, &CURSOR_INTERVAL_SECONDS];
 
 /// A cursor in the table.
 enum Entry {

@@ -15,5 +15,6 @@ mod tests;
 
 pub use client_cursor::{ClientCursor, CursorOptions};
 pub use manager::{
-    CURSOR_TIMEOUT_MS, CursorManager, CursorStatistics, IdleCursor, OpenCursors, PARAMETERS, PinnedCursor,
+    CURSOR_INTERVAL_SECONDS, CURSOR_TIMEOUT_MS, CursorManager, CursorStatistics, IdleCursor, OpenCursors, PARAMETERS,
+    PinnedCursor,
 };

@@ -11,6 +11,7 @@ mod sizes;
 mod unique;
 mod validate;
 mod views;
+mod written_down;
 
 use super::node::{Node, batch, cursor_id, node, node_as, node_with, part, with_database};
 use super::*;
