@@ -248,6 +248,8 @@ async fn keep_closing_cursors(env: Env, data: Weak<Data>) {
         env.clock().sleep(Duration::from_secs(u64::from(seconds.unsigned_abs()))).await;
         let Some(data) = data.upgrade() else { return };
         let timeout_ms = data.services.parameters.get(&CURSOR_TIMEOUT_MS);
-        env.tasks().blocking(&mut || drop(data.cursors.time_out(timeout_ms)));
+        env.tasks().blocking(&mut || {
+            data.cursors.time_out(timeout_ms);
+        });
     }
 }

@@ -234,6 +234,12 @@ pub const CHOICES: &[Choice] = &[
         Kind::Text,
         "Which operations are profiled and logged, in place of the slow ones",
     ),
+    choice(
+        "notablescan",
+        "operationProfiling.notablescan",
+        Kind::Switch,
+        "Refuse queries that would look at every document",
+    ),
     choice("setParameter", "setParameter", Kind::Pairs, "Set a parameter: name=value"),
     choice("repair", "storage.repair", Kind::Switch, "Repair the data, then end"),
     choice("upgrade", "storage.upgrade", Kind::Switch, ""),

@@ -1,6 +1,6 @@
-//! The configuration file: YAML, with the options nested by their dotted names.
+//! The configuration file: YAML, with the options nested by their dotted names; or, as in old times, a line `flag = value` for each.
 
-use super::catalog::{Kind, by_name};
+use super::catalog::{CHOICES, Kind, by_name};
 use super::settings::Settings;
 use crate::error::{PandoError, Result};
 use pando_env::Env;
@@ -22,10 +22,24 @@ fn parse(text: &str) -> std::result::Result<Settings, String> {
     let mut settings = Settings::default();
     match documents.as_slice() {
         [] => {}
+        [Yaml::String(_)] => lines(text, &mut settings)?,
         [root] => walk(root, "", &mut settings)?,
         _ => return Err("Error parsing YAML config: more than one document".to_owned()),
     }
     Ok(settings)
+}
+
+/// The old form: options by their names on the command line.
+fn lines(text: &str, settings: &mut Settings) -> std::result::Result<(), String> {
+    for line in text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#')) {
+        let (flag, value) = line.split_once('=').map_or((line, ""), |(flag, value)| (flag.trim(), value.trim()));
+        let choice = CHOICES.iter().find(|choice| !choice.flag.is_empty() && choice.flag == flag);
+        let choice = choice.ok_or_else(|| format!("Unrecognized option: {flag}"))?;
+        // A switch without a value is on.
+        let value = if value.is_empty() && choice.kind == Kind::Switch { "true" } else { value };
+        settings.set(choice, value)?;
+    }
+    Ok(())
 }
 
 fn walk(node: &Yaml, path: &str, settings: &mut Settings) -> std::result::Result<(), String> {
@@ -155,6 +169,18 @@ setParameter:
         let parsed = settings.parsed();
         let shown = parsed.get("net").unwrap().as_document().unwrap();
         assert_eq!(shown.get("port"), Some(pando_doc::Value::Int32(27018)));
+    }
+
+    #[test]
+    fn u12_an_old_file_has_a_line_for_each_option() {
+        let settings = parse("# old\nport = 27018\nfork=true\n\nquiet\ndbpath=/x y\nsetParameter=a=b").unwrap();
+        assert_eq!((settings.whole("net.port"), settings.text("storage.dbPath")), (Some(27018), Some("/x y")));
+        assert!(settings.is_on("processManagement.fork") && settings.is_on("systemLog.quiet"));
+        assert_eq!(settings.parameters, [("a".to_owned(), "b".to_owned())]);
+        assert_eq!(parse("port=1\nnonsense=2").unwrap_err(), "Unrecognized option: nonsense");
+        let shown = parse("noscripting=false\nnoauth=false").unwrap().parsed();
+        let expected = pando_doc::doc! { "security": { "authorization": "enabled", "javascriptEnabled": true } };
+        assert_eq!(shown, expected);
     }
 
     #[test]

@@ -340,6 +340,9 @@ fn parameters(settings: &Settings) -> Result<Vec<(String, String)>> {
     if !components.is_empty() {
         parameters.push(("logComponentVerbosity".to_owned(), components));
     }
+    if settings.is_on("operationProfiling.notablescan") {
+        parameters.push(("notablescan".to_owned(), "true".to_owned()));
+    }
     if settings.is_on("systemLog.quiet") {
         parameters.push(("quiet".to_owned(), "true".to_owned()));
     }
@@ -502,8 +505,10 @@ mod tests {
         }
         assert!(planned("mongod --replSet x --setParameter internalValidateFeaturesAsPrimary=0").is_err());
         assert!(planned("mongod --setParameter internalValidateFeaturesAsPrimary=0").is_ok());
-        let quiet = planned("mongod --quiet").unwrap();
-        assert!(quiet.server.parameters.contains(&("quiet".to_owned(), "true".to_owned())));
+        for (word, name) in [("--quiet", "quiet"), ("--notablescan", "notablescan")] {
+            let plan = planned(&format!("mongod {word}")).unwrap();
+            assert!(plan.server.parameters.contains(&(name.to_owned(), "true".to_owned())), "{word}");
+        }
         let still = planned("mongod --replSet x --setParameter syncdelay=0").unwrap();
         assert_eq!(still.engine.checkpoint_interval, Duration::ZERO);
         let set = planned("mongod --replSet x/a:1,b:2").unwrap();

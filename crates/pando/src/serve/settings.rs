@@ -155,11 +155,12 @@ impl Settings {
             let (name, leaf) = match (*name, setting) {
                 (PASSWORD | CLUSTER_PASSWORD, _) => (*name, Leaf::Text(HIDDEN)),
                 // Options that say the same in several ways are shown in mongod's one.
-                ("security.auth", Setting::Switch(true)) => ("security.authorization", Leaf::Text("enabled")),
-                ("security.noauth", Setting::Switch(true)) => ("security.authorization", Leaf::Text("disabled")),
+                ("security.auth", Setting::Switch(on)) => ("security.authorization", Leaf::enabled(*on)),
+                ("security.noauth", Setting::Switch(off)) => ("security.authorization", Leaf::enabled(!*off)),
+                ("security.noscripting", Setting::Switch(off)) => ("security.javascriptEnabled", Leaf::Truth(!*off)),
                 ("net.bindIpAll", Setting::Switch(true)) => ("net.bindIp", Leaf::Text("*")),
                 ("systemLog.syslog", Setting::Switch(true)) => ("systemLog.destination", Leaf::Text("syslog")),
-                ("replication.enableMajorityReadConcern", Setting::Text(_)) => (*name, Leaf::Truth),
+                ("replication.enableMajorityReadConcern", Setting::Text(_)) => (*name, Leaf::Truth(true)),
                 _ => (*name, Leaf::Setting(setting)),
             };
             tree.insert(name, leaf);
@@ -179,8 +180,14 @@ impl Settings {
 enum Leaf<'a> {
     Setting(&'a Setting),
     Text(&'a str),
-    /// What could not be otherwise.
-    Truth,
+    /// Yes or no.
+    Truth(bool),
+}
+
+impl Leaf<'_> {
+    fn enabled(on: bool) -> Leaf<'static> {
+        Leaf::Text(if on { "enabled" } else { "disabled" })
+    }
 }
 
 #[derive(Default)]
@@ -209,7 +216,7 @@ impl<'a> Tree<'a> {
                 },
                 Some(Leaf::Setting(Setting::Decimal(number))) => document.append(name, Value::Double(*number)),
                 Some(Leaf::Text(text)) => document.append(name, *text),
-                Some(Leaf::Truth) => document.append(name, true),
+                Some(Leaf::Truth(truth)) => document.append(name, *truth),
                 None => document.document(name, |below| tree.append_to(below)),
             }
         }

@@ -31,7 +31,9 @@ fn u11_changes_of_collections_are_lines_of_the_log() {
             &["\"id\":20318", "d.one"],
             &["\"id\":20336", "\"db\":\"d\""],
             &["\"id\":21358", "\"newState\":\"PRIMARY\""],
-            &["\"id\":21392"],
+            // As it was initiated, and as the election has marked it with its term.
+            &["\"id\":21392", "\"version\":1,\"term\":0"],
+            &["\"id\":21392", "\"version\":1,\"term\":1"],
             &["\"id\":21331"],
         ] {
             assert_eq!(count(parts), 1, "{parts:?} in {lines:#?}");
