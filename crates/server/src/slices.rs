@@ -1,9 +1,10 @@
 //! Operations work in slices: what the server does about those that keep a thread for long.
 //!
-//! A worker of requests may be kept for a moment; then whatever it would have done meanwhile goes on elsewhere, and the operation takes
-//! turns with others like it. It keeps its locks, as it would if it ran, but others have its ticket meanwhile: there are few of those,
-//! and whoever looks a document up would wait for one. How that is done is the environment's affair (`env/src/real/places.rs`); how long it may last, and
-//! what is counted of it, stands here.
+//! A worker of requests may be kept for a moment; then whatever it would have done meanwhile goes
+//! on elsewhere, and the operation takes turns with others like it. It keeps its locks, as it would
+//! if it ran, but others have its ticket meanwhile: there are few of those, and whoever looks a
+//! document up would wait for one. How that is done is the environment's affair
+//! (`env/src/real/places.rs`); how long it may last, and what is counted of it, stands here.
 
 use pando_base::operation::Slices;
 use pando_base::{Counter, Gauge, MetricTree, OperationContext, OperationKind, Result};
@@ -36,7 +37,8 @@ struct Lent {
 }
 
 impl Lent {
-    /// Those that an operation of this kind may have. One more than it has lets one more in, for as long as it lasts.
+    /// Those that an operation of this kind may have. One more than it has lets one more in, for as
+    /// long as it lasts.
     fn of(kind: OperationKind) -> Lent {
         match kind {
             OperationKind::Query | OperationKind::GetMore => Lent { is_read: true, is_write: false },
@@ -64,9 +66,9 @@ thread_local! {
 impl SliceCounters {
     /// Shows them.
     pub(crate) fn add_metrics(&self, metrics: &mut MetricTree) -> Result<()> {
-        metrics.add("workers.longestKeptMicros", Arc::clone(&self.longest_micros) as _)?;
-        metrics.add("workers.keptTooLong", Arc::clone(&self.overrun) as _)?;
-        metrics.add("workers.paused", Arc::clone(&self.paused) as _)
+        metrics.add("metrics.workers.longestKeptMicros", Arc::clone(&self.longest_micros) as _)?;
+        metrics.add("metrics.workers.keptTooLong", Arc::clone(&self.overrun) as _)?;
+        metrics.add("metrics.workers.paused", Arc::clone(&self.paused) as _)
     }
 
     fn note(&self, kept_ns: u64) {
@@ -147,5 +149,42 @@ impl Slices for ServerSlices {
                 self.env.tasks().end_long_work();
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pando_env::simulated::Simulation;
+    use pando_locks::{Mode, Priority, TicketParameters, Wait};
+
+    #[test]
+    fn a_pause_lends_the_ticket_until_the_poll_is_over() {
+        let env = Simulation::new(1).env();
+        let shared = Arc::new(SharedSlices::default());
+        let tickets = Tickets::new(&env, &TicketParameters::default()).unwrap();
+        assert!(shared.tickets.set(Arc::clone(&tickets)).is_ok());
+        let slices = ServerSlices::new(&env, &shared);
+        let out = || (tickets.read().out(), tickets.write().out());
+        for (kind, lent) in
+            [(OperationKind::Query, (-1, 0)), (OperationKind::Update, (0, -1)), (OperationKind::Command, (-1, -1))]
+        {
+            let operation = OperationContext::detached();
+            operation.describe(|description| description.kind = kind);
+            slices.pause(&operation, Some(2 * REQUEST_SLICE_NS));
+            slices.pause(&operation, None);
+            assert_eq!(out(), lent, "{kind:?} lends once");
+            slices.end(None);
+            assert_eq!(out(), (0, 0));
+        }
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        let ticket = tickets.acquire(Mode::IS, Priority::Normal, &Wait::FOREVER);
+        let ticket = runtime.block_on(ticket).unwrap();
+        slices.pause(&OperationContext::detached(), Some(1));
+        assert_eq!(out().0, 0, "others have it");
+        slices.end(None);
+        assert_eq!(out().0, 1);
+        drop(ticket);
+        assert_eq!(shared.counters.paused.get(), 7);
     }
 }

@@ -1,7 +1,8 @@
 //! The large requests: each as a command and, where PostgreSQL does something of the kind, as SQL.
 //!
-//! They keep a server busy in different ways: reading, writing, sorting; values that grow within one expression; pipelines within
-//! pipelines; what a few bytes of a request can cost a planner, a parser, a decompressor.
+//! They keep a server busy in different ways: reading, writing, sorting; values that grow within
+//! one expression; pipelines within pipelines; what a few bytes of a request can cost a planner, a
+//! parser, a decompressor.
 
 use pando_doc::{ArrayBuilder, Doc, DocBuilder, Value, doc};
 use pando_wire::{Compressor, MsgFlags, RequestBuilder};

@@ -1,8 +1,10 @@
-//! `./bench fairness`: whether a server answers small requests while six connections have it do large ones.
+//! `./bench fairness`: whether a server answers small requests while six connections have it do
+//! large ones.
 //!
-//! For each load six connections send the same large request again and again. Meanwhile three others ask, one after the other
-//! and with a pause in between, what a monitor asks (`hello`, PostgreSQL's `SELECT 1`), what a pool asks (`ping`) and a document
-//! by its key. Then the requests under way are killed, and it is measured how long that takes. PostgreSQL has a process for each
+//! For each load six connections send the same large request again and again. Meanwhile three
+//! others ask, one after the other and with a pause in between, what a monitor asks (`hello`,
+//! PostgreSQL's `SELECT 1`), what a pool asks (`ping`) and a document by its key. Then the requests
+//! under way are killed, and it is measured how long that takes. PostgreSQL has a process for each
 //! connection and gets loads of the same kind, where it has such.
 //!
 //! [`loads`] is what is asked, [`probe`] who asks meanwhile.
@@ -263,7 +265,8 @@ impl Under {
         while !self.is_over.load(Ordering::Relaxed) {
             match link.exchange(request) {
                 Ok(Ok(_)) => {}
-                // That a request is refused is an answer, too: what is looked at is who waits for it.
+                // That a request is refused is an answer, too: what is looked at is who waits for
+                // it.
                 Ok(Err(refusal)) => drop(self.refusal.set(refusal)),
                 Err(_) => break,
             }
