@@ -200,7 +200,7 @@ mod tests {
             let value = if twice == "pipeline" || twice == "let" {
                 Value::Array(pando_doc::ArrayRef::EMPTY)
             } else {
-                "x".into()
+                Value::String("x".into())
             };
             doc! { "$lookup": { "from": "x", "pipeline": [], "as": "o", (twice): value } }
         };

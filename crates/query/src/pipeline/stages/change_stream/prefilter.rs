@@ -188,7 +188,7 @@ fn fields(filter: &MatchExpression) -> Option<Vec<Field>> {
 #[cfg(test)]
 mod tests {
     use super::super::options::BeforeChange;
-    use super::super::scope::Scope;
+    use super::super::scope::{Scope, Watched};
     use super::super::token::ResumeToken;
     use super::*;
     use crate::pipeline::stages::match_stage;

@@ -158,7 +158,13 @@ mod tests {
     use pando_doc::{Doc, doc};
 
     fn scope(namespace: &str) -> Scope {
-        Scope::new(&Namespace::parse(namespace).unwrap(), false, false, false)
+        let namespace = Namespace::parse(namespace).unwrap();
+        let watched = match namespace.is_collectionless_aggregate() {
+            true if namespace.is_admin() => Watched::Cluster,
+            true => Watched::Database(namespace.database().to_owned()),
+            false => Watched::Collection(namespace),
+        };
+        Scope::new(watched, false, false, false)
     }
 
     fn covers(scope: &Scope, ns: &str, command: &Doc) -> bool {
