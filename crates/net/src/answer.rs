@@ -1,9 +1,10 @@
 //! An answer that is worked on: where its connection is, or on a lane.
 //!
-//! It begins where the connection is, which costs nothing, unless it is known to take long. If it turns out to take long it moves to a
-//! lane between two of its polls: when it has kept its thread for longer than a slice, or has yielded often enough that it would
-//! have. The connection waits for it then, and still watches the client. If the connection is dropped, so is the answer, by the
-//! lane; the books know of it until then.
+//! It begins where the connection is, which costs nothing, unless it is known to take long. If it
+//! turns out to take long it moves to a lane between two of its polls: when it has kept its thread
+//! for longer than a slice, or has yielded often enough that it would have. The connection waits
+//! for it then, and still watches the client. If the connection is dropped, so is the answer, by
+//! the lane; the books know of it until then.
 
 use crate::books::{Books, Entered};
 use crate::handler::Response;

@@ -1,9 +1,12 @@
-//! Slices: how long an operation keeps the thread that runs it, and what happens when that has been long.
+//! Slices: how long an operation keeps the thread that runs it, and what happens when that has been
+//! long.
 //!
-//! Threads are shared. An operation's future is polled within [`follow`], which notes when it began; loops that count their
-//! steps ([`tick`](super::tick)) and executors between two documents look whether the slice is over. Where the operation can
-//! wait it then does, and whoever runs it moves it to where long work runs ([`last`]). Where it cannot, in the middle of an
-//! expression or of a unit of work, it pauses: [`Slices::pause`] has its thread replaced and takes turns with others of its kind.
+//! Threads are shared. An operation's future is polled within [`follow`], which notes when it
+//! began; loops that count their steps ([`tick`](super::tick)) and executors between two documents
+//! look whether the slice is over. Where the operation can wait it then does, and whoever runs it
+//! moves it to where long work runs ([`last`]). Where it cannot, in the middle of an expression or
+//! of a unit of work, it pauses: [`Slices::pause`] has its thread replaced and takes turns with
+//! others of its kind.
 //!
 //! Time is read where each slice begins and ends and at looks, never for each step.
 //!
@@ -14,12 +17,13 @@ use std::cell::Cell;
 use std::future::poll_fn;
 use std::pin::pin;
 
-/// Who sees to it that operations work in slices: the composition root knows threads, this crate does not.
+/// Who sees to it that operations work in slices: the composition root knows threads, this crate
+/// does not.
 pub trait Slices: Send + Sync {
     /// How long an operation may keep the thread that calls this; none if nobody minds.
     fn length_ns(&self) -> Option<u64>;
-    /// The operation has kept its thread for so long since its poll began, and goes on: lets others run first. Called again after each
-    /// further slice, on the same thread, with nothing.
+    /// The operation has kept its thread for so long since its poll began, and goes on: lets others
+    /// run first. Called again after each further slice, on the same thread, with nothing.
     fn pause(&self, operation: &OperationContext, kept_ns: Option<u64>);
     /// The poll is over. It kept its thread for so long, unless it has paused.
     fn end(&self, kept_ns: Option<u64>);

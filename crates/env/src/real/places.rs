@@ -1,14 +1,16 @@
 //! The runtimes of a process that serves, and how work that takes long leaves the one of requests.
 //!
 //! - *Requests* has as many workers as the machine has processors. What runs there is short.
-//! - *Lanes* has as many, of a lower rank: the system runs them when nobody in a hurry wants the processor, and stops them when
-//!   somebody does.
+//! - *Lanes* has as many, of a lower rank: the system runs them when nobody in a hurry wants the
+//!   processor, and stops them when somebody does.
 //! - *Control* has one, for what has to be answered whatever happens.
 //!
-//! Work that turns out to be long in the middle of a call cannot move to another thread. Instead everything else moves: the
-//! runtime gives the worker's tasks to a thread that replaces it ([`Places::pause`]), and the call goes on where it is, on a thread
-//! that is no worker any more. Such threads take turns, so that a machine with many of them still has processors for others; those of
-//! requests lower their rank for as long as the call lasts, where the system lets them take it back.
+//! Work that turns out to be long in the middle of a call cannot move to another thread. Instead
+//! everything else moves: the runtime gives the worker's tasks to a thread that replaces it
+//! ([`Places::pause`]), and the call goes on where it is, on a thread that is no worker any more.
+//! Such threads take turns, so that a machine with many of them still has processors for others;
+//! those of requests lower their rank for as long as the call lasts, where the system lets them
+//! take it back.
 //!
 //! Locks: the turns', held for a push or a pop.
 
@@ -22,7 +24,8 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::runtime::{Builder, Handle, Runtime, RuntimeFlavor};
 
-/// A thread is blocked for each call that is paused, so there may be as many as there are connections.
+/// A thread is blocked for each call that is paused, so there may be as many as there are
+/// connections.
 const PAUSED_THREADS_MAX: usize = 100_000;
 
 /// How long a call waits until its worker has been replaced. It tries again at its next pause.
@@ -80,7 +83,8 @@ impl Runtimes {
         Arc::new(RealTasks::at(Arc::clone(&self.places)))
     }
 
-    /// Waits for a future, with what has to be answered whatever else goes on: signals come in there.
+    /// Waits for a future, with what has to be answered whatever else goes on: signals come in
+    /// there.
     pub fn block_on<T>(&self, future: impl Future<Output = T>) -> T {
         self.control.block_on(future)
     }

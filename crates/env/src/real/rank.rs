@@ -1,10 +1,11 @@
 //! The rank of a thread: how much of the processor it gets beside others.
 //!
-//! Lowering it is everybody's right, taking it back is not: it needs a privilege, or a limit that the administrator has raised
-//! (`LimitNICE=` of a service). Whoever is to have it back asks first ([`can_be_restored`]).
+//! Lowering it is everybody's right, taking it back is not: it needs a privilege, or a limit that
+//! the administrator has raised (`LimitNICE=` of a service). Whoever is to have it back asks first
+//! ([`can_be_restored`]).
 
-/// How much nicer than others a thread becomes: those in a hurry get nine times its share, and run at once when they have
-/// something to do.
+/// How much nicer than others a thread becomes: those in a hurry get nine times its share, and run
+/// at once when they have something to do.
 #[cfg(target_os = "linux")]
 const NICER_BY: i32 = 10;
 
@@ -15,7 +16,8 @@ fn usual() -> i32 {
     *USUAL.get_or_init(|| rustix::process::getpriority_process(None).unwrap_or(0))
 }
 
-/// Lowers the rank of this thread, and of those that it starts, where the system ranks threads one by one.
+/// Lowers the rank of this thread, and of those that it starts, where the system ranks threads one
+/// by one.
 pub(super) fn stand_back() {
     #[cfg(target_os = "linux")]
     {
@@ -32,7 +34,8 @@ pub(super) fn restore() -> bool {
     return false;
 }
 
-/// Whether this process's threads can take their rank back: tried once, by a thread that is good for nothing else.
+/// Whether this process's threads can take their rank back: tried once, by a thread that is good
+/// for nothing else.
 pub(super) fn can_be_restored() -> bool {
     static CAN: std::sync::OnceLock<bool> = std::sync::OnceLock::new();
     *CAN.get_or_init(|| {

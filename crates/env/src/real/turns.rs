@@ -1,8 +1,9 @@
 //! Turns: a bounded number of threads go on, the others wait in the order in which they came.
 //!
-//! A turn is passed from thread to thread under the lock, so none is lost and nobody overtakes. Whoever waits looks now and
-//! then whether it has to stop, and goes on without a turn then: it has only to clean up. So does who has waited for very long: those
-//! who have the turns may themselves be waiting for what it holds.
+//! A turn is passed from thread to thread under the lock, so none is lost and nobody overtakes.
+//! Whoever waits looks now and then whether it has to stop, and goes on without a turn then: it has
+//! only to clean up. So does who has waited for very long: those who have the turns may themselves
+//! be waiting for what it holds.
 
 use parking_lot::{Condvar, Mutex};
 use std::collections::VecDeque;
@@ -55,7 +56,8 @@ impl Turns {
         self.wait(&waiter, must_stop)
     }
 
-    /// Passes a turn on to who has waited longest, if anybody waits, and waits for the next; false if it has to go on without one.
+    /// Passes a turn on to who has waited longest, if anybody waits, and waits for the next; false
+    /// if it has to go on without one.
     #[must_use = "a turn is given back"]
     pub(super) fn pass_on(&self, must_stop: &dyn Fn() -> bool) -> bool {
         let waiter = {
