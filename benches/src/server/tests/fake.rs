@@ -55,7 +55,7 @@ fn answer(mut stream: &TcpStream, state: &State) -> Option<()> {
     let mut header = [0; 16];
     stream.read_exact(&mut header).ok()?;
     let mut message = header.to_vec();
-    message.resize(next_length(&header).unwrap(), 0);
+    message.resize(next_length(&header, pando_wire::limits::MESSAGE_SIZE_BYTES_MAX).unwrap(), 0);
     stream.read_exact(&mut message[16..]).ok()?;
     let Ok(command) = Command::decode(Bytes::from(message), &Compressors::default()) else { panic!("a bad request") };
     let mut reply = ReplyBuilder::new(command.reply_to(), Vec::new());
