@@ -1,8 +1,9 @@
 //! How large what expressions make may get.
 //!
-//! A string has MongoDB's limit. Documents and arrays may be larger between two stages than the 16 MB that a document has when it
-//! leaves a pipeline; but here they are encoded as soon as they are made, so that doubling one forty times would really take all those
-//! bytes. A value of more than any stage may hold is refused where it is made.
+//! A string has MongoDB's limit. Documents and arrays may be larger between two stages than the 16
+//! MB that a document has when it leaves a pipeline; but here they are encoded as soon as they are
+//! made, so that doubling one forty times would really take all those bytes. A value of more than
+//! any stage may hold is refused where it is made.
 
 use pando_base::{Error, ErrorCode, Result};
 use pando_doc::{OwnedValue, USER_SIZE_BYTES_MAX, Value};

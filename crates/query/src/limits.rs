@@ -1,4 +1,5 @@
-//! How much one query may take: of memory in its expressions, of alternatives in its plans, of stages in its pipeline.
+//! How much one query may take: of memory in its expressions, of alternatives in its plans, of
+//! stages in its pipeline.
 
 use pando_base::{AnyParameter, Parameter, ParameterSet, Settable};
 use pando_expr::ExpressionLimits;

@@ -1,8 +1,9 @@
 //! The memory that one request holds: what its stages keep between two documents, counted together.
 //!
-//! Each stage has a limit of its own, as MongoDB's have. But a pipeline may have a thousand stages, and a `$facet` or a `$lookup` more in
-//! each of them. So all stages of a request share an [`Account`], whose limit is one parameter, and what exceeds it is refused by one
-//! error. A stage says how much it holds now with its [`Held`], which gives it back when the stage goes.
+//! Each stage has a limit of its own, as MongoDB's have. But a pipeline may have a thousand stages,
+//! and a `$facet` or a `$lookup` more in each of them. So all stages of a request share an
+//! [`Account`], whose limit is one parameter, and what exceeds it is refused by one error. A stage
+//! says how much it holds now with its [`Held`], which gives it back when the stage goes.
 
 use pando_base::{Counter, Error, ErrorCode, MetricTree, MetricValue, Result};
 use std::sync::Arc;

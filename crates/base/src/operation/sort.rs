@@ -1,6 +1,7 @@
 //! A stable sort that ends with its operation.
 //!
-//! The standard library's sort cannot be left early. So only short runs are sorted by it, and merged here.
+//! The standard library's sort cannot be left early. So only short runs are sorted by it, and
+//! merged here.
 
 use super::tick;
 use crate::Result;

@@ -1,4 +1,5 @@
-//! Values, each once, as `$addToSet` collects them: found by a hash, so that the next costs the same however many there are.
+//! Values, each once, as `$addToSet` collects them: found by a hash, so that the next costs the
+//! same however many there are.
 
 use pando_base::operation;
 use pando_doc::{CompareOptions, OwnedValue, compare_with, hash_value_with};

@@ -1,4 +1,5 @@
-//! The fields of a document that is put together from others: each name once, in the order in which names came first.
+//! The fields of a document that is put together from others: each name once, in the order in which
+//! names came first.
 
 use crate::limits::{check_value, value_bytes};
 use bstr::{BStr, BString};

@@ -1,12 +1,14 @@
 //! One pattern, compiled in the ways a search needs it; each only when it is needed first.
 //!
-//! The first is for the interpreter: it says what is wrong with the pattern and costs a microsecond, so that a list of a hundred
-//! thousand patterns is read quickly and looks at one document without compiling any to machine code. The quick ones search
-//! a whole text and give up where one place takes more than a few steps: the longer the text, the fewer. The last two look at
-//! one place only.
+//! The first is for the interpreter: it says what is wrong with the pattern and costs a
+//! microsecond, so that a list of a hundred thousand patterns is read quickly and looks at one
+//! document without compiling any to machine code. The quick ones search a whole text and give up
+//! where one place takes more than a few steps: the longer the text, the fewer. The last two look
+//! at one place only.
 //!
-//! PCRE2 checks a text for valid UTF-8 in each call unless it was told at compiling to expect anything. The crate says that together
-//! with Unicode properties for `\w` and its kin, which MongoDB does not have; `(?a)` takes these away again.
+//! PCRE2 checks a text for valid UTF-8 in each call unless it was told at compiling to expect
+//! anything. The crate says that together with Unicode properties for `\w` and its kin, which
+//! MongoDB does not have; `(?a)` takes these away again.
 
 use super::failed;
 use bstr::BStr;
@@ -21,10 +23,12 @@ const STEPS_MAX: u32 = 10_000_000;
 const INTERPRETED_STEPS_MAX: u32 = 1_000_000;
 /// So much the interpreter may do at each place of a text that it is given.
 const SHORT_STEPS_MAX: u32 = 500;
-/// The longest text for the interpreter, and for how many texts it is taken before machine code pays.
+/// The longest text for the interpreter, and for how many texts it is taken before machine code
+/// pays.
 pub(super) const SHORT_BYTES_MAX: usize = 512;
 const SHORT_USES_MAX: u32 = 128;
-/// Lengths of texts, and the steps that a search may take at each of their places: some milliseconds together.
+/// Lengths of texts, and the steps that a search may take at each of their places: some
+/// milliseconds together.
 const QUICK: [(usize, u32); 4] = [(1 << 10, 8_000), (1 << 14, 500), (1 << 17, 64), (usize::MAX, 8)];
 
 /// PCRE2's errors for a place that took too many steps, or too much stack.
@@ -89,7 +93,8 @@ impl Variants {
         QUICK.len()
     }
 
-    /// What looks at the place where it begins only; none for a pattern that cannot be looked for like that.
+    /// What looks at the place where it begins only; none for a pattern that cannot be looked for
+    /// like that.
     pub(super) fn at_place(&self) -> Option<&Compiled> {
         self.at_place.get_or_init(|| self.compile(STEPS_MAX, &self.text.at_place()?, true)).as_ref()
     }
@@ -162,8 +167,8 @@ impl Text {
         self.verbs.contains("(*UCP)")
     }
 
-    /// The pattern, bound to the place where the search begins. What refers to the whole pattern, or to its beginning, would mean
-    /// something else there.
+    /// The pattern, bound to the place where the search begins. What refers to the whole pattern,
+    /// or to its beginning, would mean something else there.
     fn at_place(&self) -> Option<String> {
         if UNBOUND.iter().any(|part| self.body.contains(part)) {
             return None;

@@ -1,10 +1,12 @@
 //! Regular expressions in PCRE syntax, by PCRE2 itself, with MongoDB's option letters.
 //!
-//! Patterns and subjects are UTF-8. A subject that is not does not match: that is what MongoDB does with it.
+//! Patterns and subjects are UTF-8. A subject that is not does not match: that is what MongoDB does
+//! with it.
 //!
-//! PCRE2 cannot be stopped while it searches. So it is never asked for much at once: `compiled` makes variants of a pattern
-//! that give up after few steps at one place of the text, or that look at one place only, and `search` goes from the first to
-//! the second where the first give up. Between two calls the operation is looked at.
+//! PCRE2 cannot be stopped while it searches. So it is never asked for much at once: `compiled`
+//! makes variants of a pattern that give up after few steps at one place of the text, or that look
+//! at one place only, and `search` goes from the first to the second where the first give up.
+//! Between two calls the operation is looked at.
 
 mod compiled;
 mod prefix;
@@ -75,7 +77,8 @@ impl Regex {
         Search::new(self, Subject::new(text)?).is_match()
     }
 
-    /// The text that every match begins with, if the pattern says so plainly: what an index can be bounded by.
+    /// The text that every match begins with, if the pattern says so plainly: what an index can be
+    /// bounded by.
     pub fn literal_prefix(&self) -> Option<Prefix> {
         prefix::of(&self.pattern, &self.options)
     }

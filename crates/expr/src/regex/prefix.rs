@@ -1,4 +1,5 @@
-//! The text that every match of a pattern begins with, read off the pattern: what an index can be bounded by.
+//! The text that every match of a pattern begins with, read off the pattern: what an index can be
+//! bounded by.
 
 use bstr::BString;
 
@@ -30,7 +31,8 @@ pub(super) fn of(pattern: &[u8], options: &[u8]) -> Option<Prefix> {
     literal(rest)
 }
 
-/// True if a bar may divide the pattern: one that is not escaped, or behind more than one backslash.
+/// True if a bar may divide the pattern: one that is not escaped, or behind more than one
+/// backslash.
 fn has_alternative(pattern: &[u8]) -> bool {
     let is_escaped = |place: usize| {
         let before = pattern.get(..place).unwrap_or_default();

@@ -1,7 +1,7 @@
 //! The search of a pattern in a text, in steps that are small enough to stop between them.
 //!
-//! Invariants: what a search finds does not depend on which variant found it; a search of all matches looks at each place of
-//! the text a bounded number of times.
+//! Invariants: what a search finds does not depend on which variant found it; a search of all
+//! matches looks at each place of the text a bounded number of times.
 
 use super::compiled::{Variants, is_limit, is_stack_limit};
 use super::{Regex, failed};

@@ -52,7 +52,8 @@ fn all(pattern: &str, options: &str, text: &str) -> Vec<Option<(usize, usize)>> 
     found
 }
 
-/// A pattern whose attempts take many steps is looked for place by place; what it finds is the same.
+/// A pattern whose attempts take many steps is looked for place by place; what it finds is the
+/// same.
 #[test]
 fn slow_patterns_find_what_quick_ones_find() {
     let text = format!("{}é k=v; {}", "a".repeat(3000), "b".repeat(3000)).repeat(3);
@@ -75,7 +76,8 @@ fn letters_of_words_are_those_of_ascii() {
     assert_eq!(all("(?<=é)b|\\Ab", "", "béb"), [Some((0, 1)), Some((3, 4))]);
 }
 
-/// A pattern that takes its limit at one place is an error, also where it cannot be looked for place by place.
+/// A pattern that takes its limit at one place is an error, also where it cannot be looked for
+/// place by place.
 #[test]
 fn endless_patterns_are_given_up() {
     let text = "a".repeat(200);

@@ -1,8 +1,9 @@
 //! How much the planner may do for one query.
 //!
-//! Alternatives inside of alternatives can be combined in more ways than there is time for: each level may be served by itself or
-//! together with what stands beside it. So the planner has an allowance that grows with the filter, not with the ways to combine it.
-//! When it is spent, what was found has to do; without any plan that is the scan of the collection, which is always right.
+//! Alternatives inside of alternatives can be combined in more ways than there is time for: each
+//! level may be served by itself or together with what stands beside it. So the planner has an
+//! allowance that grows with the filter, not with the ways to combine it. When it is spent, what
+//! was found has to do; without any plan that is the scan of the collection, which is always right.
 
 use pando_expr::matcher::{Node, Predicate};
 use std::cell::Cell;
