@@ -57,7 +57,7 @@ fn u9_options_are_refused_with_mongodbs_codes() {
         (doc! { "changeStreamPreAndPostImages": { "enabled": 1 } }, ErrorCode::TypeMismatch),
         (doc! { "changeStreamPreAndPostImages": {} }, location(40414)),
         (doc! { "storageEngine": { "x": 1 } }, ErrorCode::BadValue),
-        (doc! { "clusteredIndex": 1 }, ErrorCode::TypeMismatch),
+        (doc! { "clusteredIndex": "yes" }, ErrorCode::TypeMismatch),
         (doc! { "clusteredIndex": { "key": { "a": 1 }, "unique": true }, "viewOn": "a" }, location(6026500)),
         (doc! { "clusteredIndex": { "key": { "a": 1 }, "unique": true }, "autoIndexId": false }, location(6026501)),
         (doc! { "clusteredIndex": { "key": { "_id": 1 }, "unique": false } }, location(5979700)),

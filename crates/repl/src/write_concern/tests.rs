@@ -42,12 +42,16 @@ fn r2_refusals() {
         (doc! { "w": { "dc": "x" } }, 9),
         (doc! { "j": true, "fsync": true }, 9),
         (doc! { "j": "yes" }, 14),
-        (doc! { "wtimeout": "soon" }, 14),
+        (doc! { "wtimeout": (1_i64 << 31) }, 9),
+        (doc! { "provenance": 1 }, 14),
+        (doc! { "provenance": "nobody" }, 2),
         (doc! { "x": 1 }, 40415),
     ];
     for (document, code) in cases {
         assert_eq!(WriteConcern::parse(document.view()).unwrap_err().code().number(), code, "{document:?}");
     }
+    // What is no number means no limit.
+    assert_eq!(WriteConcern::parse(doc! { "wtimeout": "soon" }.view()).unwrap().timeout_ms, 0);
     assert_eq!(WriteConcern::of_command(doc! { "insert": "c" }.view()), Ok(None));
     assert_eq!(WriteConcern::of_command(doc! { "writeConcern": {} }.view()), Ok(None));
     assert_eq!(WriteConcern::of_command(doc! { "writeConcern": 1 }.view()).unwrap_err().code().number(), 14);
