@@ -87,7 +87,7 @@ fn u6_windows_that_slide_forget_what_has_left() {
     };
     let stages = vec![
         doc! { "$setWindowFields": { "sortBy": { "x": 1 }, "output": output } },
-        doc! { "$project": { "d": 1, "c": 1 } },
+        doc! { "$project": { "d": 1, "c": { "$round": ["$c", 6] } } },
     ];
     let expected = [
         doc! { "_id": 10, "d": 0, "c": Value::Null },

@@ -233,7 +233,6 @@ impl Deviation {
         let Some(number) = value.and_then(|value| value.as_number()) else { return Ok(()) };
         if !is_finite(number) {
             self.special_count += times;
-            self.count += times;
             return Ok(());
         }
         if self.count == 0 {
@@ -241,7 +240,8 @@ impl Deviation {
             return self.sum.add(OwnedValue::from(number).into());
         }
         if self.count + times == 0 {
-            *self = Deviation::new(self.is_sample)?;
+            let special_count = self.special_count;
+            *self = Deviation { special_count, ..Deviation::new(self.is_sample)? };
             return Ok(());
         }
         let number = number.to_double();
