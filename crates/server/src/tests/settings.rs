@@ -362,7 +362,7 @@ fn u17_writes_of_users_are_blocked_until_they_are_not_also_over_a_restart() {
 fn u17_the_time_of_the_cluster_is_there_in_a_set_alone() {
     run(async {
         let stages = doc! { "aggregate": 1, "pipeline": [{ "$documents": [{ "t": "$$CLUSTER_TIME" }] }], "cursor": {} };
-        let mut alone = node().await;
+        let mut alone = node_as(ReplicationMode::StandAlone).await;
         assert_eq!(alone.code(stages.clone()).await, 51144);
         let mut member = node_as(ReplicationMode::OneMember("rs0".into())).await;
         let found = member.find(stages).await;

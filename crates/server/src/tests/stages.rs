@@ -42,7 +42,7 @@ fn u11_coll_stats_and_current_op_are_stages_too() {
         let stage = doc! { "$collStats": { "storageStats": { "scale": 2 }, "count": {} } };
         let reply = node.ok(doc! { "aggregate": "c", "pipeline": [(&stage)], "cursor": {} }).await;
         let found = super::node::batch(&reply, "firstBatch");
-        assert_eq!((found.len(), found[0].get("count")), (1, Some(Value::Int64(7))));
+        assert_eq!((found.len(), found[0].get("count")), (1, Some(Value::Int32(7))));
         let storage = found[0].get("storageStats").and_then(|stats| stats.as_document()).unwrap();
         assert_eq!(storage.get("scaleFactor"), Some(Value::Int32(2)));
         assert_eq!(node.code(doc! { "aggregate": "none", "pipeline": [(&stage)], "cursor": {} }).await, 26);

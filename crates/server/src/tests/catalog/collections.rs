@@ -103,7 +103,7 @@ fn u9_what_cannot_be_created_is_refused_in_mongodbs_words() {
         node.error(doc! { "create": "" }, 73, "Invalid namespace specified 'd'").await;
         node.error(doc! { "create": "a$b" }, 73, "Invalid collection name: a$b").await;
         for (body, code) in [
-            (doc! { "create": 1 }, 2),
+            (doc! { "create": 1 }, 73),
             (doc! { "create": "system.x" }, 73),
             (doc! { "create": "c", "validator": { "a": { "$oops": 1 } } }, 2),
             (doc! { "create": "c", "validator": 1 }, 14),

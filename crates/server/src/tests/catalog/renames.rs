@@ -69,7 +69,7 @@ fn u9_collections_become_capped() {
         assert_eq!(number(copied.last().unwrap(), "_id"), 99.0);
         assert_eq!(node.code(doc! { "cloneCollectionAsCapped": "c", "toCollection": "copy", "size": 1000 }).await, 48);
         node.ok(doc! { "convertToCapped": "c", "size": 100_000 }).await;
-        assert_eq!(node.options_of("c").await, doc! { "capped": true, "size": 100_000.0 });
+        assert_eq!(node.options_of("c").await, doc! { "capped": true, "size": 100_000 });
         assert_eq!(
             (node.documents_of("c", doc! {}).await.len(), node.index_names("c").await),
             (100, vec!["_id_".to_owned()])

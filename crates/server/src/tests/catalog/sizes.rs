@@ -109,7 +109,7 @@ fn u18_validate_tells_what_it_has_seen() {
         let mut node = node().await;
         node.insert_into("c", &numbered(7)).await;
         let reply = node.valid("c").await;
-        assert_eq!((text(&reply, "ns"), reply.get("nrecords")), ("d.c".into(), Some(Value::Int64(7))));
+        assert_eq!((text(&reply, "ns"), reply.get("nrecords")), ("d.c".into(), Some(Value::Int32(7))));
         assert_eq!(part(&reply, "indexDetails"), doc! { "_id_": { "valid": true } });
         node.ok(doc! { "validate": "c", "background": true }).await;
         node.error(doc! { "validate": "x" }, 26, "Collection 'd.x' does not exist to validate.").await;
