@@ -1,7 +1,7 @@
 //! Names that stand twice in one document.
 //!
-//! BSON allows it. Whoever reads such a document by a name sees the first or the last of the two, and two readers need not see
-//! the same: what decides something must not be written so.
+//! BSON allows it. Whoever reads such a document by a name sees the first or the last of the two,
+//! and two readers need not see the same: what decides something must not be written so.
 
 use crate::view::DocRef;
 use bstr::{BStr, ByteSlice};
@@ -10,7 +10,8 @@ use bstr::{BStr, ByteSlice};
 const FEW: usize = 16;
 
 impl<'a> DocRef<'a> {
-    /// A name that two of the fields here have, if there is one. What is inside of the fields is not looked at.
+    /// A name that two of the fields here have, if there is one. What is inside of the fields is
+    /// not looked at.
     pub fn repeated_name(self) -> Option<&'a BStr> {
         let mut seen: [&BStr; FEW] = [b"".as_bstr(); FEW];
         for (count, element) in self.raw_elements().enumerate() {

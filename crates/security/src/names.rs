@@ -87,7 +87,8 @@ impl RoleName {
     }
 }
 
-/// Refuses a document in which a field stands twice: it says who may do what, and must not say two things.
+/// Refuses a document in which a field stands twice: it says who may do what, and must not say two
+/// things.
 pub(crate) fn refuse_repeated(document: DocRef<'_>, what: &str) -> Result<()> {
     match document.repeated_name() {
         None => Ok(()),

@@ -22,7 +22,8 @@ pub const NO_USER: UserDigest = [
 
 /// The digest of a user, by name and database; no name at all is nobody.
 ///
-/// It is MongoDB's, except for names with the very sign that stands between the two: `a@b` of `c` is not `a` of `b@c`.
+/// It is MongoDB's, except for names with the very sign that stands between the two: `a@b` of `c`
+/// is not `a` of `b@c`.
 pub fn user_digest(user: &str, database: &str) -> UserDigest {
     match (user.is_empty() && database.is_empty(), user.contains('@') || database.contains('@')) {
         (true, _) => NO_USER,

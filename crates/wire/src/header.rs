@@ -113,8 +113,9 @@ pub fn unpacked_bytes(message: &[u8]) -> usize {
     message.len().max(usize::try_from(announced.unwrap_or(0)).unwrap_or(0))
 }
 
-/// The length of the message that a header opens, so that a reader can take exactly one message into a buffer of its
-/// choice. A length that is impossible, or above what the sender may send, is an error after which the connection cannot go on.
+/// The length of the message that a header opens, so that a reader can take exactly one message
+/// into a buffer of its choice. A length that is impossible, or above what the sender may send, is
+/// an error after which the connection cannot go on.
 pub fn next_length(header: &[u8; HEADER_SIZE_BYTES], size_bytes_max: usize) -> Result<usize> {
     let [a, b, c, d, ..] = *header;
     let announced = i32::from_le_bytes([a, b, c, d]);

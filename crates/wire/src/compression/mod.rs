@@ -99,8 +99,8 @@ impl Compressors {
     }
 }
 
-/// Unwraps OP_COMPRESSED: the message inside with a header of its own, and the algorithm it came in. The message inside may be as
-/// long as one that comes plainly.
+/// Unwraps OP_COMPRESSED: the message inside with a header of its own, and the algorithm it came
+/// in. The message inside may be as long as one that comes plainly.
 pub(crate) fn decompress(
     header: Header,
     message: &[u8],
