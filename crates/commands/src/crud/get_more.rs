@@ -81,7 +81,7 @@ async fn run(invocation: &Invocation, reply: &mut DocBuilder) -> Result<()> {
     // Nobody goes on with what somebody else has asked for.
     if let Some(options) = data.cursors.options_of(id).filter(|_| invocation.node.security.is_enabled) {
         ensure!(
-            invocation.is_own(options.user.as_ref()),
+            invocation.is_own(options.user.as_deref()),
             ErrorCode::Unauthorized,
             "cursor id {id} was not created by the authenticated user"
         );

@@ -55,7 +55,7 @@ fn may_kill(invocation: &Invocation, options: &CursorOptions) -> bool {
         true => Target::Database(options.namespace.database()),
         false => Target::of(&options.namespace),
     };
-    invocation.is_own(options.user.as_ref())
+    invocation.is_own(options.user.as_deref())
         || invocation.may(Target::Cluster, Action::KillAnyCursor)
         || invocation.may(target, Action::KillAnyCursor)
 }

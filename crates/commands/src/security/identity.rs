@@ -70,8 +70,8 @@ impl Invocation {
     }
 
     /// The client's user, as cursors remember it.
-    pub(crate) fn client_user(&self) -> Option<ClientUser> {
-        self.connection.client.user().map(|user| (*user).clone())
+    pub(crate) fn client_user(&self) -> Option<Arc<ClientUser>> {
+        self.connection.client.user()
     }
 
     /// Is what this user has made the client's own?

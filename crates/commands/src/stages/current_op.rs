@@ -87,7 +87,7 @@ fn make(asked: &Asked, wish: Wish) -> Result<Vec<Doc>> {
     if wish.with_cursors {
         let cursors = &asked.data()?.cursors;
         let mut idle = cursors.idle();
-        idle.retain(|cursor| user.is_none() || user.as_deref() == cursor.options.user.as_ref());
+        idle.retain(|cursor| user.is_none() || user == cursor.options.user);
         documents.extend(idle.iter().map(|cursor| idle_cursor(asked, cursor)));
     }
     Ok(documents)

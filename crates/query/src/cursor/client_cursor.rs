@@ -3,6 +3,7 @@
 use crate::executor::BatchSource;
 use pando_base::{ClientUser, CursorFacts, Error, Namespace, Result, Uuid};
 use pando_doc::Doc;
+use std::sync::Arc;
 
 /// What is known of a cursor beside its query.
 #[derive(Clone, Debug)]
@@ -16,7 +17,7 @@ pub struct CursorOptions {
     /// The transaction that it belongs to.
     pub transaction_number: Option<i64>,
     /// The user that made it.
-    pub user: Option<ClientUser>,
+    pub user: Option<Arc<ClientUser>>,
     /// It does not time out by itself.
     pub no_timeout: bool,
     /// It stays open at the end.
