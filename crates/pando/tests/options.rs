@@ -2,7 +2,7 @@
 
 mod support;
 
-use pando_doc::doc;
+use pando_doc::{Doc, doc};
 use pando_env::{Env, OpenMode};
 use std::process::Command;
 use support::{Client, Scratch, Server, block_on, free_port};
@@ -14,6 +14,16 @@ fn refusal(scratch: &Scratch, words: &[&str]) -> String {
     let told = format!("{}{}", String::from_utf8_lossy(&ended.stdout), String::from_utf8_lossy(&ended.stderr));
     assert!(!ended.status.success(), "{words:?}: it started: {told}");
     told
+}
+
+/// The lines of a log.
+async fn lines(client: &mut Client, log: &str) -> String {
+    let told = client.ask_on("admin", &doc! { "getLog": log }).await.expect("an answer");
+    let lines = |told: &Doc| {
+        let array = told.get("log").and_then(|lines| lines.as_array()).expect("lines");
+        array.values().filter_map(|line| line.as_str().map(str::to_owned)).collect::<Vec<_>>().join("\n")
+    };
+    lines(&told)
 }
 
 /// A configuration file with this text.
@@ -67,8 +77,7 @@ fn u12_starts_that_ask_for_what_is_not_so_say_what_is() {
             let port = free_port(&env).await;
             let server = Server::start(&env, &scratch.0, port, words);
             let mut client = Client::connect(&env, &format!("127.0.0.1:{port}")).await.expect("it listens");
-            let told =
-                client.ask_on("admin", &doc! { "getLog": "startupWarnings" }).await.expect("an answer").to_string();
+            let told = lines(&mut client, "startupWarnings").await;
             match warning {
                 Some(parts) => {
                     for part in parts {
@@ -77,7 +86,7 @@ fn u12_starts_that_ask_for_what_is_not_so_say_what_is() {
                 }
                 None => assert!(!told.contains("no effect"), "{words:?}: {told}"),
             }
-            let log = client.ask_on("admin", &doc! { "getLog": "global" }).await.expect("an answer").to_string();
+            let log = lines(&mut client, "global").await;
             assert!(log.contains("Storage engine opened"), "the engine tells that it is open: {log}");
             // Whoever wants quiet hears nothing of clients that come and go.
             assert_eq!(log.contains("Connection accepted"), !words.contains(&"--quiet"), "{words:?}: {log}");
