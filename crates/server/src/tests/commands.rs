@@ -140,12 +140,6 @@ fn server_status_has_its_sections() {
         assert_eq!(section("network").get("numRequests"), Some(Value::Int64(2)));
         assert_eq!(section("opcounters").get("command"), Some(Value::Int64(2)));
         assert!(section("repl").contains("setName") && section("mem").contains("resident"));
-        let memory = section("memory");
-        let owners = memory.get("owners").unwrap().as_document().unwrap();
-        let bytes = |of: DocRef<'_>, name: &str| of.get(name).unwrap().to_i64_or_zero();
-        let sum: i64 = owners.elements().map(|element| element.value.to_i64_or_zero()).sum();
-        assert!(bytes(owners, "catalogBytes") > 0 && bytes(memory, "accountedBytes") == sum, "{memory}");
-        assert_eq!(bytes(memory, "anonymousBytes"), sum + bytes(memory, "unaccountedBytes"));
         let commands = section("metrics").get("commands").unwrap().as_document().unwrap();
         assert_eq!(commands.get("ping").unwrap().as_document().unwrap().get("total"), Some(Value::Int64(1)));
         let less = client.admin(doc! { "serverStatus": 1, "metrics": 0, "network": false }).await;

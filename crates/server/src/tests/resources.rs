@@ -107,3 +107,17 @@ fn x27_nothing_is_measured_unless_somebody_asks() {
         assert!(node.code_on("admin", set).await > 0);
     });
 }
+
+#[test]
+fn memory_is_told_by_owner() {
+    run(async {
+        let mut node = node().await;
+        node.ok(doc! { "create": "c" }).await;
+        let status = node.ok_on("admin", doc! { "serverStatus": 1 }).await;
+        let memory = status.get("memory").unwrap().as_document().unwrap().to_doc();
+        let owners = memory.get("owners").unwrap().as_document().unwrap().to_doc();
+        let sum: f64 = owners.elements().map(|element| element.value.to_i64_or_zero() as f64).sum();
+        assert!(number(&owners, "catalogBytes") > 0.0 && number(&memory, "accountedBytes") == sum, "{memory}");
+        assert_eq!(number(&memory, "anonymousBytes"), sum + number(&memory, "unaccountedBytes"), "{memory}");
+    });
+}
