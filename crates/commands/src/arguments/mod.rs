@@ -4,10 +4,17 @@
 //! ```
 //! use pando_commands::arguments::SafeLong;
 //!
-//! pando_commands::arguments! { /// What `count` takes. pub struct CountArguments<'a> of "count" {
-//! /// Which documents. query: Option<pando_doc::DocRef<'a>> = "query", /// How many to leave out.
-//! skip: SafeLong = "skip" or SafeLong(0), } } # let body = pando_doc::doc! { "count": "c", "skip":
-//! 3.0, "lsid": 1 }; let arguments = CountArguments::parse_document(body.view()).unwrap();
+//! pando_commands::arguments! {
+//!     /// What `count` takes.
+//!     pub struct CountArguments<'a> of "count" {
+//!         /// Which documents.
+//!         query: Option<pando_doc::DocRef<'a>> = "query",
+//!         /// How many to leave out.
+//!         skip: SafeLong = "skip" or SafeLong(0),
+//!     }
+//! }
+//! # let body = pando_doc::doc! { "count": "c", "skip": 3.0, "lsid": 1 };
+//! let arguments = CountArguments::parse_document(body.view()).unwrap();
 //! assert_eq!(arguments.skip.0, 3);
 //! ```
 //!

@@ -146,7 +146,6 @@ fn generic_arguments_are_parsed_and_refused() {
         (doc! { "ping": 1, "maxTimeMS": "1" }, 2),
         (doc! { "ping": 1, "$maxTimeMS": 1 }, 72),
         (doc! { "ping": 1, "maxTimeMSOpOnly": 1 }, 72),
-        (doc! { "ping": 1, "comment": 1, "comment": 2 }, 9),
         (doc! { "ping": 1, "apiStrict": 1 }, 14),
         (doc! { "ping": 1, "readConcern": "local" }, 14),
     ];

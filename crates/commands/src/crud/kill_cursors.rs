@@ -29,7 +29,9 @@ async fn run(invocation: &Invocation, reply: &mut DocBuilder) -> Result<()> {
     let data = invocation.data()?;
     let arguments = KillCursorsArguments::parse(&invocation.request)?;
     let namespace = invocation.collection()?;
-    let ids: Vec<i64> = arguments.cursors.values().enumerate().map(id).collect::<Result<_>>()?;
+    // As in all of MongoDB's lists of a type, null is nobody.
+    let given = arguments.cursors.values().enumerate().filter(|(_, value)| !value.is_nullish());
+    let ids: Vec<i64> = given.map(id).collect::<Result<_>>()?;
     for options in ids.iter().filter_map(|id| data.cursors.options_of(*id)) {
         ensure!(
             may_kill(invocation, &options),

@@ -166,11 +166,7 @@ impl Accumulator {
             }
             State::Avg(sum, count) => {
                 if let Some(number) = value.as_number() {
-                    // Of whole numbers only what a double keeps.
-                    sum.add(match number {
-                        Number::Int64(whole) => Number::Double(whole as f64),
-                        number => number,
-                    });
+                    sum.add(number);
                     *count += 1;
                 }
             }
