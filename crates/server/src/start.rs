@@ -100,7 +100,8 @@ impl Server {
             pando_commands::catalog::check_at_startup(data, options.is_read_only, &log).await?;
             data.settings.load(data, i64::try_from(env.clock().wall_ms()).unwrap_or(i64::MAX)).await?;
         }
-        let node = Arc::new(node(env, machine, &options, &log, &control, extra, &network, grounds)?);
+        let around = Around { machine, control: &control, extra, network: &network };
+        let node = Arc::new(node(env, &options, &log, around, grounds)?);
         node.transaction_api.set_local(Box::new(Local::new(&node)));
         if let Some(data) = node.data.as_ref().filter(|_| !options.is_read_only && node.security.is_enabled) {
             pando_commands::security::refresh_time_keys(&node, data).await?;
@@ -269,16 +270,16 @@ impl Server {
     }
 }
 
-fn node(
-    env: &Env,
+/// What a node is part of: the process, its machine and its network.
+struct Around<'a> {
     machine: Arc<dyn Machine>,
-    options: &ServerOptions,
-    log: &Log,
-    control: &Arc<ProcessControl>,
+    control: &'a Arc<ProcessControl>,
     extra: Vec<Box<dyn StatusSection>>,
-    network: &NetworkCounters,
-    grounds: Grounds,
-) -> Result<Node> {
+    network: &'a NetworkCounters,
+}
+
+fn node(env: &Env, options: &ServerOptions, log: &Log, around: Around<'_>, grounds: Grounds) -> Result<Node> {
+    let Around { machine, control, extra, network } = around;
     let test_commands_enabled = options.test_commands_enabled();
     let table = CommandTable::new(&lists::commands(), test_commands_enabled)?;
     let mut metrics = MetricTree::new();

@@ -120,7 +120,7 @@ fn a_result_is_no_larger_than_a_document() {
     let fixture = Fixture::new(&[]);
     fixture.insert(&[doc! { "_id": 1 }]);
     let large = doc! { "$project": { "x": { "$range": [0, 2_000_000] } } };
-    assert_eq!(run(&fixture, &[large.clone()]).unwrap_err().code(), ErrorCode::BSONObjectTooLarge);
+    assert_eq!(run(&fixture, std::slice::from_ref(&large)).unwrap_err().code(), ErrorCode::BSONObjectTooLarge);
     let count = run(&fixture, &[large, doc! { "$project": { "n": { "$size": "$x" } } }]).unwrap();
     assert_eq!(count, [doc! { "_id": 1, "n": 2_000_000 }]);
 }

@@ -284,7 +284,7 @@ impl Removable for Deviation {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use pando_doc::{Array, array};
+    use pando_doc::array;
 
     /// The results of windows of two over these values.
     fn slide(function: &mut dyn Removable, values: &[OwnedValue]) -> Vec<OwnedValue> {
@@ -300,7 +300,7 @@ mod tests {
     }
 
     fn pairs(pairs: &[(f64, f64)]) -> Vec<OwnedValue> {
-        pairs.iter().map(|(x, y)| OwnedValue::Array(Array::from(array![*x, *y]))).collect()
+        pairs.iter().map(|(x, y)| OwnedValue::Array(array![*x, *y])).collect()
     }
 
     #[test]
