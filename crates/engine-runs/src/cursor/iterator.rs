@@ -239,6 +239,29 @@ impl RunIterator {
         true
     }
 
+    /// The same as long as the neighbour's rank is below `limit`: returns its rank.
+    #[inline]
+    pub(crate) fn step_in_block_before(&mut self, direction: Direction, point: &ReadPoint, limit: u64) -> Option<u64> {
+        let block = self.block.as_ref()?;
+        let next = match direction {
+            Direction::Forward => self.position.wrapping_add(1),
+            Direction::Backward => self.position.wrapping_sub(1),
+        };
+        if next >= block.count() {
+            return None;
+        }
+        let entry = block.entry(next);
+        let head = joined_head(block.prefix(), block.suffix(&entry));
+        let rank = rank_of(head, direction);
+        if rank >= limit || entry.is_deleted() || !entry.is_visible(point, self.fence) {
+            return None;
+        }
+        self.touch_ahead(block, direction);
+        self.position = next;
+        self.show_entry(entry, false);
+        Some(rank)
+    }
+
     /// Which block it stands in, among all of its run.
     #[inline]
     pub(crate) fn block_place(&self) -> BlockPlace {
@@ -440,4 +463,25 @@ pub(crate) fn key_head(key: &[u8]) -> u64 {
     let mut padded = [0; 8];
     padded[..key.len()].copy_from_slice(key);
     u64::from_be_bytes(padded)
+}
+
+/// A head as a number that grows in the direction of travel.
+#[inline]
+pub(crate) fn rank_of(head: u64, direction: Direction) -> u64 {
+    match direction {
+        Direction::Forward => head,
+        Direction::Backward => !head,
+    }
+}
+
+/// The head of a key that is in two pieces.
+#[inline]
+fn joined_head(prefix: &[u8], suffix: &[u8]) -> u64 {
+    if let Some(first) = prefix.first_chunk::<8>() {
+        return u64::from_be_bytes(*first);
+    }
+    let before = prefix.iter().fold(0, |head, byte| head << 8 | u64::from(*byte));
+    let room_bits = 64 - 8 * prefix.len() as u32;
+    // Without a prefix all bits are the suffix's.
+    before.checked_shl(room_bits).unwrap_or(0) | key_head(suffix) >> (64 - room_bits)
 }

@@ -8,7 +8,7 @@
 //! Invariants while `Place::On`: `members` are the iterators that stand on the current key, newest run first; all others
 //! stand strictly further on in the direction of travel, or have left their run.
 
-use super::iterator::{BlockPlace, Direction, RunIterator};
+use super::iterator::{BlockPlace, Direction, RunIterator, rank_of};
 use crate::block::entries::{Block, Entry};
 use crate::section::Part;
 use crate::{ReadPoint, Result, Stamp, TableRuns};
@@ -18,6 +18,8 @@ use std::cmp::Ordering;
 use std::sync::{Arc, OnceLock};
 
 const NOBODY: usize = usize::MAX;
+/// So many steps in a row one run leads before it is asked whether it leads to the end of its block.
+const STEPS_BEFORE_A_LOOK: u32 = 8;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Place {
@@ -57,6 +59,8 @@ pub struct RunCursor {
     challenger: usize,
     /// Of the block that the leader was in when it was last asked for: whether it ends before the challenger.
     ends_before_challenger: Option<(BlockPlace, bool)>,
+    /// How many steps the leader has led.
+    led: u32,
     /// For each iterator, the first eight bytes of its key as a number that grows in the direction of travel, and the largest
     /// number if it has left its run.
     ranks: Vec<u64>,
@@ -81,6 +85,7 @@ impl RunCursor {
             members: Vec::new(),
             challenger: NOBODY,
             ends_before_challenger: None,
+            led: 0,
             ranks: Vec::new(),
             source: Source::Iterator(0),
             loaded: OnceLock::new(),
@@ -185,16 +190,31 @@ impl RunCursor {
         if self.place != Place::On || self.direction != direction || self.loaded.get().is_some() {
             return false;
         }
-        match self.iterators.as_mut_slice() {
-            [only] => only.step_in_block(direction, &self.point),
-            _ => self.leads_through_block(shown) && self.iterators[shown].step_in_block(direction, &self.point),
+        if let [only] = self.iterators.as_mut_slice() {
+            return only.step_in_block(direction, &self.point);
+        }
+        if self.has_tombstones || *self.members.as_slice() != [shown] {
+            return false;
+        }
+        if self.leads_through_block(shown) {
+            return self.iterators[shown].step_in_block(direction, &self.point);
+        }
+        let limit = self.ranks.get(self.challenger).copied().unwrap_or(u64::MAX);
+        match self.iterators[shown].step_in_block_before(direction, &self.point, limit) {
+            Some(rank) => {
+                self.ranks[shown] = rank;
+                self.led = self.led.saturating_add(1);
+                true
+            }
+            None => false,
         }
     }
 
-    /// True if no other run has anything to say before the end of the block that this one stands in.
+    /// True if no other run has anything to say before the end of the block that this one stands in. Runs whose keys are
+    /// mixed lead by turns: the look at the block's end is for who has led for a while.
     #[inline]
     fn leads_through_block(&mut self, shown: usize) -> bool {
-        if self.has_tombstones || *self.members.as_slice() != [shown] {
+        if self.led < STEPS_BEFORE_A_LOOK {
             return false;
         }
         let place = self.iterators[shown].block_place();
@@ -464,6 +484,7 @@ impl RunCursor {
             && self.iterators[leader].is_valid()
             && (self.challenger == NOBODY || self.order(leader, self.challenger) == Ordering::Less)
         {
+            self.led = self.led.saturating_add(1);
             return Ok(());
         }
         self.select();
@@ -473,11 +494,7 @@ impl RunCursor {
     #[inline]
     fn rank(&self, position: usize) -> u64 {
         let iterator = &self.iterators[position];
-        match self.direction {
-            _ if !iterator.is_valid() => u64::MAX,
-            Direction::Forward => iterator.head(),
-            Direction::Backward => !iterator.head(),
-        }
+        if iterator.is_valid() { rank_of(iterator.head(), self.direction) } else { u64::MAX }
     }
 
     fn select_anew(&mut self) {
@@ -492,6 +509,7 @@ impl RunCursor {
         self.members.clear();
         self.challenger = NOBODY;
         self.ends_before_challenger = None;
+        self.led = 0;
         let mut leader = NOBODY;
         for position in 0..self.ranks.len() {
             if self.ranks[position] == u64::MAX && !self.iterators[position].is_valid() {

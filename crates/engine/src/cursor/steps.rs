@@ -62,10 +62,7 @@ impl EngineCursor {
         }
         let goes_on = direction == self.direction && fresh && !self.single;
         if goes_on && self.place == Place::Base && self.base_is_all_there_is() {
-            let forward = direction == Direction::Forward;
-            if self.base.as_mut().is_some_and(|base| base.step_in_block(forward)) {
-                return Ok(());
-            }
+            return self.step_in_base();
         }
         if !goes_on {
             self.remember_key();
@@ -78,6 +75,27 @@ impl EngineCursor {
     /// True if the overlay has nothing to come, to the end of the table.
     fn base_is_all_there_is(&self) -> bool {
         self.base_ready && self.batch.as_ref().is_some_and(|batch| batch.hides_nothing_after(self.upcoming))
+    }
+
+    /// One step where the base alone decides. The key is remembered only for steps that may have to read, and so may fail.
+    #[inline]
+    fn step_in_base(&mut self) -> Result<()> {
+        let forward = self.direction == Direction::Forward;
+        if self.base.as_mut().is_some_and(|base| base.step_in_block(forward)) {
+            return Ok(());
+        }
+        self.remember_key();
+        match self.skip_base() {
+            Ok(()) => {
+                self.place = if self.base_ready { Place::Base } else { Place::Past };
+                Ok(())
+            }
+            Err(error) => {
+                self.forget_position();
+                self.place = Place::At;
+                Err(error)
+            }
+        }
     }
 
     /// After an error the cursor stands at the key it came from, and the step can be repeated.
