@@ -140,7 +140,7 @@ impl Maintenance for ModelEngine {
         Ok(VerifyReport { log_records, ..VerifyReport::default() })
     }
 
-    fn verify_table(&self, _table: &pando_storage::Table) -> Result<VerifyReport> {
+    fn verify_table(&self, _table: &pando_storage::Table, _goes_on: &mut dyn FnMut() -> bool) -> Result<VerifyReport> {
         Ok(VerifyReport::default())
     }
 

@@ -44,6 +44,9 @@ pub struct VerifyReport {
     pub problems: Vec<Problem>,
 }
 
+/// So many versions of a table are read before it is asked whether to go on: less than a millisecond's work.
+const VERSIONS_BETWEEN_QUESTIONS: u64 = 256;
+
 /// How far verification is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct VerifyProgress {
@@ -74,7 +77,7 @@ impl Runs {
         for (table, runs) in &tables {
             report.tables += 1;
             for run in runs {
-                verify_run(*table, run, &mut report)?;
+                verify_run(*table, run, &mut report, &mut || true)?;
             }
         }
         report.problems.sort_by(|a, b| (&a.file, a.offset).cmp(&(&b.file, b.offset)));
@@ -82,11 +85,14 @@ impl Runs {
     }
 
     /// Reads the runs of one table, as they are at this moment: every block of it, the order of its keys, its counts.
-    pub fn verify_table(&self, table: TableId) -> Result<VerifyReport> {
+    /// Asks now and then whether to go on; if not, it tells what it has found so far.
+    pub fn verify_table(&self, table: TableId, goes_on: &mut dyn FnMut() -> bool) -> Result<VerifyReport> {
         let mut report = VerifyReport { tables: 1, ..VerifyReport::default() };
         let _pins = self.pin();
         for run in self.slot(table).load().runs() {
-            verify_run(table, run, &mut report)?;
+            if !verify_run(table, run, &mut report, goes_on)? {
+                break;
+            }
         }
         Ok(report)
     }
@@ -212,11 +218,18 @@ fn walk_past_damage(file: &Arc<RunFile>, places: &Places, report: &mut VerifyRep
     }
 }
 
-/// Reads a run through its indexes. A damaged part is left at the first damage: the file's walk lists the rest.
-fn verify_run(table: TableId, run: &Arc<Run>, report: &mut VerifyReport) -> Result<()> {
+/// Reads a run through its indexes. A damaged part is left at the first damage: the file's walk lists the rest. False if
+/// it was not to go on.
+fn verify_run(
+    table: TableId,
+    run: &Arc<Run>,
+    report: &mut VerifyReport,
+    goes_on: &mut dyn FnMut() -> bool,
+) -> Result<bool> {
     for part in run.parts() {
-        match count_versions(part) {
-            Ok(versions) => {
+        match count_versions(part, goes_on) {
+            Ok(None) => return Ok(false),
+            Ok(Some(versions)) => {
                 report.versions += versions;
                 let descriptor = part.descriptor();
                 let fenced = descriptor.fence < descriptor.max_durable;
@@ -228,12 +241,13 @@ fn verify_run(table: TableId, run: &Arc<Run>, report: &mut VerifyReport) -> Resu
             Err(error) => note(report, error, vec![table])?,
         }
     }
-    Ok(())
+    Ok(true)
 }
 
-fn count_versions(part: &Arc<Part>) -> Result<u64> {
+/// None if it was not to go on.
+fn count_versions(part: &Arc<Part>, goes_on: &mut dyn FnMut() -> bool) -> Result<Option<u64>> {
     let mut stream = VersionStream::new(&[Run::new(vec![part.clone()])], StreamOptions::default())?;
-    let mut versions = 0;
+    let mut versions = 0u64;
     let mut previous: Vec<u8> = Vec::new();
     while stream.next()? {
         if versions > 0 && stream.key() < previous.as_slice() {
@@ -246,6 +260,9 @@ fn count_versions(part: &Arc<Part>) -> Result<u64> {
         previous.extend_from_slice(stream.key());
         stream.value()?;
         versions += 1;
+        if versions.is_multiple_of(VERSIONS_BETWEEN_QUESTIONS) && !goes_on() {
+            return Ok(None);
+        }
     }
-    Ok(versions)
+    Ok(Some(versions))
 }

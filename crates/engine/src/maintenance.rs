@@ -162,9 +162,9 @@ impl Maintenance for DurableEngine {
         Ok(report)
     }
 
-    fn verify_table(&self, table: &Table) -> Result<VerifyReport> {
+    fn verify_table(&self, table: &Table, goes_on: &mut dyn FnMut() -> bool) -> Result<VerifyReport> {
         let body = EngineTable::of(table, self.core.id)?;
-        let base = self.core.runs.verify_table(body.id()).map_err(of_runs)?;
+        let base = self.core.runs.verify_table(body.id(), goes_on).map_err(of_runs)?;
         let mut report = VerifyReport { blocks: base.frames, bytes: base.bytes, ..VerifyReport::default() };
         self.core.note_problems(base.problems, &mut report);
         Ok(report)

@@ -278,7 +278,7 @@ fn x24_one_table_is_verified_alone() {
     let (store, _) = store_to_damage(11);
     let engine = store.open();
     let tables = TABLES.map(|ident| engine.open_table(ident).unwrap());
-    let damage = |table: &Table| engine.verify_table(table).unwrap().damage;
+    let damage = |table: &Table| engine.verify_table(table, &mut || true).unwrap().damage;
     assert!(tables.iter().all(|table| damage(table).is_empty()));
     let runs = files(&store, "/data/base").into_iter().filter(|(path, _)| path.to_string_lossy().ends_with(".run"));
     for (path, bytes) in runs {
@@ -289,6 +289,21 @@ fn x24_one_table_is_verified_alone() {
     assert!(!damaged.is_empty() && damaged.len() < TABLES.len(), "{damaged:?}");
     for found in tables.iter().flat_map(damage) {
         assert!(found.ident.is_some_and(|ident| damaged.contains(&ident.as_str())));
+    }
+}
+
+#[test]
+fn x24_verification_of_a_table_ends_when_it_is_told_to() {
+    let (store, _) = store_to_damage(11);
+    let engine = store.open();
+    for ident in TABLES {
+        let table = engine.open_table(ident).unwrap();
+        let (mut asked, mut limit) = (0, 0);
+        engine.verify_table(&table, &mut || (asked += 1, true).1).unwrap();
+        let all = std::mem::take(&mut asked);
+        let report = engine.verify_table(&table, &mut || (limit += 1, false).1).unwrap();
+        assert!(report.damage.is_empty(), "what was not counted is not missing: {report:?}");
+        assert!(limit <= all && limit <= 1, "{limit} questions of {all}");
     }
 }
 

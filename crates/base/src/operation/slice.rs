@@ -113,6 +113,13 @@ pub fn note_yield() {
     SLICE.set(Slice { has_yielded: true, ..SLICE.get() });
 }
 
+/// Lets others run if the slice is over, in the middle of a call. The caller holds nothing that others wait for.
+pub fn pause_if_over(operation: &OperationContext) {
+    if is_over(operation) {
+        pause(operation);
+    }
+}
+
 /// Lets others run, in the middle of a call. The caller holds nothing that others wait for.
 #[cold]
 pub fn pause(operation: &OperationContext) {

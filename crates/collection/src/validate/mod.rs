@@ -26,6 +26,7 @@ mod throttle;
 use crate::write_path::WritePath;
 use arrays::Arrays;
 use consistency::Consistency;
+use pando_base::operation::slice;
 use pando_base::{FailPoint, LogValue, RecordId, Result, Severity};
 use pando_catalog::{Catalog, Collection, Index, MultikeyComponents, known_fields_of_index};
 use pando_doc::{Doc, DocBuilder, DocRef, JsonFormat, Value, doc_to_json};
@@ -48,7 +49,7 @@ pub(crate) static FAIL_INDEX_KEY_ORDERING: FailPoint = FailPoint::new("failIndex
 const NOTES_MAX: usize = 1000;
 
 /// Documents and entries between two looks at whether to stop.
-const CHECK_INTERVAL: u64 = 1024;
+const CHECK_INTERVAL: u64 = 128;
 
 /// A throttled validation waits no longer than this between two looks at whether to stop.
 const PAUSE_MAX: Duration = Duration::from_millis(100);
@@ -300,14 +301,19 @@ impl Validation<'_> {
                  examining individual documents."
             )
         };
-        let found = engine.verify_table(self.collection.records.table())?.damage;
+        let mut goes_on = || {
+            slice::pause_if_over(&operation.context);
+            operation.context.check().is_ok()
+        };
+        let found = engine.verify_table(self.collection.records.table(), &mut goes_on)?.damage;
         self.report.errors.extend(found.iter().map(told));
         let mut is_sound = found.is_empty();
         for (target, report) in self.targets.iter().zip(&mut self.report.indexes) {
-            let found = engine.verify_table(target.index.data.table())?.damage;
+            let found = engine.verify_table(target.index.data.table(), &mut goes_on)?.damage;
             report.errors.extend(found.iter().map(told));
             is_sound &= found.is_empty();
         }
+        operation.context.check()?;
         Ok(is_sound)
     }
 
@@ -328,7 +334,11 @@ impl Validation<'_> {
     /// Lets others stop a long validation.
     fn step(&mut self, operation: &Operation) -> Result<()> {
         self.steps += 1;
-        if self.steps.is_multiple_of(CHECK_INTERVAL) { operation.context.check() } else { Ok(()) }
+        if !self.steps.is_multiple_of(CHECK_INTERVAL) {
+            return Ok(());
+        }
+        slice::pause_if_over(&operation.context);
+        operation.context.check()
     }
 
     /// So much was read: waits as long as that takes at the speed that is allowed.

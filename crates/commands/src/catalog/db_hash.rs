@@ -6,6 +6,7 @@
 use crate::locking::lock_database;
 use crate::{Access, Action, Class, CommandRow, Data, Invocation, run_boxed};
 use md5::{Digest, Md5};
+use pando_base::operation::slice;
 use pando_base::{Component, DatabaseName, ErrorCode, Result, Severity, Uuid, bail, ensure, log};
 use pando_catalog::Collection;
 use pando_doc::{ArrayRef, Doc, DocBuilder, Value, doc};
@@ -177,7 +178,10 @@ fn hash(
         match executor.next_batch(operation, &mut sink)? {
             BatchOutcome::Full | BatchOutcome::Exhausted => return Ok(hex(sink.0)),
             // Nobody can write meanwhile: it goes on in the same snapshot, unless it was told to stop.
-            BatchOutcome::Yield(YieldCause::Time) => operation.context.check()?,
+            BatchOutcome::Yield(YieldCause::Time) => {
+                slice::pause_if_over(&operation.context);
+                operation.context.check()?;
+            }
             BatchOutcome::Yield(_) => bail!(ErrorCode::WriteConflict, "dbHash met a conflict; try again"),
         }
     }

@@ -586,8 +586,8 @@ impl BackupSource for Shell {
 }
 
 impl Maintenance for Shell {
-    fn verify_table(&self, table: &Table) -> Result<VerifyReport> {
-        self.inner.verify_table(table)
+    fn verify_table(&self, table: &Table, goes_on: &mut dyn FnMut() -> bool) -> Result<VerifyReport> {
+        self.inner.verify_table(table, goes_on)
     }
 
     fn compact_table(&self, table: &Table, goes_on: &mut dyn FnMut() -> bool) -> Result<()> {

@@ -48,8 +48,9 @@ pub struct VerifyReport {
 pub trait Maintenance {
     /// Reads every block and log record. Goes on after damage.
     fn verify(&self) -> Result<VerifyReport>;
-    /// Reads what is on disk of one table. Goes on after damage.
-    fn verify_table(&self, table: &Table) -> Result<VerifyReport>;
+    /// Reads what is on disk of one table. Goes on after damage. Asks now and then whether to go on at all; if not, it tells what
+    /// it has found so far.
+    fn verify_table(&self, table: &Table, goes_on: &mut dyn FnMut() -> bool) -> Result<VerifyReport>;
     /// Brings one table on disk into as little space as it needs: what is in memory is written, and what nobody reads any more
     /// goes. Between pieces of the work it asks whether to go on; if not, everything is as if it had not begun.
     fn compact_table(&self, table: &Table, goes_on: &mut dyn FnMut() -> bool) -> Result<()>;
