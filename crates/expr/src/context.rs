@@ -60,6 +60,8 @@ pub struct ParseContext {
     pub collator: Option<SharedCollator>,
     /// `$$NOW`, in milliseconds since 1970.
     pub now: i64,
+    /// False where `$$NOW` and `$$CLUSTER_TIME` have no values, as in the filters of `count`, `distinct` and of lists.
+    pub has_clocks: bool,
     /// `$$CLUSTER_TIME`, if there is one.
     pub cluster_time: Option<Timestamp>,
     /// The command's `let`: names and constant values.
@@ -90,6 +92,7 @@ impl ParseContext {
         ParseContext {
             collator: None,
             now,
+            has_clocks: true,
             cluster_time: None,
             variables: Doc::new(),
             absent_variables: Vec::new(),
@@ -135,6 +138,13 @@ impl ParseContext {
     #[must_use]
     pub fn with_features(mut self, features: Features) -> ParseContext {
         self.features = features;
+        self
+    }
+
+    /// The same without values for the variables that tell the time.
+    #[must_use]
+    pub fn without_clocks(mut self) -> ParseContext {
+        self.has_clocks = false;
         self
     }
 

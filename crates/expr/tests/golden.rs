@@ -1,6 +1,6 @@
 //! The golden tables: what each operator does, one small text file for each family.
 //!
-//! A block begins with a subject: `match`, `eval`, `project`, `add`, `update`, `upsert` and its text in extended JSON, perhaps with
+//! A block begins with a subject: `match`, `eval`, `fold` (an expression that is evaluated only after it was optimised), `project`, `add`, `update`, `upsert` and its text in extended JSON, perhaps with
 //! `filters`, `where` or `shows` lines behind it. Then come cases, `input => expected`. Expected is a value in extended JSON, `yes`, `no`,
 //! `missing`, `noop`, or `error` with a code and perhaps the beginning of its message. A case without input is about parsing.
 //! Lines that begin with `#` are comments.
@@ -29,7 +29,7 @@ fn blocks(table: &str) -> Vec<Block<'_>> {
             continue;
         }
         let (word, rest) = line.split_once(' ').unwrap_or((line, ""));
-        if ["match", "eval", "project", "add", "update", "upsert"].contains(&word) {
+        if ["match", "eval", "fold", "project", "add", "update", "upsert"].contains(&word) {
             let block =
                 Block { kind: word, text: rest, filters: Vec::new(), condition: None, cases: Vec::new(), shows: None };
             blocks.push(block);
@@ -89,6 +89,10 @@ fn outcome(block: &Block<'_>, input: &str) -> Result<String, Error> {
             let again = optimized.and_then(|folded| Ok(shown(folded.evaluate_document(doc.view())?.view())));
             assert_eq!(again, plain, "folding changed {} on {doc}", block.text);
             plain
+        }
+        "fold" => {
+            let expression = Expression::parse(json_value(block.text).view(), &context)?.optimize()?;
+            expression.evaluate_document(doc.view()).map(|value| shown(value.view()))
         }
         "project" => {
             let projection = Projection::parse(json_doc(block.text).view(), ProjectionPolicies::FIND, &context)?;
@@ -165,9 +169,18 @@ fn run(name: &str, table: &str) {
         }
         if let Some((line, expected)) = block.shows {
             count += 1;
-            let filter = MatchExpression::parse(json_doc(block.text).view(), &ParseContext::new(0)).unwrap();
-            let found = filter.optimize().to_document();
-            let found = shown(Some(Value::Document(found.view())));
+            let context = ParseContext::new(0);
+            let found = match block.kind {
+                "fold" => {
+                    let expression = Expression::parse(json_value(block.text).view(), &context).unwrap();
+                    expression.optimize().unwrap().to_value()
+                }
+                _ => {
+                    let filter = MatchExpression::parse(json_doc(block.text).view(), &context).unwrap();
+                    OwnedValue::Document(filter.optimize().to_document())
+                }
+            };
+            let found = shown(Some(found.view()));
             if found != shown(Some(json_value(expected).view())) {
                 wrong.push(format!("{name}:{line}: {} shows {found}", block.text));
             }
@@ -200,6 +213,7 @@ tables! {
     u5_update_positional, "update_positional";
     u5_update_forms, "update_forms";
     u6_arithmetic, "arithmetic";
+    u6_folding, "folding";
     u6_paths_and_variables, "paths_and_variables";
     u6_conditional, "conditional";
     u6_arrays, "arrays";

@@ -29,5 +29,5 @@ pub(super) fn full_name(value: Value<'_>, field: &str) -> Result<Namespace> {
 /// How filters of lists are read: nothing in them may need a collection or JavaScript.
 pub(super) fn filter_context(invocation: &Invocation) -> ParseContext {
     let features = Features { expr: true, json_schema: true, ..Features::NONE };
-    ParseContext::new(invocation.node.now_ms()).with_features(features)
+    ParseContext::new(invocation.node.now_ms()).with_features(features).without_clocks()
 }

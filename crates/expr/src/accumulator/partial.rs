@@ -103,9 +103,9 @@ mod tests {
             Some(OwnedValue::Int64(1 << 62)),
             Some(OwnedValue::from("text")),
             Some(OwnedValue::Int32(3)),
-            Some(OwnedValue::Double(-1e300)),
+            Some(OwnedValue::Double(-1e30)),
             Some(decimal),
-            Some(OwnedValue::Double(1e300)),
+            Some(OwnedValue::Double(1e30)),
         ];
         let pairs: Vec<Option<OwnedValue>> = (0..8)
             .map(|number| Some(OwnedValue::Document(doc! { "document": { "a": (number * 5 % 4) }, "output": number })))

@@ -107,8 +107,9 @@ impl Ranked {
                 self.insert(place, key, value);
             }
             Rank::ByPattern { pattern, from_end, .. } => {
-                let place =
-                    self.kept.partition_point(|(other, _)| pattern.compare(other.view(), key.view(), options).is_le());
+                let place = self
+                    .kept
+                    .partition_point(|(other, _)| pattern.compare_documents(other.view(), key.view(), options).is_le());
                 if *from_end {
                     self.insert_at_end(place, key, value);
                 } else {

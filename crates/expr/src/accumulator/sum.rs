@@ -2,13 +2,14 @@
 
 use pando_doc::{ArrayBuilder, Decimal128, Number, Value};
 
-/// A sum that loses as little as can be: whole numbers exactly, doubles with compensation, decimals apart.
+/// A sum that loses as little as can be: decimals apart, everything else as two doubles, the sum and what rounding took from it. Each
+/// number is added in the steps that MongoDB takes, so that every digit of a result is the same.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Sum {
-    whole: i128,
-    /// The sum of doubles, and what rounding took from it.
     double: f64,
     lost: f64,
+    /// The plain sum, for infinities.
+    plain: f64,
     decimal: Option<Decimal128>,
     has_long: bool,
     has_double: bool,
@@ -17,12 +18,18 @@ pub(super) struct Sum {
 impl Sum {
     pub(super) fn add(&mut self, number: Number) {
         match number {
-            Number::Int32(number) => self.whole = self.whole.saturating_add(number.into()),
+            Number::Int32(number) => self.add_double(number.into()),
             Number::Int64(number) => {
                 self.has_long = true;
-                self.whole = self.whole.saturating_add(number.into());
+                // Each half is a double without loss.
+                let low = number % (1 << 32);
+                self.add_double(low as f64);
+                self.add_double((number - low) as f64);
             }
-            Number::Double(number) => self.add_double(number),
+            Number::Double(number) => {
+                self.has_double = true;
+                self.add_double(number);
+            }
             Number::Decimal(number) => {
                 self.decimal = Some(self.decimal.map_or(number, |sum| sum + number));
             }
@@ -30,25 +37,18 @@ impl Sum {
     }
 
     fn add_double(&mut self, number: f64) {
-        self.has_double = true;
-        let sum = self.double + number;
-        // Neumaier's compensation; infinite sums have nothing to compensate.
-        if sum.is_finite() {
-            self.lost += if self.double.abs() >= number.abs() {
-                (self.double - sum) + number
-            } else {
-                (number - sum) + self.double
-            };
-        }
+        self.plain += number;
+        let (number, lost) = sum_with_smaller(number, self.lost);
+        let (sum, rest) = exact_sum(self.double, number);
         self.double = sum;
+        self.lost = lost + rest;
     }
 
     /// Appends everything that is known of it.
     pub(super) fn write(&self, out: &mut ArrayBuilder) {
-        out.push((self.whole >> 64) as i64);
-        out.push(self.whole as i64);
-        out.push(self.double);
-        out.push(self.lost);
+        let (double, lost) = if self.double.is_nan() { (self.plain, 0.0) } else { (self.double, self.lost) };
+        out.push(double);
+        out.push(lost);
         out.push(self.decimal.map_or(Value::Null, Value::Decimal));
         out.push(self.has_long);
         out.push(self.has_double);
@@ -56,40 +56,37 @@ impl Sum {
 
     /// Adds what another has written; none if it is something else.
     pub(super) fn merge<'v>(&mut self, values: &mut impl Iterator<Item = Value<'v>>) -> Option<()> {
-        let (high, low) = (whole(values.next()?)?, whole(values.next()?)?);
-        self.whole = self.whole.saturating_add(i128::from(high) << 64 | i128::from(low as u64));
         let (Value::Double(double), Value::Double(lost)) = (values.next()?, values.next()?) else { return None };
+        self.add_double(double);
+        self.add_double(lost);
         if let Value::Decimal(decimal) = values.next()? {
             self.add(Number::Decimal(decimal));
         }
         self.has_long |= values.next()?.as_bool()?;
-        if values.next()?.as_bool()? {
-            self.add_double(double);
-            self.lost += lost;
-        }
+        self.has_double |= values.next()?.as_bool()?;
         Some(())
     }
 
-    /// The doubles and whole numbers together.
+    /// The doubles and whole numbers together, without what rounding took.
     pub(super) fn as_double(&self) -> f64 {
-        let whole = self.whole as f64;
-        if !self.double.is_finite() {
-            return self.double;
-        }
-        // What the conversion of the whole part loses is added after.
-        let rest = (self.whole - whole as i128) as f64;
-        whole + self.double + (self.lost + rest)
+        if self.double.is_nan() { self.plain } else { self.double }
     }
 
     pub(super) fn as_decimal(&self) -> Option<Decimal128> {
         let decimal = self.decimal?;
-        let whole = Decimal128::nearest(self.whole < 0, self.whole.unsigned_abs(), 0).value;
-        let doubles = if self.has_double {
-            Decimal128::from_double_34_digits(self.double) + Decimal128::from_double_34_digits(self.lost)
-        } else {
-            Decimal128::ZERO
-        };
-        Some(decimal + whole + doubles)
+        let rest = if self.double.is_finite() { self.lost } else { 0.0 };
+        let doubles = Decimal128::from_double_34_digits(self.as_double()) + Decimal128::from_double_34_digits(rest);
+        Some(decimal + doubles)
+    }
+
+    /// The sum of whole numbers, if it has a place in 64 bits.
+    fn as_long(&self) -> Option<i64> {
+        if !self.double.is_finite() || self.double.abs() > -(i64::MIN as f64) {
+            return None;
+        }
+        let nearest = self.double.round();
+        let whole = nearest as i128 + ((self.double - nearest) + self.lost).round() as i128;
+        i64::try_from(whole).ok()
     }
 
     pub(super) fn total(&self) -> Number {
@@ -99,12 +96,26 @@ impl Sum {
         if self.has_double {
             return Number::Double(self.as_double());
         }
-        match i64::try_from(self.whole) {
-            Ok(whole) if self.has_long => Number::Int64(whole),
-            Ok(whole) => Number::narrowest(whole),
-            Err(_) => Number::Double(self.whole as f64),
+        match self.as_long() {
+            Some(whole) if self.has_long => Number::Int64(whole),
+            Some(whole) => Number::narrowest(whole),
+            None => Number::Double(self.as_double()),
         }
     }
+}
+
+/// The sum of two doubles, the second of them smaller, and what rounding took from it.
+fn sum_with_smaller(large: f64, small: f64) -> (f64, f64) {
+    let sum = large + small;
+    (sum, small - (sum - large))
+}
+
+/// The sum of two doubles and what rounding took from it.
+fn exact_sum(left: f64, right: f64) -> (f64, f64) {
+    let sum = left + right;
+    let left_part = sum - right;
+    let right_part = sum - left_part;
+    (sum, (left - left_part) + (right - right_part))
 }
 
 /// The mean and the spread, reckoned in one pass.

@@ -149,16 +149,19 @@ pub(super) fn parse_let(parser: &mut Parser<'_>, element: Element<'_>) -> Result
     let names = Names { operator: "$let", not_object: 16874, unknown: 16875, names: &["vars", "in"] };
     let values = names.take(element)?;
     let [vars, body] = values[..] else { return Err(Error::internal("$let has two operands")) };
-    let Value::Document(vars) = required(vars, 16876, "$let", "vars")? else {
-        let reason = "invalid parameter: expected an object (vars)";
-        return Err(Error::location(10065, reason));
-    };
+    let vars = required(vars, 16876, "$let", "vars")?;
     let body = required(body, 16877, "$let", "in")?;
+    let vars = match vars {
+        Value::Document(vars) => vars,
+        // The places are no names of variables, but an empty array has none.
+        Value::Array(vars) => vars.as_doc(),
+        _ => return Err(Error::location(10065, "invalid parameter: expected an object (vars)")),
+    };
     let mut nodes = Vec::new();
     for field in vars.elements() {
-        check_user_variable(field.name)?;
         nodes.push(parser.operand(field.value)?);
     }
+    vars.elements().try_for_each(|field| check_user_variable(field.name))?;
     let names: Vec<&BStr> = vars.elements().map(|field| field.name).collect();
     parser.within(&names, |parser, slots| {
         let bindings = names.iter().zip(slots).zip(nodes);

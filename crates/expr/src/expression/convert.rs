@@ -2,10 +2,10 @@
 
 use super::Operand;
 use super::convert_number as number;
-use super::date::MONTHS;
+use super::date::{MONTHS, iso_text};
 use bstr::{BStr, BString};
 use pando_base::{Error, ErrorCode, Result};
-use pando_doc::{DateParts, Number, ObjectId, OwnedValue, Rounding, Value, ValueType, iso_8601, short_double};
+use pando_doc::{DateParts, Number, ObjectId, OwnedValue, Rounding, Value, ValueType, short_double};
 
 /// The error that `onError` catches.
 pub(super) fn is_conversion_failure(error: &Error) -> bool {
@@ -78,15 +78,15 @@ pub(super) fn unsupported(from: Value<'_>, to: ValueType) -> Error {
 }
 
 fn to_string(from: Value<'_>) -> Result<OwnedValue> {
-    match text_of(from) {
+    match text_of(from)? {
         Some(text) => Ok(OwnedValue::String(Vec::from(text).into())),
         None => Err(unsupported(from, ValueType::String)),
     }
 }
 
 /// Numbers, dates, object ids, booleans and strings as texts.
-fn text_of(value: Value<'_>) -> Option<BString> {
-    Some(match value {
+fn text_of(value: Value<'_>) -> Result<Option<BString>> {
+    Ok(Some(match value {
         Value::String(text) => text.to_owned(),
         Value::Bool(truth) => BString::from(truth.to_string()),
         Value::Int32(number) => BString::from(number.to_string()),
@@ -94,9 +94,9 @@ fn text_of(value: Value<'_>) -> Option<BString> {
         Value::Decimal(number) => BString::from(number.to_string()),
         Value::Double(number) => BString::from(double_text(number)),
         Value::ObjectId(id) => BString::from(id.to_string()),
-        Value::DateTime(milliseconds) => BString::from(iso_8601(milliseconds)),
-        _ => return None,
-    })
+        Value::DateTime(milliseconds) => iso_text(milliseconds)?,
+        _ => return Ok(None),
+    }))
 }
 
 /// The shortest text that leads back to the double.
@@ -145,7 +145,10 @@ pub(crate) fn coerce_to_string(operand: &Operand<'_>) -> Result<BString> {
         value @ (Value::Bool(_) | Value::ObjectId(_)) => Err(no_string(value)),
         // Not with as many digits as lead back to the double, as `$toString` has it.
         Value::Double(number) => Ok(BString::from(short_double(number))),
-        value => text_of(value).ok_or_else(|| no_string(value)),
+        value @ Value::DateTime(_) => text_of(value)
+            .map_err(|error| error.context("failed while coercing date to string"))?
+            .ok_or_else(|| no_string(value)),
+        value => text_of(value)?.ok_or_else(|| no_string(value)),
     }
 }
 

@@ -41,8 +41,6 @@ pub struct Function {
     pub(super) name: &'static str,
     pub(super) arity: Arity,
     pub(super) evaluate: Evaluate,
-    /// False if two calls with the same operands may give different results.
-    pub(super) is_pure: bool,
 }
 
 impl PartialEq for Function {

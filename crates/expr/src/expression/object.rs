@@ -145,7 +145,7 @@ pub(super) fn parse_get_field(parser: &mut Parser<'_>, element: Element<'_>) -> 
             let (mut field, mut input) = (None, None);
             for part in doc.elements() {
                 match &**part.name {
-                    b"field" => field = Some(field_name(parser, part.value, "$getField", [5654600, 5654601, 5654602])?),
+                    b"field" => field = Some((part.value, parser.operand(part.value)?)),
                     b"input" => input = Some(parser.operand(part.value)?),
                     _ => {
                         let reason = format!("$getField found an unknown argument: {}", part.name);
@@ -157,20 +157,17 @@ pub(super) fn parse_get_field(parser: &mut Parser<'_>, element: Element<'_>) -> 
             let input = input.ok_or_else(|| Error::location(3041703, "$getField requires 'input' to be specified"))?;
             (field, input)
         }
-        value => {
-            let field = field_name(parser, value, "$getField", [5654600, 5654601, 5654602])?;
-            (field, Node::Path { variable: Variable::Root, path: None })
-        }
+        value => ((value, parser.operand(value)?), Node::Path { variable: Variable::Root, path: None }),
     };
-    Ok(Node::Named { function: registry::GET_FIELD, operands: vec![Some(field), Some(input)] })
+    check_field_name(field.0, &field.1, "$getField", [5654600, 5654601, 5654602])?;
+    Ok(Node::Named { function: registry::GET_FIELD, operands: vec![Some(field.1), Some(input)] })
 }
 
 /// A field name has to be a constant string; a text with a dollar in front is one only behind `$literal`.
-fn field_name(parser: &mut Parser<'_>, value: Value<'_>, operator: &str, codes: [i32; 3]) -> Result<Node> {
+fn check_field_name<'n>(value: Value<'_>, node: &'n Node, operator: &str, codes: [i32; 3]) -> Result<&'n BStr> {
     let [path, not_constant, not_string] = codes;
-    let node = parser.operand(value)?;
-    match &node {
-        Node::Constant(Some(OwnedValue::String(_))) => Ok(node),
+    match node {
+        Node::Constant(Some(OwnedValue::String(name))) => Ok(BStr::new(name)),
         Node::Constant(value) => {
             let found = value.as_ref().map_or("missing", |value| value.value_type().name());
             let reason = format!("{operator} requires 'field' to evaluate to type String, but got {found}");
@@ -183,7 +180,8 @@ fn field_name(parser: &mut Parser<'_>, value: Value<'_>, operator: &str, codes: 
             Err(Error::location(path, reason))
         }
         _ => {
-            let reason = format!("{operator} requires 'field' to evaluate to a constant");
+            let reason =
+                format!("{operator} requires 'field' to evaluate to a constant, but got a non-constant argument");
             Err(Error::location(not_constant, reason))
         }
     }
@@ -228,9 +226,10 @@ fn parse_change(
     let mut operands = vec![None, None, None];
     for part in doc.elements() {
         let place = names.iter().position(|name| part.name == *name);
-        if place.is_none() {
+        let Some(slot) = place.and_then(|place| operands.get_mut(place)) else {
             return Err(Error::location(4161101, format!("{operator} found an unknown argument: {}", part.name)));
-        }
+        };
+        *slot = Some(parser.operand(part.value)?);
     }
     // The field is missed before the value, and both before the input.
     for (name, code) in [("field", 4161102), ("value", 4161103), ("input", 4161109)] {
@@ -238,13 +237,11 @@ fn parse_change(
             return Err(Error::location(code, format!("{operator} requires '{name}' to be specified")));
         }
     }
-    for part in doc.elements() {
-        let place = names.iter().position(|name| part.name == *name);
-        let Some(slot) = place.and_then(|place| operands.get_mut(place)) else { continue };
-        *slot = Some(match &**part.name {
-            b"field" => field_name(parser, part.value, &operator, [4161108, 4161106, 4161107])?,
-            _ => parser.operand(part.value)?,
-        });
+    if let (Some(value), Some(Some(node))) = (doc.get("field"), operands.first()) {
+        let name = check_field_name(value, node, "$setField", [4161108, 4161106, 4161107])?;
+        if name.contains(&0) {
+            return Err(Error::location(9534700, "$setField: 'field' cannot contain an embedded null byte"));
+        }
     }
     // Without a value the field is taken away.
     operands.iter_mut().skip(2).for_each(|value| {

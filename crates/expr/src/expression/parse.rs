@@ -176,6 +176,9 @@ impl<'c> Parser<'c> {
             None => (name, None),
         };
         check_readable_variable(name)?;
+        if rest.is_some_and(<[u8]>::is_empty) {
+            return Err(Error::location(40353, "FieldPath must not end with a '.'."));
+        }
         let path = rest.map(FieldPath::parse).transpose()?;
         self.variable(BStr::new(name), path)
     }
@@ -191,22 +194,23 @@ impl<'c> Parser<'c> {
         if is_bound || name == "CURRENT" {
             return Ok(self.within_variable(name, path));
         }
+        let unavailable = || Ok(Node::Unavailable(name.to_owned()));
         let constant = match &**name {
             b"ROOT" => return Ok(Node::Path { variable: Variable::Root, path }),
             b"REMOVE" => None,
+            b"NOW" | b"CLUSTER_TIME" if !self.context.has_clocks => return unavailable(),
             b"NOW" => Some(OwnedValue::DateTime(self.context.now)),
-            b"CLUSTER_TIME" => Some(OwnedValue::Timestamp(
-                self.context
-                    .cluster_time
-                    .ok_or_else(|| Error::location(51144, "Builtin variable '$$CLUSTER_TIME' is not available"))?,
-            )),
+            b"CLUSTER_TIME" => match self.context.cluster_time {
+                Some(time) => Some(OwnedValue::Timestamp(time)),
+                None => return unavailable(),
+            },
             b"IS_MR" => match self.context.is_map_reduce {
                 true => Some(OwnedValue::Bool(true)),
-                false => return Err(Error::location(51144, "Builtin variable '$$IS_MR' is not available")),
+                false => return unavailable(),
             },
             b"JS_SCOPE" => match &self.context.javascript_scope {
                 Some(scope) => Some(OwnedValue::Document(scope.clone())),
-                None => return Err(Error::location(51144, "Builtin variable '$$JS_SCOPE' is not available")),
+                None => return unavailable(),
             },
             b"SEARCH_META" => {
                 let reason = "Must enable 'enableSearchMeta' to access '$$SEARCH_META'";

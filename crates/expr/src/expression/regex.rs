@@ -58,25 +58,35 @@ fn check_input<'o>(input: Value<'o>, name: &str) -> Result<Option<&'o BStr>> {
     }
 }
 
-/// The pattern; none if it is null.
+/// The pattern; none if it is null. What is wrong about options is told all the same.
 fn compile(regex: Value<'_>, options: Value<'_>, name: &str) -> Result<Option<Regex>> {
     let (pattern, flags) = match regex {
-        Value::Regex { pattern, options } => (pattern, options),
-        Value::String(pattern) => (pattern, BStr::new("")),
-        regex if regex.is_nullish() => return Ok(None),
+        Value::Regex { pattern, options } => (Some(pattern), options),
+        Value::String(pattern) => (Some(pattern), BStr::new("")),
+        regex if regex.is_nullish() => (None, BStr::new("")),
         _ => return Err(Error::location(51105, format!("{name} needs 'regex' to be of type string or regex"))),
     };
     let options = match options {
-        Value::String(options) if !flags.is_empty() && !options.is_empty() => {
-            let reason = format!("{name}: found regex options specified in both 'regex' and 'options' fields");
-            return Err(Error::location(51107, reason));
-        }
-        Value::String(options) if flags.is_empty() => options,
-        options if options.is_nullish() || matches!(options, Value::String(_)) => flags,
+        Value::String(options) => Some(options),
+        options if options.is_nullish() => None,
         _ => return Err(Error::location(51106, format!("{name} needs 'options' to be of type string"))),
     };
+    if options.is_some() && !flags.is_empty() {
+        let reason = format!("{name}: found regex option(s) specified in both 'regex' and 'option' fields");
+        return Err(Error::location(51107, reason));
+    }
+    let options = options.unwrap_or(flags);
+    if pattern.is_some_and(|pattern| pattern.contains(&0)) {
+        let reason = format!("{name}: regular expression cannot contain an embedded null byte");
+        return Err(Error::location(51109, reason));
+    }
+    if options.contains(&0) {
+        let reason = format!("{name}: regular expression options cannot contain an embedded null byte");
+        return Err(Error::location(51110, reason));
+    }
+    let Some(pattern) = pattern else { return Ok(None) };
     let regex = Regex::new(pattern, options, name).map_err(|error| match error.code().number() {
-        51091 | 2 => Error::location(51111, format!("{name}: invalid regular expression: {}", error.reason())),
+        51091 | 2 => Error::location(51111, format!("Invalid Regex in {name}: {}", error.reason())),
         _ => error,
     })?;
     Ok(Some(regex))

@@ -20,7 +20,7 @@ pub(super) enum Entry {
 }
 
 const fn call(name: &'static str, arity: Arity, evaluate: Evaluate) -> Entry {
-    Entry::Call(Function { name, arity, evaluate, is_pure: true })
+    Entry::Call(Function { name, arity, evaluate })
 }
 
 const fn named(

@@ -16,6 +16,7 @@ pub(super) fn to_value(node: &Node) -> OwnedValue {
             operator("$meta", OwnedValue::from(name))
         }
         Node::Path { variable, path } => OwnedValue::from(path_text(*variable, path.as_ref())),
+        Node::Unavailable(name) => OwnedValue::from(format!("$${name}")),
         Node::Script(call) => operator(call.name(), OwnedValue::Document(call.to_doc(to_value(&call.input)))),
         Node::Random(_) => operator("$rand", OwnedValue::Document(Doc::new())),
         Node::Object(fields) => {

@@ -142,6 +142,21 @@ pub(super) fn set_is_subset<'a>(operands: &[Operand<'a>], environment: &Environm
     Ok(Operand::from(true))
 }
 
+/// `$setIsSubset` of a constant, with a code of its own for what is no array.
+pub(super) fn is_subset_of_constant<'a>(
+    operands: &[Operand<'a>],
+    environment: &Environment<'_>,
+) -> Result<Operand<'a>> {
+    match operands.first() {
+        Some(left) if !matches!(left.view(), Some(Value::Array(_))) => {
+            let found = left.type_name();
+            let reason = format!("both operands of $setIsSubset must be arrays. First argument is of type: {found}");
+            Err(Error::location(17310, reason))
+        }
+        _ => set_is_subset(operands, environment),
+    }
+}
+
 pub(super) fn any_element_true<'a>(operands: &[Operand<'a>], _: &Environment<'_>) -> Result<Operand<'a>> {
     let Some(operand) = operands.first() else { return Ok(Operand::NULL) };
     let array =

@@ -1,9 +1,11 @@
 //! The order of values by a pattern such as `{a: 1, "b.c": -1}`, or by `1` or `-1` as a whole: `$sortArray`, `$push` with
 //! `$sort`, `$top` and `$bottom`.
 //!
-//! Documents are compared by what the paths lead to: of an array the least value ascending, the greatest descending. An empty
-//! array sorts below null, what is missing as null.
+//! `$top` and `$bottom` compare documents by what the paths lead to in arrays, too: of an array the least value ascending, the greatest
+//! descending; an empty array sorts below null, what is missing as null. For the others an array is one value, and a number in a path a
+//! place in it.
 
+use bstr::{BStr, ByteSlice};
 use pando_base::{Error, ErrorCode, Result, operation};
 use pando_doc::{CompareOptions, DocRef, FieldPath, LeafArrays, PathOptions, Value, compare_with, visit_path};
 use std::cmp::Ordering;
@@ -54,19 +56,65 @@ impl Pattern {
         Ok(Pattern::Fields(fields))
     }
 
+    /// The order of two values of an array.
     pub(crate) fn compare(&self, left: Value<'_>, right: Value<'_>, options: &CompareOptions<'_>) -> Ordering {
         match self {
             Pattern::Whole(is_descending) => directed(compare_with(left, right, options), *is_descending),
-            Pattern::Fields(fields) => fields
-                .iter()
-                .map(|(path, is_descending)| {
-                    let left = key(left, path, *is_descending, options);
-                    let right = key(right, path, *is_descending, options);
-                    directed(compare_with(left, right, options), *is_descending)
-                })
-                .find(|order| order.is_ne())
-                .unwrap_or(Ordering::Equal),
+            Pattern::Fields(fields) => {
+                compare_fields(fields, left, right, options, |value, path, _| value_at(value, path.text()))
+            }
         }
+    }
+
+    /// The order of two documents, as `$sort` has it.
+    pub(crate) fn compare_documents(
+        &self,
+        left: Value<'_>,
+        right: Value<'_>,
+        options: &CompareOptions<'_>,
+    ) -> Ordering {
+        match self {
+            Pattern::Whole(_) => self.compare(left, right, options),
+            Pattern::Fields(fields) => compare_fields(fields, left, right, options, |value, path, is_descending| {
+                key(value, path, is_descending, options)
+            }),
+        }
+    }
+}
+
+fn compare_fields(
+    fields: &[(FieldPath, bool)],
+    left: Value<'_>,
+    right: Value<'_>,
+    options: &CompareOptions<'_>,
+    key: impl for<'v> Fn(Value<'v>, &FieldPath, bool) -> Value<'v>,
+) -> Ordering {
+    fields
+        .iter()
+        .map(|(path, is_descending)| {
+            let (left, right) = (key(left, path, *is_descending), key(right, path, *is_descending));
+            directed(compare_with(left, right, options), *is_descending)
+        })
+        .find(|order| order.is_ne())
+        .unwrap_or(Ordering::Equal)
+}
+
+/// What a path leads to if arrays are not gone through. A field may have the whole path for its name.
+fn value_at<'a>(value: Value<'a>, path: &BStr) -> Value<'a> {
+    let Value::Document(mut doc) = value else { return Value::Null };
+    let mut path = path;
+    loop {
+        operation::count(1);
+        if let Some(value) = doc.get(path) {
+            return value;
+        }
+        let Some(dot) = path.find_byte(b'.') else { return Value::Null };
+        doc = match doc.get(path.get(..dot).unwrap_or_default().as_bstr()) {
+            Some(Value::Document(nested)) => nested,
+            Some(Value::Array(nested)) => nested.as_doc(),
+            _ => return Value::Null,
+        };
+        path = path.get(dot + 1..).unwrap_or_default().as_bstr();
     }
 }
 
@@ -74,13 +122,8 @@ fn directed(order: Ordering, is_descending: bool) -> Ordering {
     if is_descending { order.reverse() } else { order }
 }
 
-/// What a value is sorted by.
-pub(crate) fn key<'a>(
-    value: Value<'a>,
-    path: &FieldPath,
-    is_descending: bool,
-    options: &CompareOptions<'_>,
-) -> Value<'a> {
+/// What a document is sorted by.
+fn key<'a>(value: Value<'a>, path: &FieldPath, is_descending: bool, options: &CompareOptions<'_>) -> Value<'a> {
     let Value::Document(doc) = value else { return Value::Null };
     let mut best: Option<Value<'a>> = None;
     let arrays = PathOptions { leaf: LeafArrays::TraverseOmitArray, ..PathOptions::default() };

@@ -28,6 +28,8 @@ pub enum Node {
         /// None for the variable itself.
         path: Option<FieldPath>,
     },
+    /// A variable of the system that has no value where the expression stands.
+    Unavailable(BString),
     /// `$rand`.
     Random(SharedRandom),
     /// `$function` and `$_internalJsEmit`.
@@ -137,7 +139,7 @@ impl Node {
     /// Calls the visitor for each node right below.
     pub fn for_each_child<'n>(&'n self, visit: &mut dyn FnMut(&'n Node)) {
         match self {
-            Node::Constant(_) | Node::Path { .. } | Node::Random(_) => {}
+            Node::Constant(_) | Node::Path { .. } | Node::Unavailable(_) | Node::Random(_) => {}
             Node::Script(call) => visit(&call.input),
             Node::Object(fields) => fields.iter().for_each(|(_, node)| visit(node)),
             Node::Array(nodes) | Node::And(nodes) | Node::Or(nodes) | Node::IfNull(nodes) => {

@@ -8,6 +8,7 @@
 //! Invariants: kept fields have the order of the document, computed ones follow in the order of the specification; no path of a
 //! specification is part of another.
 
+mod add_fields;
 mod apply;
 mod array_operators;
 mod parse;
@@ -75,7 +76,7 @@ impl Projection {
 
     /// Reads the fields of an `$addFields` or `$set`.
     pub fn parse_add_fields(spec: DocRef<'_>, context: &ParseContext) -> Result<Projection> {
-        parse::parse_add_fields(spec, context)
+        add_fields::parse(spec, context)
     }
 
     /// The projection that drops these paths, as `$unset` does.

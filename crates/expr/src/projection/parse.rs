@@ -1,23 +1,45 @@
 //! From a specification to the tree.
+//!
+//! A field says what kind of projection it is once it keeps, drops or computes something other than `_id`; whoever comes later and says
+//! otherwise is refused. Where none says so, the operators of `find` and `_id` decide at the end.
 
 use super::tree::{Branch, Child};
 use super::{Projection, ProjectionKind, ProjectionPolicies, Slice};
 use crate::{Expression, Features, MatchExpression, ParseContext};
 use bstr::{BStr, ByteSlice};
-use pando_base::{Error, ErrorCode, Result};
+use pando_base::{Error, ErrorCode, Result, operation};
 use pando_doc::{DocRef, Element, FieldPath, Value, doc};
 
 struct Parser<'c> {
     policies: ProjectionPolicies,
     context: &'c ParseContext,
-    root: Branch,
-    /// Decided by the first field that is kept or dropped, `_id` aside.
+    /// Decided by the first field that says it.
     kind: Option<ProjectionKind>,
+    /// Whether `_id` as a whole is kept or dropped, if that is said.
     id: Option<bool>,
+    /// True if something is said of `_id` or a part of it.
+    is_id_named: bool,
     positional: Option<FieldPath>,
     has_elem_match: bool,
-    /// True if something is computed that only an inclusion may have.
-    has_computed: bool,
+    has_slice: bool,
+    has_meta: bool,
+}
+
+/// Where a field of the specification stands.
+struct Place<'p> {
+    parent: &'p mut Branch,
+    /// The path of the parent; none for the root.
+    prefix: Option<&'p FieldPath>,
+}
+
+impl Place<'_> {
+    fn is_root(&self) -> bool {
+        self.prefix.is_none()
+    }
+
+    fn whole(&self, path: &FieldPath) -> Result<FieldPath> {
+        self.prefix.map_or(Ok(path.clone()), |prefix| prefix.join(path))
+    }
 }
 
 pub(super) fn parse(spec: DocRef<'_>, policies: ProjectionPolicies, context: &ParseContext) -> Result<Projection> {
@@ -27,210 +49,87 @@ pub(super) fn parse(spec: DocRef<'_>, policies: ProjectionPolicies, context: &Pa
     let mut parser = Parser {
         policies,
         context,
-        root: Branch::default(),
         kind: None,
         id: None,
+        is_id_named: false,
         positional: None,
         has_elem_match: false,
-        has_computed: false,
+        has_slice: false,
+        has_meta: false,
     };
-    for element in spec.elements() {
-        parser.field(None, element)?;
-    }
-    parser.finish()
-}
-
-pub(super) fn parse_add_fields(spec: DocRef<'_>, context: &ParseContext) -> Result<Projection> {
-    let mut paths = Vec::new();
-    spec.elements().try_for_each(|element| add_path(&mut paths, None, element))?;
     let mut root = Branch::default();
     for element in spec.elements() {
-        add_field(&mut root, None, element, context)?;
+        operation::tick(1)?;
+        parser.is_id_named |= element.name == "_id" || element.name.starts_with(b"_id.");
+        parser.field(Place { parent: &mut root, prefix: None }, element)?;
     }
-    Ok(Projection { kind: ProjectionKind::AddFields, root, positional: None })
-}
-
-fn joined(prefix: Option<&FieldPath>, name: &BStr) -> Result<FieldPath> {
-    let path = FieldPath::parse(name)?;
-    prefix.map_or(Ok(path.clone()), |prefix| prefix.join(&path))
-}
-
-/// True if the document is an operator: its first name begins with a dollar and is not one of those that references have.
-fn is_operator(doc: DocRef<'_>) -> bool {
-    let is_name = |name: &BStr| name.starts_with(b"$") && !["$ref", "$id", "$db"].iter().any(|known| name == *known);
-    doc.raw_elements().next().is_some_and(|first| is_name(first.name))
-}
-
-/// Notes the paths that are set. None may be another, or lead to it.
-fn add_path(seen: &mut Vec<FieldPath>, prefix: Option<&FieldPath>, element: Element<'_>) -> Result<()> {
-    let path = joined(prefix, element.name)?;
-    if let Value::Document(doc) = element.value
-        && !doc.is_empty()
-    {
-        for nested in doc.elements() {
-            if nested.name.starts_with(b"$") {
-                let count = doc.field_count();
-                if count != 1 {
-                    let reason = format!(
-                        "an expression specification must contain exactly one field, the name of the expression. Found \
-                         {count} fields in {doc}"
-                    );
-                    return Err(Error::location(40181, reason));
-                }
-                return note_path(seen, path);
-            }
-            if nested.name.contains(&b'.') {
-                let reason = format!("cannot use dotted field name '{}' in a sub object", nested.name);
-                return Err(Error::location(40183, reason));
-            }
-            add_path(seen, Some(&path), nested)?;
-        }
-        return Ok(());
-    }
-    note_path(seen, path)
-}
-
-fn note_path(seen: &mut Vec<FieldPath>, path: FieldPath) -> Result<()> {
-    // In order, those that lead to others stand directly before one of them.
-    let place = match seen.binary_search_by(|other| other.parts().cmp(path.parts())) {
-        Ok(place) => return Err(conflicting(&path, seen.get(place))),
-        Err(place) => place,
-    };
-    let (before, after) = (place.checked_sub(1).and_then(|before| seen.get(before)), seen.get(place));
-    if before.is_some_and(|before| before.is_prefix_of(&path)) {
-        return Err(conflicting(&path, before));
-    }
-    if after.is_some_and(|after| path.is_prefix_of(after)) {
-        return Err(conflicting(&path, after));
-    }
-    seen.insert(place, path);
-    Ok(())
-}
-
-fn conflicting(path: &FieldPath, other: Option<&FieldPath>) -> Error {
-    let other = other.unwrap_or(path);
-    let reason = format!("specification contains two conflicting paths. Cannot specify both '{path}' and '{other}'");
-    Error::location(40176, reason)
-}
-
-fn add_field(
-    root: &mut Branch,
-    prefix: Option<&FieldPath>,
-    element: Element<'_>,
-    context: &ParseContext,
-) -> Result<()> {
-    let path = joined(prefix, element.name)?;
-    match element.value {
-        Value::Document(doc) if !doc.is_empty() && !is_operator(doc) => {
-            doc.elements().try_for_each(|element| add_field(root, Some(&path), element, context))
-        }
-        value => root.insert(&path, 0, Child::Computed(Expression::parse(value, context)?.optimize()?)),
-    }
+    parser.finish(root)
 }
 
 impl Parser<'_> {
-    fn field(&mut self, prefix: Option<&FieldPath>, element: Element<'_>) -> Result<()> {
-        if self.policies.find_operators
-            && let Some(path) = positional_path(element.name)?
-        {
-            return self.positional(prefix, path, element);
+    fn field(&mut self, place: Place<'_>, element: Element<'_>) -> Result<()> {
+        let is_positional = element.name.ends_with(b".$");
+        if is_positional && !self.policies.find_operators {
+            return Err(Error::location(31324, "Cannot use positional projection in aggregation projection"));
         }
-        let path = joined(prefix, element.name)?;
+        if element.name.find(".$.").is_some() {
+            let reason = "As of 4.4, it's illegal to specify positional operator in the middle of a path.Positional projection may only be used at the end, for example: a.b.$. If the query previously used a form like a.b.$.d, remove the parts following the '$' and the results will be equivalent.";
+            return Err(Error::location(31394, reason));
+        }
         match element.value {
-            Value::Bool(truth) => self.plain(path, truth),
-            value if value.is_number() => self.plain(path, value.is_true()),
-            Value::Document(doc) if doc.is_empty() => {
-                Err(Error::location(51270, "An empty sub-projection is not a valid value. Found empty object at path"))
+            Value::Document(_) if is_positional => {
+                let reason = "positional projection cannot be used with an expression or sub object";
+                Err(Error::location(31271, reason))
             }
-            Value::Document(doc) if !is_operator(doc) => {
-                doc.elements().try_for_each(|element| self.field(Some(&path), element))
-            }
-            Value::Document(doc) => self.operator(path, doc),
-            value => self.computed(path, value),
+            Value::Document(doc) => self.nested(place, element.name, doc),
+            value if value.is_number() || matches!(value, Value::Bool(_)) => match (value.is_true(), is_positional) {
+                (true, true) => self.positional(place, element.name),
+                (true, false) => self.include(place, element.name),
+                (false, true) => Err(Error::location(31395, "positional projection cannot be used with exclusion")),
+                (false, false) => self.exclude(place, element.name),
+            },
+            _ if is_positional => Err(Error::location(31308, "positional projection cannot be used with a literal")),
+            value => self.literal(place, element.name, value),
         }
     }
 
-    fn plain(&mut self, path: FieldPath, is_kept: bool) -> Result<()> {
-        if path.text() == "_id" {
-            self.id = Some(is_kept);
+    fn include(&mut self, place: Place<'_>, name: &BStr) -> Result<()> {
+        let is_root = place.is_root();
+        place.parent.insert(&FieldPath::parse(name)?, 0, Child::Include)?;
+        if name == "_id" && is_root {
+            self.id = Some(true);
             return Ok(());
         }
-        let kind = if is_kept { ProjectionKind::Inclusion } else { ProjectionKind::Exclusion };
-        match (self.kind, kind) {
-            (Some(ProjectionKind::Inclusion), ProjectionKind::Exclusion) => {
-                let reason = format!("Cannot do exclusion on field {path} in inclusion projection");
-                return Err(Error::location(31254, reason));
-            }
-            (Some(ProjectionKind::Exclusion), ProjectionKind::Inclusion) => {
-                let reason = format!("Cannot do inclusion on field {path} in exclusion projection");
-                return Err(Error::location(31253, reason));
-            }
-            _ => self.kind = Some(kind),
-        }
-        self.root.insert(&path, 0, if is_kept { Child::Include } else { Child::Exclude })
+        self.keep(name)
     }
 
-    fn computed(&mut self, path: FieldPath, value: Value<'_>) -> Result<()> {
-        if !self.policies.computed {
-            let reason = "Bad projection specification, cannot include computed fields in this context";
-            return Err(Error::new(ErrorCode::FailedToParse, reason));
+    /// Notes that a field is kept.
+    fn keep(&mut self, name: &BStr) -> Result<()> {
+        if self.kind == Some(ProjectionKind::Exclusion) {
+            let reason = format!("Cannot do inclusion on field {name} in exclusion projection");
+            return Err(Error::location(31253, reason));
         }
-        // Of those that only a find has, the expressions themselves say that they do not know them.
-        if let Value::Document(operator) = value
-            && let Some(first) = operator.first().filter(|_| is_operator(operator))
-            && !Expression::has_operator(first.name)
-            && first.name != "$elemMatch"
-        {
-            return Err(Error::location(31325, format!("Unknown expression {}", first.name)));
-        }
-        let expression = Expression::parse(value, self.context)?;
-        self.has_computed = true;
-        self.root.insert(&path, 0, Child::Computed(expression.optimize()?))
+        self.kind = Some(ProjectionKind::Inclusion);
+        Ok(())
     }
 
-    fn operator(&mut self, path: FieldPath, doc: DocRef<'_>) -> Result<()> {
-        let first = doc.first().map(|first| (first.name, first.value));
-        match first {
-            Some((name, value)) if self.policies.find_operators && name == "$slice" => match find_slice(value)? {
-                Some(slice) => self.root.insert(&path, 0, Child::Slice(slice)),
-                None => self.computed(path, Value::Document(doc)),
-            },
-            Some((name, value)) if self.policies.find_operators && name == "$elemMatch" => self.elem_match(path, value),
-            Some((name, _)) if name == "$meta" => self.meta(path, doc),
-            _ => self.computed(path, Value::Document(doc)),
+    fn exclude(&mut self, place: Place<'_>, name: &BStr) -> Result<()> {
+        let is_root = place.is_root();
+        place.parent.insert(&FieldPath::parse(name)?, 0, Child::Exclude)?;
+        if name == "_id" && is_root {
+            self.id = Some(false);
+            return Ok(());
         }
+        if self.kind == Some(ProjectionKind::Inclusion) {
+            let reason = format!("Cannot do exclusion on field {name} in inclusion projection");
+            return Err(Error::location(31254, reason));
+        }
+        self.kind = Some(ProjectionKind::Exclusion);
+        Ok(())
     }
 
-    /// What the query knows of a document. In a find it is added to whatever the projection keeps.
-    fn meta(&mut self, path: FieldPath, operator: DocRef<'_>) -> Result<()> {
-        if !self.policies.find_operators {
-            return self.computed(path, Value::Document(operator));
-        }
-        let expression = Expression::parse(Value::Document(operator), self.context)?;
-        self.root.insert(&path, 0, Child::Computed(expression))
-    }
-
-    fn elem_match(&mut self, path: FieldPath, condition: Value<'_>) -> Result<()> {
-        if !matches!(condition, Value::Document(_)) {
-            let reason = format!("elemMatch: Invalid argument, object required, but got {}", condition.value_type());
-            return Err(Error::location(31274, reason));
-        }
-        if self.positional.is_some() {
-            return Err(Error::location(31255, "Cannot specify positional operator and $elemMatch."));
-        }
-        if path.part_count() > 1 {
-            return Err(Error::location(31275, "Cannot use $elemMatch projection on a nested field."));
-        }
-        let filter = doc! { "x": { "$elemMatch": condition } };
-        let context = self.context.clone().with_features(Features::NONE);
-        let expression = MatchExpression::parse(filter.view(), &context)?;
-        self.has_elem_match = true;
-        self.has_computed = true;
-        self.root.insert(&path, 0, Child::ElemMatch(Box::new(expression)))
-    }
-
-    fn positional(&mut self, prefix: Option<&FieldPath>, path: FieldPath, element: Element<'_>) -> Result<()> {
-        let path = prefix.map_or(Ok(path.clone()), |prefix| prefix.join(&path))?;
+    fn positional(&mut self, place: Place<'_>, name: &BStr) -> Result<()> {
+        self.check_computed()?;
         if self.positional.is_some() {
             let reason = "Cannot specify more than one positional projection per query.";
             return Err(Error::location(31276, reason));
@@ -238,96 +137,185 @@ impl Parser<'_> {
         if self.has_elem_match {
             return Err(Error::location(31256, "Cannot specify positional operator and $elemMatch."));
         }
-        let is_kept = match element.value {
-            Value::Bool(truth) => truth,
-            value if value.is_number() => value.is_true(),
-            _ => {
-                let reason = "positional projection must be an inclusion";
-                return Err(Error::location(31271, reason));
-            }
-        };
-        if !is_kept || self.kind == Some(ProjectionKind::Exclusion) {
-            return Err(Error::location(31395, "positional projection cannot be used with exclusion"));
+        let path = name.strip_suffix(b".$").unwrap_or_default();
+        if path.is_empty() {
+            return Err(Error::location(5392900, format!("Projection on field {name} is invalid")));
+        }
+        let path = FieldPath::parse(path)?;
+        let whole = place.whole(&path)?;
+        place.parent.insert(&path, 0, Child::Include)?;
+        self.positional = Some(whole);
+        self.keep(name)
+    }
+
+    fn literal(&mut self, place: Place<'_>, name: &BStr, value: Value<'_>) -> Result<()> {
+        self.check_computed()?;
+        let expression = Expression::parse(value, self.context)?.optimize()?;
+        place.parent.insert(&FieldPath::parse(name)?, 0, Child::Computed(expression))?;
+        if self.kind == Some(ProjectionKind::Exclusion) {
+            let reason = format!("Cannot use an expression {name}: {value} in an exclusion projection");
+            return Err(Error::location(31310, reason));
         }
         self.kind = Some(ProjectionKind::Inclusion);
-        self.root.insert(&path, 0, Child::Include)?;
-        self.positional = Some(path);
         Ok(())
     }
 
-    fn finish(mut self) -> Result<Projection> {
-        if self.positional.is_some() && self.kind == Some(ProjectionKind::Exclusion) {
-            return Err(Error::location(31395, "positional projection cannot be used with exclusion"));
-        }
-        let kind = match (self.kind, self.id) {
-            (Some(ProjectionKind::Exclusion), _) if self.has_computed => {
-                let reason = "Cannot use expression other than $meta in exclusion projection";
-                return Err(Error::location(31252, reason));
-            }
-            (Some(kind), _) => kind,
-            (None, _) if self.has_computed => ProjectionKind::Inclusion,
-            (None, Some(true)) => ProjectionKind::Inclusion,
-            (None, _) => ProjectionKind::Exclusion,
+    /// A document: an operator, or the fields of a field.
+    fn nested(&mut self, place: Place<'_>, name: &BStr, doc: DocRef<'_>) -> Result<()> {
+        let Some(first) = doc.first() else {
+            let reason = "An empty sub-projection is not a valid value. Found empty object at path";
+            return Err(Error::location(51270, reason));
         };
-        let id = FieldPath::lenient("_id")?;
-        let has_id = self.root.get(BStr::new("_id")).is_some();
-        match (kind, self.id) {
-            (ProjectionKind::Inclusion, Some(true)) => self.root.insert(&id, 0, Child::Include)?,
-            (ProjectionKind::Inclusion, None) if !has_id => self.root.insert(&id, 0, Child::Include)?,
-            (_, Some(false)) => self.root.insert(&id, 0, Child::Exclude)?,
+        let path = FieldPath::parse(name)?;
+        if first.name.starts_with(b"$") && doc.field_count() == 1 {
+            if self.is_operator(first.name)? {
+                return self.operator(place, &path, first, doc);
+            }
+            // It was meant to be one, unless a path may have this name.
+            let name = first.name.strip_suffix(b".$").unwrap_or(first.name);
+            if FieldPath::parse(name).is_err() {
+                return Err(Error::location(31325, format!("Unknown expression {}", first.name)));
+            }
+        }
+        let whole = place.whole(&path)?;
+        if place.parent.nested_mut(&path).is_none() {
+            place.parent.insert(&path, 0, Child::Nested(Branch::default()))?;
+        }
+        let parent = place.parent.nested_mut(&path).ok_or_else(|| Error::internal("the branch was just made"))?;
+        for element in doc.elements() {
+            operation::tick(1)?;
+            self.field(Place { parent, prefix: Some(&whole) }, element)?;
+        }
+        Ok(())
+    }
+
+    /// True if an operator of this name is known here.
+    fn is_operator(&self, name: &BStr) -> Result<bool> {
+        match name == "$elemMatch" {
+            true if !self.policies.find_operators => {
+                Err(Error::new(ErrorCode::InvalidPipelineOperator, "Cannot use $elemMatch in this context"))
+            }
+            true => Ok(true),
+            false => Ok(Expression::has_operator(name)),
+        }
+    }
+
+    fn operator(&mut self, place: Place<'_>, path: &FieldPath, first: Element<'_>, doc: DocRef<'_>) -> Result<()> {
+        self.check_computed()?;
+        match (&**first.name, self.policies.find_operators) {
+            (b"$slice", true) => {
+                let added = find_slice(first.value).and_then(|slice| place.parent.insert(path, 0, Child::Slice(slice)));
+                match added {
+                    Ok(()) => {
+                        self.has_slice = true;
+                        Ok(())
+                    }
+                    // The expression of that name may be meant.
+                    Err(refused) => self.expression(place, path, doc).map_err(|error| {
+                        error.context(format!(
+                            "Invalid $slice syntax. The given syntax {doc} did not match the find() syntax because :: \
+                             {refused} :: The given syntax did not match the expression $slice syntax."
+                        ))
+                    }),
+                }
+            }
+            (b"$elemMatch", true) => self.elem_match(place, path, first.value),
+            _ => self.expression(place, path, doc),
+        }
+    }
+
+    fn expression(&mut self, place: Place<'_>, path: &FieldPath, operator: DocRef<'_>) -> Result<()> {
+        // What the query knows of a document goes with either kind.
+        let is_meta = operator.first().is_some_and(|first| first.name == "$meta");
+        if self.kind == Some(ProjectionKind::Exclusion) && !is_meta {
+            let reason = "Cannot use expression other than $meta in exclusion projection";
+            return Err(Error::location(31252, reason));
+        }
+        if !is_meta {
+            self.kind = Some(ProjectionKind::Inclusion);
+        }
+        let expression = Expression::parse(Value::Document(operator), self.context)?.optimize()?;
+        self.has_meta |= is_meta;
+        place.parent.insert(path, 0, Child::Computed(expression))
+    }
+
+    fn elem_match(&mut self, place: Place<'_>, path: &FieldPath, condition: Value<'_>) -> Result<()> {
+        if !matches!(condition, Value::Document(_)) {
+            let reason = format!("elemMatch: Invalid argument, object required, but got {}", condition.value_type());
+            return Err(Error::location(31274, reason));
+        }
+        if self.positional.is_some() {
+            return Err(Error::location(31255, "Cannot specify positional operator and $elemMatch."));
+        }
+        if path.part_count() > 1 || !place.is_root() {
+            return Err(Error::location(31275, "Cannot use $elemMatch projection on a nested field."));
+        }
+        let filter = doc! { "x": { "$elemMatch": condition } };
+        let context = self.context.clone().with_features(Features::NONE);
+        let expression = MatchExpression::parse(filter.view(), &context)?;
+        place.parent.insert(path, 0, Child::ElemMatch(Box::new(expression)))?;
+        self.has_elem_match = true;
+        Ok(())
+    }
+
+    fn check_computed(&self) -> Result<()> {
+        if self.policies.computed {
+            return Ok(());
+        }
+        let reason = "Bad projection specification, cannot include computed fields in this context";
+        Err(Error::location(51271, reason))
+    }
+
+    /// The kind where no field has said it.
+    fn implied_kind(&self) -> ProjectionKind {
+        let is_id_kept = self.id == Some(true);
+        let is_inclusion = if self.has_slice {
+            is_id_kept
+        } else if self.has_meta && !self.has_elem_match {
+            is_id_kept || !self.policies.find_operators
+        } else {
+            self.has_elem_match || is_id_kept
+        };
+        if is_inclusion { ProjectionKind::Inclusion } else { ProjectionKind::Exclusion }
+    }
+
+    fn finish(self, mut root: Branch) -> Result<Projection> {
+        let kind = self.kind.unwrap_or_else(|| self.implied_kind());
+        match kind {
+            ProjectionKind::Inclusion if !self.is_id_named => {
+                root.insert(&FieldPath::lenient("_id")?, 0, Child::Include)?;
+            }
+            ProjectionKind::Exclusion if self.id == Some(true) => root.remove(BStr::new("_id")),
             _ => {}
         }
-        Ok(Projection { kind, root: self.root, positional: self.positional })
+        Ok(Projection { kind, root, positional: self.positional })
     }
 }
 
-/// The path before a final `.$`; none if the operator is not there.
-fn positional_path(name: &BStr) -> Result<Option<FieldPath>> {
-    let is_positional = name.split_str(".").any(|part| part == b"$");
-    if !is_positional {
-        return Ok(None);
-    }
-    match name.strip_suffix(b".$") {
-        Some([]) => Err(Error::location(5392900, "Projection on the positional operator '.$' needs a field before it")),
-        Some(path) if !path.split_str(".").any(|part| part == b"$") => Ok(Some(FieldPath::parse(path)?)),
-        _ => {
-            let reason = "As of 4.4, it's illegal to specify positional operator in the middle of a path.Positional projection may only be used at the end, for example: a.b.$. If the query previously used a form like a.b.$.d, remove the parts following the '$' and the results will be equivalent.";
-            Err(Error::location(31394, reason))
-        }
-    }
-}
-
-/// The `$slice` of `find`; none if it is the expression of that name.
-fn find_slice(value: Value<'_>) -> Result<Option<Slice>> {
+/// The `$slice` of `find`.
+fn find_slice(value: Value<'_>) -> Result<Slice> {
     let whole = |value: Value<'_>| {
         let number = value.as_number()?.truncated_i64();
         Some(number.clamp(i64::from(i32::MIN) + 1, i64::from(i32::MAX)) as i32)
     };
-    match value {
-        Value::Array(array) => {
-            let mut values = array.values();
-            match (values.next(), values.next(), values.next()) {
-                (Some(skip), Some(limit), None) => match (whole(skip), whole(limit)) {
-                    (Some(_), Some(limit)) if limit <= 0 => {
-                        let reason = "First argument to $slice must be an array, but is of type: int";
-                        Err(Error::location(28724, reason))
-                    }
-                    (Some(skip), Some(limit)) => Ok(Some(Slice { skip: Some(skip), limit })),
-                    _ => Ok(None),
-                },
-                (_, Some(_), Some(_)) => Ok(None),
-                _ => {
-                    let reason = "Invalid $slice syntax. The given syntax did not match the find() syntax because :: Location31272: $slice array argument should be of form [skip, limit]";
-                    Err(Error::location(28667, reason))
-                }
-            }
-        }
-        value => match whole(value) {
-            Some(limit) => Ok(Some(Slice { skip: None, limit })),
-            None => {
-                let reason = "Invalid $slice syntax. The given syntax did not match the find() syntax because :: Location31273: $slice only supports numbers and [skip, limit] arrays";
-                Err(Error::location(28667, reason))
-            }
-        },
+    if let Some(limit) = whole(value) {
+        return Ok(Slice { skip: None, limit });
     }
+    let Value::Array(array) = value else {
+        return Err(Error::location(31273, "$slice only supports numbers and [skip, limit] arrays"));
+    };
+    let mut values = array.values();
+    let (Some(skip), Some(limit), None) = (values.next(), values.next(), values.next()) else {
+        return Err(Error::location(31272, "$slice array argument should be of form [skip, limit]"));
+    };
+    let no_number = |code, name: &str, value: Value<'_>| {
+        let found = value.value_type();
+        Error::location(code, format!("$slice expects the {name} argument to be a number, got {found}"))
+    };
+    let skip = whole(skip).ok_or_else(|| no_number(31257, "skip", skip))?;
+    let limit = whole(limit).ok_or_else(|| no_number(31258, "limit", limit))?;
+    if limit <= 0 {
+        return Err(Error::location(31259, format!("$slice limit must be positive, got {limit}")));
+    }
+    Ok(Slice { skip: Some(skip), limit })
 }

@@ -94,6 +94,29 @@ impl Branch {
         })
     }
 
+    /// What is named below this path, if the path ends between others.
+    pub(super) fn nested_mut(&mut self, path: &FieldPath) -> Option<&mut Branch> {
+        let mut branch = self;
+        for part in path.parts() {
+            let place = branch.place(part)?;
+            match branch.children.get_mut(place) {
+                Some((_, Child::Nested(nested))) => branch = nested,
+                _ => return None,
+            }
+        }
+        Some(branch)
+    }
+
+    /// Forgets a name.
+    pub(super) fn remove(&mut self, name: &BStr) {
+        let children = std::mem::take(&mut self.children);
+        self.places.clear();
+        children
+            .into_iter()
+            .filter(|(other, _)| other != name)
+            .for_each(|(other, child)| self.push(other.as_ref(), child));
+    }
+
     /// Adds a path from this part on; two paths must not overlap.
     pub(super) fn insert(&mut self, path: &FieldPath, part: usize, child: Child) -> Result<()> {
         let name = path.part(part);
@@ -105,7 +128,7 @@ impl Branch {
             Some((_, Child::Nested(_))) => Err(Error::location(31250, format!("Path collision at {path}"))),
             Some(_) if is_last => Err(Error::location(31250, format!("Path collision at {path}"))),
             Some(_) => {
-                let rest: Vec<&BStr> = path.parts().skip(part + 1).collect();
+                let rest: Vec<&BStr> = path.parts().skip(1).collect();
                 let rest = BString::from(bstr::join(".", rest));
                 Err(Error::location(31249, format!("Path collision at {path} remaining portion {rest}")))
             }

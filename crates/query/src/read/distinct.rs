@@ -30,7 +30,7 @@ impl QueryEngine {
         request.validate()?;
         let collection = self.collections.open(operation, &request.namespace)?;
         let known = collection.as_deref();
-        let context = self.parse_context(operation, &request.collation, &Doc::new(), known)?;
+        let context = self.parse_context(operation, &request.collation, &Doc::new(), known)?.without_clocks();
         let path = FieldPath::lenient(&request.key)?;
         let mut values = Distinct::new(path, context.collator.clone());
         if let Some(collection) = &collection

@@ -194,7 +194,7 @@ pub(in crate::expression) fn date_trunc<'a>(
     truncate(date, unit, bin_size, &zone, week_start).map(|cut| Operand::Owned(OwnedValue::DateTime(cut)))
 }
 
-fn parse_bin_size(size: &Operand<'_>) -> Result<i64> {
+pub(super) fn parse_bin_size(size: &Operand<'_>) -> Result<i64> {
     let Some(whole) = size.as_number().and_then(Number::to_i64_exact) else {
         let reason = format!(
             "$dateTrunc requires 'binSize' to be a 64-bit integer, but got value '{}' of type {}",

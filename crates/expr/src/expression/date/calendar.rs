@@ -41,8 +41,15 @@ pub(super) fn week(local: i64) -> i64 {
 
 /// The year and number of the week that holds the Thursday of this one.
 pub(super) fn iso_week(local: i64) -> (i64, i64) {
-    let thursday = (local.div_euclid(DAY) + 4 - iso_weekday(local)).saturating_mul(DAY);
-    (split(thursday).year, (day_of_year(thursday) - 1) / 7 + 1)
+    const CYCLE_DAYS: i64 = 146_097;
+    let thursday = local.div_euclid(DAY) + 4 - iso_weekday(local);
+    // It may lie beyond the first or last of all moments: then it is looked at in the next cycle of the calendar.
+    let cycles = if thursday < 0 { 1 } else { -1 };
+    let (thursday, cycles) = match thursday.checked_mul(DAY) {
+        Some(moment) => (moment, 0),
+        None => ((thursday + cycles * CYCLE_DAYS).saturating_mul(DAY), cycles),
+    };
+    (split(thursday).year - cycles * 400, (day_of_year(thursday) - 1) / 7 + 1)
 }
 
 /// The day since 1970 of an ISO week and weekday; both may be any number.

@@ -8,6 +8,7 @@
 
 mod arithmetic;
 mod calendar;
+mod constants;
 mod from_string;
 mod parts;
 mod read_format;
@@ -19,11 +20,12 @@ mod zone;
 pub use arithmetic::{add_to_date, date_difference};
 pub(super) use arithmetic::{date_add, date_diff, date_subtract, date_trunc};
 pub(super) use calendar::MONTHS;
+pub(super) use constants::check_constants;
 pub(super) use from_string::{date_from_string, parse_date};
 pub(super) use parts::{
     date_to_parts, day_of_month, day_of_week, hour, iso_day_of_week, iso_week_of_year, iso_week_year, millisecond,
     minute, month, number_in_year, parse_from_parts, parse_part, second, week_of_year, year,
 };
 pub use unit::TimeUnit;
-pub(super) use write_text::date_to_string;
+pub(super) use write_text::{date_to_string, iso_text};
 pub(super) use zone::Zone;

@@ -41,6 +41,11 @@ pub(in crate::expression) fn date_to_string<'a>(
     formatted(zone.to_local(moment), zone.offset_at(moment), format).and_then(|text| Operand::string(Vec::from(text)))
 }
 
+/// The date in UTC as ISO 8601 has it; years of four digits have a text.
+pub(in crate::expression) fn iso_text(moment: i64) -> Result<BString> {
+    formatted(moment, 0, BStr::new(DEFAULT_FORMAT))
+}
+
 /// Every `%` is followed by itself or one of the letters.
 pub(super) fn check_format(format: &BStr, letters: &[u8]) -> Result<()> {
     let mut bytes = format.iter();

@@ -207,7 +207,8 @@ impl Removable for Covariance {
             return Ok(OwnedValue::Null);
         }
         Ok(match self.products.value() {
-            Number::Decimal(products) => OwnedValue::Decimal(products / Decimal128::from(divisor)),
+            // The count is a double of fifteen digits: that decides how many zeros the quotient keeps.
+            Number::Decimal(products) => OwnedValue::Decimal(products / Decimal128::from(divisor as f64)),
             products => OwnedValue::Double(products.to_double() / divisor as f64),
         })
     }
@@ -312,6 +313,18 @@ mod tests {
         let large = pairs(&[(1e308, 1e308), (1e308, 1e308)]);
         let last = slide(&mut Covariance::new(false).unwrap(), &large).pop();
         assert!(matches!(last, Some(OwnedValue::Double(number)) if number.is_nan()), "the sum has overflowed");
+    }
+
+    #[test]
+    fn u6_a_covariance_of_decimals_keeps_few_zeros() {
+        let pair = |x: &str, y: &str| {
+            let decimal = |text| Decimal128::parse(text).unwrap().value;
+            OwnedValue::Array(array![decimal(x), decimal(y)])
+        };
+        let last = |values: &[OwnedValue]| slide(&mut Covariance::new(true).unwrap(), values).pop().unwrap();
+        assert_eq!(last(&[pair("1", "2"), pair("2", "4")]).to_string(), r#"1"#);
+        assert_eq!(last(&[pair("42.5", "99.9"), pair("42.5", "99.9")]).to_string(), "0E+12");
+        assert_eq!(last(&[pair("-0", "10"), pair("10", "30")]).to_string(), "1E+2");
     }
 
     #[test]
