@@ -95,6 +95,9 @@ pub static FAIL_POINTS: &[&dyn pando_base::AnyFailPoint] = &[
 /// Those of commands that change the catalog.
 pub static CATALOG_FAIL_POINTS: &[&dyn pando_base::AnyFailPoint] = catalog::fail_points::ALL;
 
+/// Those of writes.
+pub static WRITE_FAIL_POINTS: &[&dyn pando_base::AnyFailPoint] = crud::fail_points::ALL;
+
 /// The rows of this crate, by area.
 pub static ROWS: &[&[CommandRow]] = &[
     handshake::ROWS,

@@ -16,6 +16,7 @@
 pub mod accumulator;
 mod context;
 pub mod expression;
+mod fail_points;
 mod limits;
 pub mod matcher;
 pub mod metadata;
@@ -26,6 +27,7 @@ pub mod update;
 pub use accumulator::{Accumulator, AccumulatorKind};
 pub use context::{Features, ParseContext, SharedCollator};
 pub use expression::{Expression, Operand, Scope, SharedRandom};
+pub use fail_points::{DISABLE_MATCH_OPTIMIZATION, DISABLE_PIPELINE_OPTIMIZATION, FAIL_POINTS};
 pub use limits::{ExpressionLimits, VALUE_BYTES_MAX, check_value};
 pub use matcher::MatchExpression;
 pub use projection::{Projection, ProjectionPolicies};

@@ -36,6 +36,7 @@ pub mod write;
 #[cfg(test)]
 mod tests;
 
+pub use pando_expr::FAIL_POINTS as OPTIMIZER_FAIL_POINTS;
 pub use canonical::{CanonicalQuery, id_of};
 pub use counters::QueryCounters;
 pub use engine::{ClusterTimeSource, FindPlan, QueryEngine};

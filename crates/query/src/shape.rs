@@ -132,6 +132,7 @@ fn write_plan(plan: &PlanNode, out: &mut String) {
         PlanNode::Fetch { .. } => "fetch",
         PlanNode::IdHack { .. } => "id",
         PlanNode::Or { .. } => "or",
+        PlanNode::And { .. } => "and",
         PlanNode::SortMerge { .. } => "merge",
         PlanNode::Sort { .. } => "sort",
         PlanNode::Skip { .. } => "skip",

@@ -47,6 +47,8 @@ pub(crate) const FAIL_POINTS: &[&[&dyn AnyFailPoint]] = &[
     pando_collection::FAIL_POINTS,
     pando_commands::FAIL_POINTS,
     pando_commands::CATALOG_FAIL_POINTS,
+    pando_commands::WRITE_FAIL_POINTS,
+    pando_query::OPTIMIZER_FAIL_POINTS,
     pando_index::FAIL_POINTS,
     pando_index_build::FAIL_POINTS,
     pando_query::stage::DELETE_FAIL_POINTS,

@@ -254,7 +254,6 @@ fn validate_together(specification: DocRef<'_>) -> Result<()> {
 
 fn validate_plugin_options(specification: DocRef<'_>, kind: IndexKind, version: i64) -> Result<()> {
     let is_true = |field: &str| specification.get(field).is_some_and(|value| value.is_true());
-    let code = ErrorCode::CannotCreateIndex;
     let plugin = kind.plugin_name();
     let refused: &[&str] = match kind {
         IndexKind::Wildcard => &["sparse", "unique", "prepareUnique"],
@@ -268,18 +267,22 @@ fn validate_plugin_options(specification: DocRef<'_>, kind: IndexKind, version: 
             }
             _ => format!("Index type '{plugin}' does not support the '{option}' option"),
         };
+        let code = match (kind, *option) {
+            (IndexKind::Hashed, "unique") => ErrorCode::location(16764),
+            _ => ErrorCode::CannotCreateIndex,
+        };
         ensure!(!is_true(option), code, "{reason}");
     }
     ensure!(
         kind != IndexKind::Wildcard || version >= 2,
-        code,
+        ErrorCode::CannotCreateIndex,
         "Index type '{plugin}' is not allowed with index version v: {version}"
     );
     let has_collation = specification.get("collation").and_then(|collation| collation.as_document());
     let collates = matches!(kind, IndexKind::Btree | IndexKind::TwoDSphere | IndexKind::Hashed | IndexKind::Wildcard);
     ensure!(
         collates || has_collation.is_none_or(crate::views::is_simple),
-        code,
+        ErrorCode::CannotCreateIndex,
         "Index type '{plugin}' does not support collation"
     );
     Ok(())

@@ -6,7 +6,7 @@ use pando_doc::DocRef;
 /// A point whose data may name a collection, and then means no other.
 pub(crate) type OfNamespace = FailPoint<Option<String>>;
 
-const fn of_namespace(name: &'static str) -> OfNamespace {
+pub(crate) const fn of_namespace(name: &'static str) -> OfNamespace {
     FailPoint::with_data(name, |bytes| {
         let data = if bytes.is_empty() { DocRef::EMPTY } else { DocRef::parse(bytes)? };
         let named = data.get("nss").or_else(|| data.get("collectionNS")).or_else(|| data.get("namespace"));

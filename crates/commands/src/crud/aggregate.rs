@@ -141,6 +141,11 @@ fn check_collectionless(request: &AggregateRequest) -> Result<()> {
         ErrorCode::InvalidNamespace,
         "{{aggregate: 1}} is not valid for '{name}'; a collection is required."
     );
+    ensure!(
+        name != "$documents" || request.namespace.is_collectionless_aggregate(),
+        ErrorCode::InvalidNamespace,
+        "{name} can only be run with {{aggregate: 1}}"
+    );
     Ok(())
 }
 
@@ -170,11 +175,6 @@ fn stream_read_concern(invocation: &Invocation, arguments: &AggregateArguments<'
          multi-document transaction"
     );
     ensure!(
-        arguments.collection_uuid.is_none(),
-        ErrorCode::location(4928900),
-        "collectionUUID is not supported for a change stream"
-    );
-    ensure!(
         arguments.new_tokens.is_none_or(|new| !new.0),
         ErrorCode::location(6528200),
         "Invalid request for v2 tokens"
@@ -199,8 +199,18 @@ async fn run(invocation: &Invocation, reply: &mut DocBuilder) -> Result<()> {
     let data = invocation.data()?;
     let arguments = AggregateArguments::parse(&invocation.request)?;
     let namespace = namespace(invocation)?;
-    super::collections::check_uuid(data, &namespace, arguments.collection_uuid)?;
     let mut request = arguments.request(invocation, namespace)?;
+    ensure!(
+        arguments.collection_uuid.is_none() || !is_change_stream(&request.pipeline),
+        ErrorCode::location(4928900),
+        "collectionUUID is not supported for a change stream"
+    );
+    ensure!(
+        arguments.collection_uuid.is_none() || !request.namespace.is_collectionless_aggregate(),
+        ErrorCode::location(4928901),
+        "collectionUUID is not supported for a collectionless aggregation"
+    );
+    super::collections::check_uuid(data, &request.namespace, arguments.collection_uuid)?;
     ensure!(
         arguments.cursor.is_some() || arguments.explain.0,
         ErrorCode::FailedToParse,

@@ -2,6 +2,7 @@
 
 use super::batch::{BatchResult, check_count};
 use super::collections::{check_can_write, lock_for_delete, lock_for_write, lock_if_capped};
+use super::fail_points;
 use super::reading::{hint, shared, shared_or_empty};
 use super::retryable::{RetryableWrite, statement, with_entry};
 use super::stored_functions;
@@ -162,6 +163,7 @@ async fn one(
         "Cannot use (or request) retryable writes with limit=0"
     );
     request.statement_ids = ids;
+    fail_points::DELETE.before_lock(&operation.context, &request.namespace).await?;
     if is_timeseries {
         lock_for_write(data, operation, &request.namespace).await?;
         let n = data.query.delete_measurements(operation, &request).await?;
@@ -175,6 +177,7 @@ async fn one(
         );
         lock_if_capped(operation, &collection).await?;
     }
+    fail_points::DELETE.with_lock(&operation.context, &request.namespace).await?;
     let n = data.query.delete(operation, &request).await?.n;
     Ok(UpdateResult { n, ..UpdateResult::default() })
 }

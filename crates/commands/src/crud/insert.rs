@@ -5,6 +5,7 @@
 
 use super::batch::{BatchResult, check_count};
 use super::collections::{check_can_write, collection_for_insert};
+use super::fail_points;
 use super::retryable::{RetryableWrite, statement};
 use crate::arguments::SafeBool;
 use crate::locking::unlock;
@@ -196,6 +197,9 @@ impl Inserts<'_> {
         }
         let group = std::mem::take(&mut self.group);
         self.invocation.node.counters.operations.insert.add(group.len() as u64);
+        if let Err(error) = fail_points::INSERT.before_lock(&operation.context, self.namespace).await {
+            return self.fail_group(group.len(), &error);
+        }
         let collection = match collection_for_insert(self.data, operation, self.namespace).await {
             Ok(collection) => collection,
             Err(error) => {
@@ -203,6 +207,7 @@ impl Inserts<'_> {
                 return self.fail_group(group.len(), &error);
             }
         };
+        fail_points::INSERT.with_lock(&operation.context, self.namespace).await?;
         let query = &self.data.query;
         let outcomes = match self.is_timeseries {
             true => Box::pin(query.insert_measurements(operation, &collection, &group, self.is_ordered)).await,

@@ -12,6 +12,7 @@ mod count;
 mod delete;
 mod distinct;
 mod explain;
+pub(crate) mod fail_points;
 mod file_md5;
 mod find;
 mod find_and_modify;

@@ -2,6 +2,7 @@
 
 use super::batch::{BatchResult, check_count};
 use super::collections::{check_can_write, collection_for_insert, lock_for_write};
+use super::fail_points;
 use super::reading::{hint, shared, shared_or_empty};
 use super::retryable::{RetryableWrite, statement, with_entry};
 use super::stored_functions;
@@ -194,6 +195,7 @@ async fn one(
         "Cannot use (or request) retryable writes with multi=true"
     );
     request.statement_ids = ids;
+    fail_points::UPDATE.before_lock(&operation.context, &request.namespace).await?;
     if is_timeseries {
         lock_for_write(data, operation, &request.namespace).await?;
         return Box::pin(data.query.update_meta(operation, &request)).await;
@@ -205,8 +207,12 @@ async fn one(
         // Without a collection the statement still has to make sense, which the engine says.
         let found = lock_for_write(data, operation, &request.namespace).await?;
         if let Some(collection) = found.filter(|_| has_snapshot(operation)) {
+            fail_points::UPDATE.with_lock(&operation.context, &request.namespace).await?;
             return data.query.update_in(operation, &request, &collection).await;
         }
     }
-    data.query.update(operation, &request).await
+    fail_points::UPDATE.with_lock(&operation.context, &request.namespace).await?;
+    let written = data.query.update(operation, &request).await?;
+    fail_points::after_update(&operation.context, &request.namespace).await?;
+    Ok(written)
 }

@@ -5,6 +5,7 @@ mod clear_log;
 mod configure_fail_point;
 mod hash_bson_element;
 mod sleep;
+mod stage_debug;
 mod test_internal_transactions;
 mod test_recover_to_stable;
 mod wait_for_fail_point;
@@ -22,6 +23,7 @@ pub static ROWS: &[CommandRow] = &[
     configure_fail_point::ROW,
     hash_bson_element::ROW,
     sleep::ROW,
+    stage_debug::ROW,
     test_internal_transactions::ROW,
     test_recover_to_stable::ROW,
     wait_for_fail_point::ROW,

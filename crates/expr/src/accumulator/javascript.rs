@@ -89,6 +89,11 @@ impl Scripted {
                     let reason = format!("$accumulator accumulateArgs must evaluate to an array: {}", value.or_null());
                     return Err(Error::location(4_544_712, reason));
                 };
+                let size_bytes = value_bytes(Value::Array(given)) + value_bytes(state.view());
+                if size_bytes > REDUCE_BYTES_MAX {
+                    let reason = format!("$accumulator arguments exceed max BSON size: {size_bytes}");
+                    return Err(Error::location(4_545_000, reason));
+                }
                 let arguments: Vec<Value<'_>> = std::iter::once(state.view()).chain(given.values()).collect();
                 let next = self.functions.call(accumulate, &arguments)?;
                 *state = next;

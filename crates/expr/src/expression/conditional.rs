@@ -6,11 +6,42 @@ use super::parse::Parser;
 use super::tree::Node;
 use super::variables::check_user_variable;
 use bstr::BStr;
-use pando_base::{Error, ErrorCode, Result};
+use pando_base::{Error, ErrorCode, Result, operation};
 use pando_doc::{DocRef, Element, OwnedValue, Value};
 
 pub(super) fn parse_literal(_: &mut Parser<'_>, element: Element<'_>) -> Result<Node> {
+    check_binary_values(element.value)?;
     Ok(Node::Constant(Some(element.value.to_owned())))
+}
+
+/// Binary values whose form stands for something have to have it, and compressed columns are refused.
+fn check_binary_values(value: Value<'_>) -> Result<()> {
+    const UUID_BYTES: usize = 16;
+    operation::tick(1)?;
+    let refused = |reason: String| Err(Error::failed_to_parse(reason));
+    match value {
+        Value::Binary { subtype: 2, bytes } if !has_length_in_front(bytes) => {
+            refused("BinData subtype ByteArrayDeprecated (2) requires a valid inner length prefix".to_owned())
+        }
+        Value::Binary { subtype: subtype @ (3 | 5), bytes } if bytes.len() != UUID_BYTES => refused(format!(
+            "BinData subtype {subtype} requires exactly {UUID_BYTES} bytes as an expression literal"
+        )),
+        Value::Binary { subtype: 7, .. } => {
+            refused("BSONColumn (BinData subtype 7) is not allowed as an expression literal".to_owned())
+        }
+        Value::Document(document) => document.elements().try_for_each(|element| check_binary_values(element.value)),
+        Value::Array(array) => array.values().try_for_each(check_binary_values),
+        Value::CodeWithScope { scope, .. } => {
+            scope.elements().try_for_each(|element| check_binary_values(element.value))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// The old form of binary values says its own length once more.
+fn has_length_in_front(bytes: &[u8]) -> bool {
+    let Some((length, rest)) = bytes.split_first_chunk::<4>() else { return false };
+    usize::try_from(i32::from_le_bytes(*length)).is_ok_and(|length| length == rest.len())
 }
 
 pub(super) fn parse_and(parser: &mut Parser<'_>, element: Element<'_>) -> Result<Node> {

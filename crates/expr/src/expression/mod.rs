@@ -119,6 +119,9 @@ impl Expression {
 
     /// The expression with constants folded; an error that is certain is told here.
     pub fn optimize(mut self) -> Result<Expression> {
+        if crate::DISABLE_PIPELINE_OPTIMIZATION.should_fail() {
+            return Ok(self);
+        }
         self.root = optimize::optimize(self.root, &Environment::new(&self.collator, self.limits))?;
         Ok(self)
     }

@@ -182,6 +182,11 @@ pub trait StageSpec: Send + Sync + Debug {
         false
     }
 
+    /// True if a sort by fields that it leaves may as well be done in front of it.
+    fn lets_sorts_pass(&self) -> bool {
+        false
+    }
+
     /// True for a sort that keeps only the first.
     fn is_limited(&self) -> bool {
         false

@@ -109,6 +109,9 @@ fn is_prefix(short: &FieldPath, long: &FieldPath) -> bool {
 
 /// Puts the stages into the best order that gives the same.
 pub(super) fn optimize(mut stages: Vec<SharedStage>) -> Vec<SharedStage> {
+    if pando_expr::DISABLE_PIPELINE_OPTIMIZATION.should_fail() {
+        return stages;
+    }
     let mut place = 0;
     // Each rule is meant to bring something forward; if two of them undo each other, the order that was reached has to do.
     let mut changes_left = CHANGES_MIN + stages.len() * CHANGES_FOR_STAGE;
@@ -168,6 +171,11 @@ fn swapped(stages: &[SharedStage], place: usize) -> Option<Vec<SharedStage>> {
         (Pushdown::None | Pushdown::Project(_), Pushdown::Match(filter)) => parted(first, filter),
         (Pushdown::None | Pushdown::Project(_), Pushdown::Limit(_) | Pushdown::Skip(_)) if first.keeps_count() => {
             Some(vec![Arc::clone(second), Arc::clone(first)])
+        }
+        (Pushdown::None, Pushdown::Sort(pattern)) if first.lets_sorts_pass() => {
+            let modified = first.modified();
+            let is_same_before = !pattern.needs_metadata() && pattern.paths().all(|path| modified.leaves(path));
+            is_same_before.then(|| vec![Arc::clone(second), Arc::clone(first)])
         }
         _ => None,
     }

@@ -305,7 +305,7 @@ impl<'p> Planner<'p> {
             if number > 0 && !self.effort.spend(options.len()) {
                 break;
             }
-            plans.push(PlanNode::Or { children: combination(&options, number) });
+            plans.push(PlanNode::Or { children: combination(&options, number), keeps_duplicates: false });
         }
         Ok(plans)
     }
@@ -522,7 +522,7 @@ impl<'p> Planner<'p> {
             }
         }
         let given = |keys: &Doc| (!keys.is_empty()).then(|| self.collated_keys(keys.view(), info));
-        let range = KeyRange { min: given(min), max: given(max) };
+        let range = KeyRange { min: given(min), max: given(max), ..KeyRange::default() };
         if let (Some(min), Some(max)) = (&range.min, &range.max) {
             check_range_order(min.view(), max.view(), info)?;
         }

@@ -68,6 +68,10 @@ pub struct KeyRange {
     pub min: Option<Doc>,
     /// Up to here, itself left out.
     pub max: Option<Doc>,
+    /// The least key is left out, too.
+    pub leaves_min_out: bool,
+    /// The greatest key is wanted, too.
+    pub takes_max_in: bool,
 }
 
 /// How a projection is made.
@@ -106,6 +110,15 @@ pub enum PlanNode {
     Or {
         /// They find.
         children: Vec<PlanNode>,
+        /// A record comes as often as it is found.
+        keeps_duplicates: bool,
+    },
+    /// What all of these find.
+    And {
+        /// They find.
+        children: Vec<PlanNode>,
+        /// Each in the order of the records, so that nothing has to be kept.
+        is_sorted: bool,
     },
     /// What these find, each in order, merged in order.
     SortMerge {
@@ -180,7 +193,9 @@ impl PlanNode {
             | PlanNode::Limit { child, .. }
             | PlanNode::Projection { child, .. }
             | PlanNode::ReturnKey { child } => std::slice::from_ref(child),
-            PlanNode::Or { children } | PlanNode::SortMerge { children, .. } => children,
+            PlanNode::Or { children, .. } | PlanNode::And { children, .. } | PlanNode::SortMerge { children, .. } => {
+                children
+            },
             PlanNode::Eof
             | PlanNode::CollectionScan(_)
             | PlanNode::IndexScan(_)

@@ -27,7 +27,7 @@ pub fn in_order(node: PlanNode, pattern: &SortPattern, scans_max: usize) -> Resu
             Ok(child) => Ok(PlanNode::Fetch { child: Box::new(child), filter }),
             Err(child) => Err(PlanNode::Fetch { child: Box::new(child), filter }),
         },
-        PlanNode::Or { children } => merge_in_order(children, pattern, scans_max),
+        PlanNode::Or { children, .. } => merge_in_order(children, pattern, scans_max),
         PlanNode::Text(plan) if plan.is_by_score => Ok(PlanNode::Text(plan)),
         PlanNode::Near(plan) if pattern.is_by_distance() => Ok(PlanNode::Near(plan)),
         PlanNode::CollectionScan(mut plan) => {
@@ -55,11 +55,11 @@ fn merge_in_order(children: Vec<PlanNode>, pattern: &SortPattern, scans_max: usi
     let mut ordered = Vec::with_capacity(children.len());
     for child in &children {
         if !operation::goes_on(ORDER_STEPS) {
-            return Err(PlanNode::Or { children });
+            return Err(PlanNode::Or { children, keeps_duplicates: false });
         }
         match in_order(child.clone(), pattern, scans_max) {
             Ok(child) => ordered.push(child),
-            Err(_) => return Err(PlanNode::Or { children }),
+            Err(_) => return Err(PlanNode::Or { children, keeps_duplicates: false }),
         }
     }
     Ok(PlanNode::SortMerge { children: ordered, pattern: pattern.clone() })

@@ -1,5 +1,6 @@
 //! From a plan to stages.
 
+use super::and::{AndHashStage, AndSortedStage};
 use super::collection_scan::CollectionScanStage;
 use super::count_scan::CountScanStage;
 use super::distinct_scan::DistinctScanStage;
@@ -75,7 +76,14 @@ impl Builder<'_> {
                 let fetch = FetchStage::new(child, collection, filter.clone(), whole);
                 StageNode::new(fetch.reading_ahead(self.wants_all))
             }
-            PlanNode::Or { children } => StageNode::new(OrStage::new(self.nodes(children, wants_keys)?)),
+            PlanNode::Or { children, keeps_duplicates } => {
+                let stage = OrStage::new(self.nodes(children, wants_keys)?);
+                StageNode::new(if *keeps_duplicates { stage.keeping_duplicates() } else { stage })
+            }
+            PlanNode::And { children, is_sorted: true } => {
+                StageNode::new(AndSortedStage::new(self.nodes(children, wants_keys)?))
+            }
+            PlanNode::And { children, .. } => StageNode::new(AndHashStage::new(self.nodes(children, wants_keys)?)),
             PlanNode::SortMerge { children, pattern } => {
                 let children = self.nodes(children, true)?;
                 let generator = SortKeyGenerator::new(pattern, self.context.collator.clone())?;

@@ -71,14 +71,20 @@ impl EncodedBounds {
     }
 
     fn of_range(range: &KeyRange, info: &IndexInfo, direction: Direction) -> Result<EncodedBounds> {
-        let low = match &range.min {
+        let mut low = match &range.min {
             Some(min) => encode_key(min.view(), info)?,
             None => Vec::new(),
         };
-        let high = match &range.max {
+        let mut high = match &range.max {
             Some(max) => encode_key(max.view(), info)?,
             None => vec![u8::MAX],
         };
+        if range.leaves_min_out {
+            low.push(AFTER);
+        }
+        if range.takes_max_in && range.max.is_some() {
+            high.push(AFTER);
+        }
         let (ordering, version) = (info.ordering, info.version);
         Ok(EncodedBounds { fields: Vec::new(), range: Some((low, high)), ordering, version, direction })
     }

@@ -11,6 +11,7 @@
 //!
 //! Stages must not know commands, cursors of clients or how their plan was chosen.
 
+mod and;
 mod build;
 mod collection_scan;
 mod count_scan;

@@ -11,6 +11,7 @@ pub struct OrStage {
     children: Vec<StageNode>,
     current: usize,
     found: HashSet<RecordId>,
+    keeps_duplicates: bool,
     tested: u64,
     dropped: u64,
 }
@@ -18,7 +19,13 @@ pub struct OrStage {
 impl OrStage {
     /// What any of these finds.
     pub fn new(children: Vec<StageNode>) -> OrStage {
-        OrStage { children, current: 0, found: HashSet::new(), tested: 0, dropped: 0 }
+        OrStage { children, current: 0, found: HashSet::new(), keeps_duplicates: false, tested: 0, dropped: 0 }
+    }
+
+    /// The same, but a record comes as often as it is found.
+    pub fn keeping_duplicates(mut self) -> OrStage {
+        self.keeps_duplicates = true;
+        self
     }
 }
 
@@ -27,6 +34,9 @@ impl Stage for OrStage {
         let Some(child) = self.children.get_mut(self.current) else { return Ok(Step::Finished) };
         match child.work(operation)? {
             Step::Advanced(member) => {
+                if self.keeps_duplicates {
+                    return Ok(Step::Advanced(member));
+                }
                 self.tested += 1;
                 if let Some(id) = &member.record_id
                     && !self.found.insert(id.clone())

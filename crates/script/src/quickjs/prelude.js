@@ -4,6 +4,8 @@
 (function (sumOfText, sleep, sizeOf) {
     'use strict';
     const global = globalThis;
+    // As many calls are told of an error.
+    Error.stackTraceLimit = 64;
     const KIND = Symbol('bson');
     const VALUE = Symbol('value');
     const INTS = Symbol('ints');
@@ -468,6 +470,8 @@
             if (!isObject) return [0, text(thrown), ''];
             let said, stack = '';
             try { said = text(thrown); } catch (_) { said = 'an error that cannot be told'; }
+            // As MongoDB's interpreter tells it, which clients look for.
+            if (said === 'RangeError: Maximum call stack size exceeded') said = 'InternalError: too much recursion';
             if (!(thrown instanceof ErrorOf)) said = 'uncaught exception: ' + said;
             try { stack = frames(text(thrown.stack === undefined ? '' : thrown.stack)); } catch (_) {}
             const code = thrown[KIND] === K.failure ? thrown.code : 139;

@@ -102,6 +102,7 @@ impl<'a> Merge<'a> {
             descriptor.unique
                 && descriptor.partial_filter.is_none()
                 && descriptor.collation == self.collation
+                && descriptor.key_pattern.view().elements().all(|field| field.value.is_number())
                 && fits(descriptor.key_pattern.view())
         });
         ensure!(is_unique, ErrorCode::location(51183), "Cannot find index to verify that join fields will be unique");

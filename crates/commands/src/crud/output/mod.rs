@@ -64,6 +64,8 @@ impl<'a> Turns<'a> {
             return Ok(None);
         }
         lock_for_read(operation).await?;
+        // What was written may have ended with a look that changed nothing.
+        operation.recovery_unit.abandon_snapshot()?;
         operation.recovery_unit.set_read_source(self.read_source)?;
         self.source.restore(operation, self.data.collections())?;
         let mut batch = Batch::default();

@@ -303,6 +303,10 @@ impl StageSpec for GraphLookupSpec {
         true
     }
 
+    fn lets_sorts_pass(&self) -> bool {
+        true
+    }
+
     fn to_doc(&self) -> Doc {
         doc! { "$graphLookup": &self.0.specification }
     }

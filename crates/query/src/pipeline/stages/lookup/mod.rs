@@ -233,6 +233,10 @@ impl StageSpec for LookupSpec {
     fn keeps_count(&self) -> bool {
         self.unwinding.is_none()
     }
+
+    fn lets_sorts_pass(&self) -> bool {
+        self.unwinding.is_none()
+    }
 }
 
 /// The filter as the documents below a path see it; none if it looks at anything else.
