@@ -4,6 +4,7 @@
 use crate::expression::{Expression, SharedRandom, check_user_variable};
 use crate::limits::ExpressionLimits;
 use crate::metadata::MetaNeeds;
+use crate::update::OplogUpdates;
 use bstr::{BStr, BString};
 use pando_base::{Error, Result, Timestamp};
 pub use pando_doc::SharedCollator;
@@ -53,6 +54,9 @@ impl Features {
     };
 }
 
+/// Variables that only the server gives a value.
+const CONSTANTS: &[&str] = &["CLUSTER_TIME", "IS_MR", "JS_SCOPE", "NOW", "USER_ROLES"];
+
 /// The surroundings of an expression.
 #[derive(Clone)]
 pub struct ParseContext {
@@ -78,6 +82,8 @@ pub struct ParseContext {
     pub javascript_scope: Option<Doc>,
     /// It is a mapReduce that is read as a pipeline.
     pub is_map_reduce: bool,
+    /// What is done about changes as the oplog has them; not allowed if there is nothing.
+    pub oplog_updates: Option<OplogUpdates>,
     /// What `$meta` has asked for.
     pub metadata: MetaNeeds,
     /// What is allowed here.
@@ -101,6 +107,7 @@ impl ParseContext {
             script: None,
             javascript_scope: None,
             is_map_reduce: false,
+            oplog_updates: None,
             metadata: MetaNeeds::default(),
             features: Features::ALL,
             limits: ExpressionLimits::default(),
@@ -110,6 +117,10 @@ impl ParseContext {
     /// Binds the variables of a command's `let`: each is evaluated once, without a document, and may use those before it.
     pub fn bind(&mut self, variables: DocRef<'_>) -> Result<()> {
         for variable in variables.elements() {
+            if CONSTANTS.iter().any(|constant| variable.name == *constant) {
+                let reason = format!("Attempt to set internal constant: {}", variable.name);
+                return Err(Error::location(4738901, reason));
+            }
             check_user_variable(variable.name)?;
             let expression = Expression::parse(variable.value, self)?.optimize()?;
             if expression.paths().is_none_or(|paths| !paths.is_empty()) {

@@ -296,7 +296,7 @@ fn r1_an_update_is_a_delta_or_a_replacement() {
 
     assert_eq!(update_object(pre.view(), pre.view()), None);
     for wrong in [doc! {}, doc! { "$set": { "a": 1 } }, doc! { "$v": 1, "diff": {} }, doc! { "$v": 2, "diff": 1 }] {
-        assert_eq!(UpdateChange::parse(wrong.view()).unwrap_err().code().number(), 6448500);
+        assert_eq!(UpdateChange::parse(wrong.view()).unwrap_err().code().number(), 4772600);
     }
 }
 

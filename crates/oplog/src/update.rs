@@ -23,11 +23,18 @@ impl<'a> UpdateChange<'a> {
             return Ok(UpdateChange::Replacement(object));
         }
         let version = object.get("$v");
-        let is_delta = matches!(version, Some(Value::Int32(DELTA_VERSION)))
-            || matches!(version, Some(Value::Int64(number)) if number == i64::from(DELTA_VERSION));
+        let is_delta = version.is_some_and(|version| version.to_i64_exact() == Some(i64::from(DELTA_VERSION)));
+        if !is_delta {
+            let found = version.map_or_else(|| "nothing".to_owned(), |version| version.to_string());
+            return Err(Error::location(4772600, format!("Expected _id field or $v:2, but got: {found}")));
+        }
         match object.get("diff") {
-            Some(Value::Document(diff)) if is_delta => Ok(UpdateChange::Delta(diff)),
-            _ => Err(Error::location(6448500, "Unsupported or missing oplog version of an update")),
+            Some(Value::Document(diff)) => Ok(UpdateChange::Delta(diff)),
+            other => {
+                let found = other.map_or("missing", |value| value.value_type().name());
+                let reason = format!("Expected 'diff' field to be an object, instead got type: {found}");
+                Err(Error::location(4772601, reason))
+            }
         }
     }
 

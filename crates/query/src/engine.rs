@@ -213,6 +213,7 @@ impl QueryEngine {
         context.random = Some(self.random.clone());
         context.script = self.script(operation);
         context.limits = expression_limits(&self.parameters);
+        context.oplog_updates = Some(crate::pipeline::OPLOG_UPDATES);
         if let Some(collation) = collation {
             context.collator = Some(Arc::new(IcuCollator::new(&collation)?));
         }

@@ -3,9 +3,9 @@
 use super::aggregate::run_to_end;
 use super::reading::{FirstBatch, cursor_options, reply_with_first_batch};
 use crate::{Data, Invocation};
-use pando_base::{Result, ensure};
+use pando_base::Result;
 use pando_catalog::ResolvedView;
-use pando_doc::{Array, ArrayBuilder, DocBuilder, Value, doc};
+use pando_doc::{Array, ArrayBuilder, DocBuilder, Value, compare, doc};
 use pando_operation::Operation;
 use pando_query::executor::BatchLimits;
 use pando_query::pipeline::find_as_pipeline;
@@ -54,18 +54,16 @@ pub(super) async fn count(data: &Data, operation: &mut Operation, request: &Coun
 
 /// The distinct values as an aggregation: arrays on the way count by their elements.
 pub(super) fn distinct_as_pipeline(request: &DistinctRequest) -> Result<AggregateRequest> {
-    let path = format!("${}", request.key);
-    let is_field = !request.key.is_empty() && !request.key.starts_with('$');
-    ensure!(is_field, pando_base::ErrorCode::BadValue, "'{}' is no path", request.key);
-    let mut pipeline = vec![doc! { "$match": &request.filter }];
-    let mut prefix = String::new();
-    for part in request.key.split('.') {
-        prefix = if prefix.is_empty() { format!("${part}") } else { format!("{prefix}.{part}") };
-        let keeps = prefix == path;
-        pipeline.push(doc! { "$unwind": { "path": &prefix, "preserveNullAndEmptyArrays": (!keeps) } });
+    const UNWOUND: &str = "_internalUnwoundArray";
+    let mut pipeline = Vec::new();
+    if !request.filter.is_empty() {
+        pipeline.push(doc! { "$match": &request.filter });
     }
-    pipeline.push(doc! { "$group": { "_id": &path } });
-    pipeline.push(doc! { "$sort": { "_id": 1 } });
+    let values = doc! { "$_internalFindAllValuesAtPath": request.key.as_str() };
+    let of_unwound = format!("${UNWOUND}");
+    pipeline.push(doc! { "$replaceRoot": { "newRoot": { (UNWOUND): values } } });
+    pipeline.push(doc! { "$unwind": { "path": of_unwound.as_str(), "preserveNullAndEmptyArrays": true } });
+    pipeline.push(doc! { "$group": { "_id": Value::Null, "distinct": { "$addToSet": of_unwound.as_str() } } });
     Ok(AggregateRequest {
         hint: request.hint.clone(),
         collation: request.collation.clone(),
@@ -77,8 +75,10 @@ pub(super) fn distinct_as_pipeline(request: &DistinctRequest) -> Result<Aggregat
 pub(super) async fn distinct(data: &Data, operation: &mut Operation, request: &DistinctRequest) -> Result<Array> {
     let found = run_to_end(data, operation, &distinct_as_pipeline(request)?).await?;
     let mut values = ArrayBuilder::new();
-    for group in &found {
-        values.push(group.get("_id").unwrap_or(Value::Null));
+    if let Some(Value::Array(distinct)) = found.first().and_then(|group| group.get("distinct")) {
+        let mut sorted: Vec<Value<'_>> = distinct.values().collect();
+        sorted.sort_by(|left, right| compare(*left, *right));
+        sorted.into_iter().for_each(|value| values.push(value));
     }
     Ok(values.finish())
 }

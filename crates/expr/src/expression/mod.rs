@@ -7,6 +7,7 @@
 //! Invariants: missing is a state of its own ([`Operand::Missing`]), never null; a value that comes from the document is not copied
 //! until it is put into a result; variables are numbered when parsing, so that evaluation looks nothing up by name.
 
+mod all_values;
 mod arithmetic;
 mod array;
 mod array_make;

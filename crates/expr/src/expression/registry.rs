@@ -4,6 +4,7 @@ use super::conditional as special;
 use super::function::{Argument, Arity, Evaluate, EvaluateNamed, Function, NamedFunction};
 use super::parse::ParseSpecial;
 use super::{
+    all_values,
     arithmetic, array, array_make, bitwise, boolean, comparison, date, javascript, meta, misc, object, random, regex,
     set, string, string_search, timestamp, trigonometry,
 };
@@ -143,6 +144,7 @@ pub(super) fn find(name: &str) -> Option<Entry> {
         "$rand" => Entry::Special(random::parse),
         "$meta" => Entry::Special(meta::parse),
         "$function" => Entry::Special(javascript::parse_function),
+        all_values::NAME => Entry::Special(all_values::parse),
         "$_internalJsEmit" => Entry::Special(javascript::parse_emit),
         "$literal" | "$const" => Entry::Special(special::parse_literal),
         // Arrays.

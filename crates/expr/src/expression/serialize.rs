@@ -25,6 +25,10 @@ pub(super) fn to_value(node: &Node) -> OwnedValue {
             OwnedValue::Document(builder.finish())
         }
         Node::Array(nodes) => OwnedValue::Array(array(nodes)),
+        Node::Call { function, operands } if function.name == super::all_values::NAME => match operands.last() {
+            Some(Node::Constant(Some(path))) => operator(function.name, path.clone()),
+            _ => operator(function.name, OwnedValue::Null),
+        },
         Node::Call { function, operands } => operator(function.name, OwnedValue::Array(array(operands))),
         Node::Named { function, operands } => named_call(function, operands),
         Node::Search(search) => named_call(&search.function, &search.operands),

@@ -18,6 +18,7 @@ mod bit;
 mod mutable;
 mod node;
 mod operation;
+mod oplog_update;
 mod parse;
 mod path;
 mod pipeline;
@@ -37,6 +38,8 @@ use bstr::BStr;
 use pando_base::{Error, Result, Timestamp};
 use pando_doc::{Doc, DocRef, FieldPath, Value};
 use splice::Spliced;
+
+pub use oplog_update::{OplogUpdates, parse_oplog_update};
 
 pub use node::PathPart;
 pub use splice::ChangedField;

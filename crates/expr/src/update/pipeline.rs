@@ -1,5 +1,6 @@
 //! Updates by pipeline: `$set`, `$addFields`, `$unset`, `$project`, `$replaceRoot`, `$replaceWith`.
 
+use super::oplog_update::{OplogUpdates, parse_oplog_update};
 use super::replacement::with_id_of;
 use crate::{Expression, ParseContext, Projection, ProjectionPolicies};
 use pando_base::{Error, ErrorCode, Result};
@@ -10,6 +11,8 @@ use pando_doc::{ArrayRef, Doc, DocRef, Element, FieldPath, OwnedValue, Value};
 pub(super) enum Step {
     Project(Projection),
     Replace(Expression),
+    /// A change as the oplog has it, and what applies it.
+    OplogUpdate(Doc, OplogUpdates),
 }
 
 pub(super) fn parse(stages: ArrayRef<'_>, context: &ParseContext) -> Result<Vec<Step>> {
@@ -58,6 +61,12 @@ fn parse_step(stage: Value<'_>, context: &ParseContext) -> Result<Step> {
         "$unset" => Ok(Step::Project(Projection::exclude(&unset_paths(element.value)?)?)),
         "$replaceWith" => Ok(Step::Replace(Expression::parse(element.value, context)?.optimize()?)),
         "$replaceRoot" => replace_root(element, context),
+        "$_internalApplyOplogUpdate" => {
+            let updates = context.oplog_updates.ok_or_else(|| unrecognized(element))?;
+            let update = parse_oplog_update(element)?;
+            (updates.check)(update)?;
+            Ok(Step::OplogUpdate(update.to_doc(), updates))
+        }
         _ if !is_stage(name) => Err(unrecognized(element)),
         _ => {
             let reason = format!("{name} is not allowed to be used within an update");
@@ -68,7 +77,7 @@ fn parse_step(stage: Value<'_>, context: &ParseContext) -> Result<Step> {
 
 /// Stages that updates may have.
 fn is_step(name: &str) -> bool {
-    matches!(name, "$set" | "$addFields" | "$project" | "$unset" | "$replaceWith" | "$replaceRoot")
+    matches!(name, "$set" | "$addFields" | "$project" | "$unset" | "$replaceWith" | "$replaceRoot" | "$_internalApplyOplogUpdate")
 }
 
 /// Stages that there are, but not in updates.
@@ -156,6 +165,7 @@ pub(super) fn apply(steps: &[Step], doc: DocRef<'_>) -> Result<Doc> {
     for step in steps {
         current = match step {
             Step::Project(projection) => projection.apply(current.view(), None)?,
+            Step::OplogUpdate(update, updates) => (updates.apply)(current.view(), update.view())?,
             Step::Replace(expression) => {
                 let value = expression.evaluate_document(current.view())?.into_value();
                 match value {

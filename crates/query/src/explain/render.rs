@@ -30,6 +30,8 @@ pub(super) enum OnTop {
     },
     /// It takes the values of an index's keys.
     Projection {
+        /// What the stage is called.
+        stage: &'static str,
         /// Which.
         projection: Doc,
     },
@@ -78,8 +80,8 @@ pub(super) fn planner_section(executor: &Executor, shown: &Shown<'_>) -> Doc {
         Some(OnTop::Count { .. }) => {
             out.append("winningPlan", doc! { "stage": "COUNT", "inputStage": plan });
         }
-        Some(OnTop::Projection { projection }) => {
-            let stage = doc! { "stage": "PROJECTION_COVERED", "transformBy": projection, "inputStage": plan };
+        Some(OnTop::Projection { stage, projection }) => {
+            let stage = doc! { "stage": *stage, "transformBy": projection, "inputStage": plan };
             out.append("winningPlan", stage);
         }
         Some(OnTop::Modify { plan: stage, .. }) => {
@@ -119,9 +121,9 @@ pub(super) fn execution_section(
             let counted = root.counts().advanced;
             (count_stage("COUNT", &root.counts(), counted, *skipped, Some(below)), 0)
         }
-        Some(OnTop::Projection { projection }) => {
+        Some(OnTop::Projection { stage: name, projection }) => {
             let mut stage = DocBuilder::new();
-            stage.append("stage", "PROJECTION_COVERED");
+            stage.append("stage", *name);
             append_counts(&root.counts(), root.counts().advanced, &mut stage);
             stage.append("transformBy", projection);
             stage.append("inputStage", below);

@@ -77,7 +77,7 @@ impl QueryEngine {
         request.validate()?;
         let collection = self.collections.open(operation, &request.namespace)?;
         let context = self.parse_context(operation, &request.collation, &Doc::new(), collection.as_deref())?.without_clocks();
-        let plan = match collection.as_deref().filter(|_| context.collator.is_none()) {
+        let plan = match collection.as_deref() {
             Some(collection) => self.distinct_plan(request, collection, &context)?,
             None => None,
         };
@@ -90,8 +90,10 @@ impl QueryEngine {
         let (root, namespace) = (build(&plan, &context)?, request.namespace.clone());
         let known = Some(Arc::clone(collection));
         let mut executor = Executor::new(root, namespace, known, self.yield_policy(), plan.summary());
-        let projection = doc! { (request.key.as_str()): 1, "_id": 0 };
-        let on_top = Some(OnTop::Projection { projection });
+        let on_top = (!plan.is_fetched()).then(|| OnTop::Projection {
+            stage: if request.key.contains('.') { "PROJECTION_DEFAULT" } else { "PROJECTION_COVERED" },
+            projection: doc! { (request.key.as_str()): 1, "_id": 0 },
+        });
         let variables = &Doc::new();
         let filter =
             Filter { namespace: &request.namespace, filter: &request.filter, collation: &request.collation, variables };

@@ -27,6 +27,7 @@ pub use source::{
     CountedSource, DocumentSource, ExecutorSource, ListSource, PipelineContext, Pulled, PulledRows, StageFacts,
     StageRun,
 };
+pub(crate) use stages::apply_oplog_update::OPLOG_UPDATES;
 pub use stages::bounded_sort::SortParts;
 pub use stages::geo_near::GeoNear;
 pub use stages::group_by_distinct_scan::DistinctGroup;

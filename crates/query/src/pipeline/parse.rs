@@ -1,7 +1,7 @@
 //! Reading pipelines: the table of stages.
 
 use super::stages::{
-    add_fields, bounded_sort, bucket, bucket_auto, change_stream, convert_index_stats, count, densify, documents,
+    add_fields, apply_oplog_update, bounded_sort, bucket, bucket_auto, change_stream, convert_index_stats, count, densify, documents,
     facet, fill, geo_near, graph_lookup, group, limit, lookup, match_stage, no_effect, options, output, project,
     redact, replace_root, sample, skip, sort, sort_by_count, union_with, unpack, unset, unwind, window,
 };
@@ -174,6 +174,7 @@ pub(super) fn parse_stage(stage: DocRef<'_>, parser: &PipelineParser) -> Result<
         b"$_internalInhibitOptimization" => one(no_effect::parse_inhibit_optimization(element.value)),
         b"$_internalSplitPipeline" => one(no_effect::parse_split_pipeline(element.value)),
         b"$_internalShredDocuments" => one(no_effect::parse_shred_documents(element.value)),
+        b"$_internalApplyOplogUpdate" => one(apply_oplog_update::parse(element)),
         b"$_internalDensify" => densify::parse_internal(element.value, parser),
         b"$_internalSetWindowFields" => window::parse_internal(element.value, parser),
         b"$search" | b"$searchMeta" | b"$vectorSearch" | b"$listSearchIndexes" => {

@@ -1,15 +1,16 @@
 //! The values that a path leads to, each once.
 //!
-//! Arrays count by their values. An index whose first field is the path gives the values without a look at the documents,
-//! skipping from one to the next; but it does not tell null from what is missing, which is then looked up.
+//! Arrays count by their values. An index with the path gives the values without a look at the documents, skipping from one to
+//! the next. Its keys do not tell null from what is missing: where they are used, null is among the values if something is missing,
+//! as in MongoDB.
 
 use crate::executor::{DocumentSink, Executor, Next, drive, give_way};
 use crate::planner::{IndexField, IndexInfo, IndexScanPlan, PlanNode, everything};
-use crate::request::{DistinctRequest, FindRequest};
+use crate::request::{DistinctRequest, Hint};
 use crate::stage::build;
 use crate::{CanonicalQuery, QueryEngine, engine};
 use pando_base::{Error, ErrorCode, Result};
-use pando_catalog::Collection;
+use pando_catalog::{Collection, Index, IndexKind};
 use pando_doc::{
     Array, ArrayBuilder, CompareOptions, Doc, FieldPath, LeafArrays, OwnedValue, PathOptions, StringComparator, Value,
     compare_with, doc, visit_path,
@@ -34,7 +35,6 @@ impl QueryEngine {
         let path = FieldPath::lenient(&request.key)?;
         let mut values = Distinct::new(path, context.collator.clone());
         if let Some(collection) = &collection
-            && context.collator.is_none()
             && let Some(plan) = self.distinct_plan(request, collection, &context)?
         {
             return self.distinct_by_index(operation, request, collection, plan, values).await;
@@ -59,6 +59,10 @@ impl QueryEngine {
         let (root, policy) = (build(&plan, &context)?, self.yield_policy());
         let namespace = request.namespace.clone();
         let mut executor = Executor::new(root, namespace, Some(Arc::clone(collection)), policy, plan.summary());
+        if plan.is_fetched() {
+            drive(&mut executor, operation, &*self.collections, &mut values).await?;
+            return values.finish();
+        }
         let field = if let PlanNode::DistinctScan { field, .. } = &plan { *field } else { 0 };
         let mut keys = KeySink { field, values: Vec::new() };
         loop {
@@ -78,90 +82,114 @@ impl QueryEngine {
             executor.tell_plan(&operation.context, false, false);
         }
         for value in keys.values {
-            if matches!(value, OwnedValue::Null) && !self.has_null(operation, request).await? {
-                continue;
-            }
             values.add(value.view())?;
         }
         values.finish()
     }
-
-    /// True if some document has null there, not nothing.
-    async fn has_null(&self, operation: &mut Operation, request: &DistinctRequest) -> Result<bool> {
-        let mut find = FindRequest::new(request.namespace.clone());
-        let is_null = doc! { (request.key.as_str()): { "$type": 10 } };
-        find.filter = match request.filter.is_empty() {
-            true => is_null,
-            false => doc! { "$and": [(&request.filter), is_null] },
-        };
-        find.limit = Some(1);
-        let collection = self.collections.open(operation, &request.namespace)?;
-        let mut executor = self.find_in(operation, &find, collection)?;
-        let mut found: Vec<Doc> = Vec::new();
-        drive(&mut executor, operation, &*self.collections, &mut found).await?;
-        Ok(!found.is_empty())
-    }
 }
 
 impl QueryEngine {
-    /// A skip scan, if the keys of an index have all the values and say everything about the filter.
+    /// A skip scan, if an index has the values and its bounds say everything about the filter. Where keys do not tell the values
+    /// the documents are fetched.
     pub(crate) fn distinct_plan(
         &self,
         request: &DistinctRequest,
         collection: &Collection,
         context: &ParseContext,
     ) -> Result<Option<PlanNode>> {
-        if !request.hint.is_none() {
-            return Ok(None);
-        }
-        if request.filter.is_empty() {
-            return whole_index_plan(request, collection);
-        }
         let mut query = CanonicalQuery::of_filter(&request.namespace, request.filter.view(), context)?;
-        query.is_count = true;
-        if query.filter.has_text() || self.index_filter(&query, collection).is_some() {
+        let filter = self.index_filter(&query, collection);
+        let is_usable = |index: &Index| match (&filter, &request.hint) {
+            (Some(filter), _) => filter.allows(index),
+            (None, Hint::None) => true,
+            (None, Hint::Natural(_)) => false,
+            (None, Hint::Name(name)) => index.name() == name,
+            (None, Hint::KeyPattern(pattern)) => index.descriptor.key_pattern == *pattern,
+        };
+        if request.filter.is_empty() {
+            let collation = context.collator.as_ref().map(|collator| collator.specification());
+            return whole_index_plan(request, collection, collation, is_usable);
+        }
+        if query.filter.has_text() || (filter.is_none() && request.hint.natural().is_some()) {
             return Ok(None);
         }
-        let skips = self.plans(&query, collection, None)?.into_iter().filter_map(|plan| skipping(plan, request));
+        query.hint = request.hint.clone();
+        query.wants_all = true;
+        let plans = self.plans(&query, collection, filter.as_deref())?;
+        let skips = plans.into_iter().filter_map(|plan| skipping(plan, request));
         // The fewer fields are skipped over, the fewer keys there are to look at.
-        Ok(skips.min_by_key(|plan| if let PlanNode::DistinctScan { field, .. } = plan { *field } else { usize::MAX }))
+        Ok(skips.min_by_key(|plan| skipped_field(plan).unwrap_or(usize::MAX)))
     }
 }
 
-/// The plan as a skip scan, if it is a scan of keys that have the values.
-fn skipping(plan: PlanNode, request: &DistinctRequest) -> Option<PlanNode> {
-    let (PlanNode::CountScan(scan) | PlanNode::IndexScan(scan)) = plan else { return None };
-    let info = &scan.info;
-    let is_plain = info.wildcard.is_none() && info.index.descriptor.collation.is_none() && scan.is_same_collation;
-    let has_value = |field: &IndexField| *field.path.text() == *request.key.as_bytes() && !field.is_hashed;
-    let field = info.fields.iter().position(has_value).filter(|_| is_plain)?;
-    (!info.is_multikey).then(|| PlanNode::DistinctScan { scan, field })
+/// The field of a skip scan, by its place in the key.
+fn skipped_field(plan: &PlanNode) -> Option<usize> {
+    match plan {
+        PlanNode::DistinctScan { field, .. } => Some(*field),
+        PlanNode::Fetch { child, .. } => skipped_field(child),
+        _ => None,
+    }
 }
 
-/// A skip scan of all of an index.
-fn whole_index_plan(request: &DistinctRequest, collection: &Collection) -> Result<Option<PlanNode>> {
-    for index in collection.ready_indexes().filter(|index| index.descriptor.is_visible()) {
+/// The plan as a skip scan, if it is a scan of an index that has the values and nothing else decides.
+fn skipping(plan: PlanNode, request: &DistinctRequest) -> Option<PlanNode> {
+    let scan = match plan {
+        PlanNode::IndexScan(scan) => scan,
+        PlanNode::Fetch { child, filter: None } => match *child {
+            PlanNode::IndexScan(scan) => scan,
+            _ => return None,
+        },
+        _ => return None,
+    };
+    let info = &scan.info;
+    if info.repeats || scan.key_range.is_some() {
+        return None;
+    }
+    let has_value = |field: &IndexField| *field.path.text() == *request.key.as_bytes();
+    let field = info.fields.iter().position(has_value).filter(|field| !info.is_field_multikey(*field))?;
+    Some(with_values(scan, field))
+}
+
+/// The scan, with documents where keys do not tell the values.
+fn with_values(scan: Box<IndexScanPlan>, field: usize) -> PlanNode {
+    let info = &scan.info;
+    let is_plain = info.fields.get(field).is_some_and(|field| !field.is_hashed && !has_place(&field.path));
+    let are_read = is_plain && info.index.descriptor.collation.is_none();
+    let skip_scan = PlanNode::DistinctScan { scan, field };
+    if are_read { skip_scan } else { skip_scan.fetched() }
+}
+
+/// True if the path may lead through a place in an array, so that what is missing there is not told from null by any document.
+fn has_place(path: &FieldPath) -> bool {
+    path.parts().skip(1).any(|part| !part.is_empty() && part.iter().all(u8::is_ascii_digit))
+}
+
+/// A skip scan of all of an index: of the one with the fewest fields.
+fn whole_index_plan(
+    request: &DistinctRequest,
+    collection: &Collection,
+    collation: Option<&Doc>,
+    is_usable: impl Fn(&Index) -> bool,
+) -> Result<Option<PlanNode>> {
+    let mut found: Option<IndexInfo> = None;
+    for index in collection.ready_indexes().filter(|index| index.descriptor.is_visible() && is_usable(index)) {
         let descriptor = &index.descriptor;
-        if descriptor.sparse || descriptor.partial_filter.is_some() || descriptor.collation.is_some() {
+        let is_plain = matches!(descriptor.kind, IndexKind::Btree | IndexKind::Hashed);
+        if !is_plain || descriptor.partial_filter.is_some() || descriptor.collation.as_ref() != collation {
             continue;
         }
-        let is_plain = |info: &IndexInfo| info.wildcard.is_none() && !info.is_for_places();
-        let Some(info) = IndexInfo::of(index)?.filter(is_plain) else { continue };
+        let Some(info) = IndexInfo::of(index)? else { continue };
         let first = info.fields.first();
         let is_first = first.is_some_and(|field| *field.path.text() == *request.key.as_bytes() && !field.is_hashed);
-        if is_first && !info.is_field_multikey(0) {
-            let bounds = everything(&info);
-            let scan = Box::new(IndexScanPlan {
-                info,
-                bounds,
-                direction: Direction::Forward,
-                is_same_collation: true,
-                key_range: None,
-            });
-            return Ok(Some(PlanNode::DistinctScan { scan, field: 0 }));
+        if is_first && found.as_ref().is_none_or(|found| info.fields.len() < found.fields.len()) {
+            found = Some(info);
         }
     }
-    Ok(None)
+    Ok(found.map(|info| {
+        let (bounds, direction) = (everything(&info), Direction::Forward);
+        let scan = IndexScanPlan { info, bounds, direction, is_same_collation: true, key_range: None };
+        with_values(Box::new(scan), 0)
+    }))
 }
 
 /// One value of each key.

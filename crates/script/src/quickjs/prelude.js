@@ -227,7 +227,8 @@
         toJSON() { return {$binary: this[VALUE], $type: this.type.toString(16).padStart(2, '0')}; }
     });
     defineProperty(BinData.prototype, 'len', {get() { return this.length(); }});
-    const HexData = (type, text) => new BinData(type, hexToBase64(StringOf(text)));
+    // Functions that can be called with `new` as well.
+    function HexData(type, text) { return new BinData(type, hexToBase64(StringOf(text))); }
     function UUID(text) {
         if (text === undefined) {
             text = '';
@@ -238,7 +239,7 @@
         if (!/^[0-9a-fA-F]{32}$/.test(hex)) refuse('UUID string must have 32 characters');
         return HexData(4, hex);
     }
-    const MD5 = (text) => HexData(5, StringOf(text));
+    function MD5(text) { return HexData(5, StringOf(text)); }
 
     function MinKey() { return self(this, MinKey); }
     mark(MinKey, K.minKey);

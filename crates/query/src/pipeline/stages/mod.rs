@@ -1,6 +1,7 @@
 //! The stages, one file each.
 
 pub(super) mod add_fields;
+pub(super) mod apply_oplog_update;
 pub(super) mod bounded_sort;
 pub(super) mod bucket;
 pub(super) mod bucket_auto;
