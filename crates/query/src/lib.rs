@@ -36,11 +36,11 @@ pub mod write;
 #[cfg(test)]
 mod tests;
 
-pub use pando_expr::FAIL_POINTS as OPTIMIZER_FAIL_POINTS;
 pub use canonical::{CanonicalQuery, id_of};
 pub use counters::QueryCounters;
 pub use engine::{ClusterTimeSource, FindPlan, QueryEngine};
 pub use hooks::{MatchValidator, QueryIndexHooks};
 pub use memory::{Account, HeldByNode};
+pub use pando_expr::FAIL_POINTS as OPTIMIZER_FAIL_POINTS;
 pub use plan_cache::{CachedPlan, IndexFilter, PlanCache, PlanStory, indexes_of, shape_of};
 pub use shape::{plan_cache_key, query_hash, shape};

@@ -6,9 +6,7 @@ use super::parse::Parser;
 use super::tree::{Node, Variable};
 use super::{Environment, Operand};
 use pando_base::{Error, Result, operation};
-use pando_doc::{
-    Element, FieldPath, LeafArrays, OwnedValue, PathOptions, Value, compare_with, visit_path,
-};
+use pando_doc::{Element, FieldPath, LeafArrays, OwnedValue, PathOptions, Value, compare_with, visit_path};
 use std::ops::ControlFlow;
 
 pub(super) const NAME: &str = "$_internalFindAllValuesAtPath";
@@ -20,7 +18,7 @@ pub(super) fn parse(_: &mut Parser<'_>, element: Element<'_>) -> Result<Node> {
     };
     FieldPath::parse(path)?;
     let whole = Node::Path { variable: Variable::Root, path: None };
-    let function = Function { name: NAME, arity: Arity::Exactly(2), evaluate, is_pure: true };
+    let function = Function { name: NAME, arity: Arity::Exactly(2), evaluate };
     Ok(Node::Call { function, operands: vec![whole, Node::Constant(Some(element.value.to_owned()))] })
 }
 

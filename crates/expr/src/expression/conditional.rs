@@ -23,9 +23,9 @@ fn check_binary_values(value: Value<'_>) -> Result<()> {
         Value::Binary { subtype: 2, bytes } if !has_length_in_front(bytes) => {
             refused("BinData subtype ByteArrayDeprecated (2) requires a valid inner length prefix".to_owned())
         }
-        Value::Binary { subtype: subtype @ (3 | 5), bytes } if bytes.len() != UUID_BYTES => refused(format!(
-            "BinData subtype {subtype} requires exactly {UUID_BYTES} bytes as an expression literal"
-        )),
+        Value::Binary { subtype: subtype @ (3 | 5), bytes } if bytes.len() != UUID_BYTES => {
+            refused(format!("BinData subtype {subtype} requires exactly {UUID_BYTES} bytes as an expression literal"))
+        }
         Value::Binary { subtype: 7, .. } => {
             refused("BSONColumn (BinData subtype 7) is not allowed as an expression literal".to_owned())
         }

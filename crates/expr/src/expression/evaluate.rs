@@ -78,9 +78,7 @@ pub(super) fn evaluate<'a>(node: &'a Node, scope: &mut Scope<'a>) -> Result<Oper
     operation::tick(1)?;
     match node {
         Node::Constant(value) => Ok(value.as_ref().map_or(Operand::Missing, |value| Operand::Borrowed(value.view()))),
-        Node::Unavailable(name) => {
-            Err(Error::location(51144, format!("Builtin variable '$${name}' is not available")))
-        }
+        Node::Unavailable(name) => Err(Error::location(51144, format!("Builtin variable '$${name}' is not available"))),
         Node::Random(random) => Ok(random::evaluate(random)),
         Node::Script(call) => javascript::evaluate(call, scope),
         Node::Path { variable: Variable::Root, path } => Ok(match path {

@@ -4,9 +4,8 @@ use super::conditional as special;
 use super::function::{Argument, Arity, Evaluate, EvaluateNamed, Function, NamedFunction};
 use super::parse::ParseSpecial;
 use super::{
-    all_values,
-    arithmetic, array, array_make, bitwise, boolean, comparison, date, javascript, meta, misc, object, random, regex,
-    set, string, string_search, timestamp, trigonometry,
+    all_values, arithmetic, array, array_make, bitwise, boolean, comparison, date, javascript, meta, misc, object,
+    random, regex, set, string, string_search, timestamp, trigonometry,
 };
 use crate::accumulator;
 

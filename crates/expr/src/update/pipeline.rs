@@ -77,7 +77,10 @@ fn parse_step(stage: Value<'_>, context: &ParseContext) -> Result<Step> {
 
 /// Stages that updates may have.
 fn is_step(name: &str) -> bool {
-    matches!(name, "$set" | "$addFields" | "$project" | "$unset" | "$replaceWith" | "$replaceRoot" | "$_internalApplyOplogUpdate")
+    matches!(
+        name,
+        "$set" | "$addFields" | "$project" | "$unset" | "$replaceWith" | "$replaceRoot" | "$_internalApplyOplogUpdate"
+    )
 }
 
 /// Stages that there are, but not in updates.

@@ -76,7 +76,8 @@ impl QueryEngine {
     ) -> Result<Doc> {
         request.validate()?;
         let collection = self.collections.open(operation, &request.namespace)?;
-        let context = self.parse_context(operation, &request.collation, &Doc::new(), collection.as_deref())?.without_clocks();
+        let context =
+            self.parse_context(operation, &request.collation, &Doc::new(), collection.as_deref())?.without_clocks();
         let plan = match collection.as_deref() {
             Some(collection) => self.distinct_plan(request, collection, &context)?,
             None => None,

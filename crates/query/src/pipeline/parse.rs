@@ -1,9 +1,10 @@
 //! Reading pipelines: the table of stages.
 
 use super::stages::{
-    add_fields, apply_oplog_update, bounded_sort, bucket, bucket_auto, change_stream, convert_index_stats, count, densify, documents,
-    facet, fill, geo_near, graph_lookup, group, limit, lookup, match_stage, no_effect, options, output, project,
-    redact, replace_root, sample, skip, sort, sort_by_count, union_with, unpack, unset, unwind, window,
+    add_fields, apply_oplog_update, bounded_sort, bucket, bucket_auto, change_stream, convert_index_stats, count,
+    densify, documents, facet, fill, geo_near, graph_lookup, group, limit, lookup, match_stage, no_effect, options,
+    output, project, redact, replace_root, sample, skip, sort, sort_by_count, union_with, unpack, unset, unwind,
+    window,
 };
 use super::{CountedSource, DocumentSource, Pushdown, SharedStage};
 use crate::request::Seen;

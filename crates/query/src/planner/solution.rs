@@ -195,7 +195,7 @@ impl PlanNode {
             | PlanNode::ReturnKey { child } => std::slice::from_ref(child),
             PlanNode::Or { children, .. } | PlanNode::And { children, .. } | PlanNode::SortMerge { children, .. } => {
                 children
-            },
+            }
             PlanNode::Eof
             | PlanNode::CollectionScan(_)
             | PlanNode::IndexScan(_)

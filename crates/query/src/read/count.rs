@@ -56,7 +56,8 @@ impl QueryEngine {
         collection: Option<&Arc<Collection>>,
     ) -> Result<Executor> {
         let known = collection.map(|collection| &**collection);
-        let context = self.parse_context(operation, &request.collation, &pando_doc::Doc::new(), known)?.without_clocks();
+        let context =
+            self.parse_context(operation, &request.collation, &pando_doc::Doc::new(), known)?.without_clocks();
         let mut query = CanonicalQuery::of_filter(&request.namespace, request.filter.view(), &context)?;
         query.hint = request.hint.clone();
         query.natural = request.hint.natural();
