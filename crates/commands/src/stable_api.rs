@@ -150,6 +150,7 @@ pub fn check_strict(invocation: &Invocation) -> Result<()> {
         BStr::new(sent)
     );
     check_command(row.name, invocation.body())?;
+    check_kept(invocation, check_operators)?;
     match row.name {
         // Only what is asked to be explained is looked at, and it is a command as well.
         "explain" => match invocation.target().as_document() {
@@ -227,10 +228,62 @@ pub(crate) fn check_operators(value: Value<'_>) -> Result<()> {
                 b"$literal" => Ok(()),
                 b"$collStats" => check_coll_stats(element.value),
                 b"$changeStream" => check_change_stream(element.value),
+                b"$_testApiVersion" => {
+                    let is_unstable = is_test_of(element.value, "unstable");
+                    let reason = "Provided apiStrict is true with an unstable parameter.";
+                    ensure!(!is_unstable, ErrorCode::APIStrictError, "{reason}");
+                    Ok(())
+                }
                 _ => check_operators(element.value),
             }
         }),
         _ => Ok(()),
+    }
+}
+
+/// True for a test's operator that says of itself that it is such.
+fn is_test_of(value: Value<'_>, field: &str) -> bool {
+    value.as_document().and_then(|fields| fields.get(field)).is_some_and(|value| value.is_true())
+}
+
+/// Looks for operators that are to go, at every depth, for clients that want them refused (`apiDeprecationErrors: true`).
+pub fn check_deprecated(invocation: &Invocation) -> Result<()> {
+    fn check(value: Value<'_>) -> Result<()> {
+        let reason = "Provided apiDeprecatedErrors is true with a deprecated parameter.";
+        match value {
+            Value::Array(array) => array.values().try_for_each(check),
+            Value::Document(document) => document.elements().try_for_each(|element| match &**element.name {
+                b"$literal" => Ok(()),
+                b"$_testApiVersion" => {
+                    ensure!(!is_test_of(element.value, "deprecated"), ErrorCode::APIDeprecationError, "{reason}");
+                    Ok(())
+                }
+                _ => check(element.value),
+            }),
+            _ => Ok(()),
+        }
+    }
+    let body = match (invocation.row.name, invocation.target()) {
+        ("explain", Value::Document(inner)) => inner,
+        _ => invocation.body(),
+    };
+    EXPRESSIONS.iter().filter_map(|field| body.get(*field)).try_for_each(check)?;
+    check_kept(invocation, check)
+}
+
+/// Looks at the pipeline of the view that is read, and at the validator of the collection that is written.
+fn check_kept(invocation: &Invocation, check: impl Fn(Value<'_>) -> Result<()>) -> Result<()> {
+    let (Ok(data), namespace) = (invocation.data(), &invocation.namespace) else { return Ok(()) };
+    let latest = data.catalog.latest();
+    if let Some(views) = latest.views(&namespace.database_name())
+        && let Ok(Some(view)) = views.resolve(namespace)
+    {
+        check(Value::Array(view.pipeline.view()))?;
+    }
+    let is_write = matches!(invocation.row.name, "insert" | "update" | "findAndModify");
+    match latest.collection(namespace).filter(|_| is_write).and_then(|known| known.options.validator.as_ref()) {
+        Some(validator) => check(Value::Document(validator.view())),
+        None => Ok(()),
     }
 }
 

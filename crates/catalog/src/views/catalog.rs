@@ -57,6 +57,11 @@ impl ViewCatalog {
         }
     }
 
+    /// Fails if one of the definitions cannot be read.
+    pub fn require_readable(&self) -> Result<()> {
+        self.damage.clone().map_or(Ok(()), Err)
+    }
+
     /// Every view that can be read, by name.
     pub fn iter(&self) -> impl Iterator<Item = &ViewDefinition> {
         self.views.values().map(|view| &**view)

@@ -8,7 +8,7 @@ use crate::locking::lock_for_read;
 use crate::{Access, Admission, CommandRow, Data, Invocation, SecondaryOk, arguments, run_boxed};
 use pando_base::{Namespace, Result};
 use pando_catalog::{Collection, ViewDefinition};
-use pando_doc::{Doc, DocBuilder, DocRef, Value, doc};
+use pando_doc::{Doc, DocBuilder, DocRef, Value, compare_docs, doc};
 use pando_env::Place;
 use pando_expr::MatchExpression;
 use pando_operation::Operation;
@@ -49,6 +49,7 @@ async fn run(invocation: &Invocation, reply: &mut DocBuilder) -> Result<()> {
         name_only: arguments.name_only.0,
         is_read_only: invocation.node.options.is_read_only,
         filter: filter.as_ref(),
+        leaves_views_out: arguments.filter.is_some_and(|filter| compare_docs(filter, without_views().view()).is_eq()),
     };
     let mut rows = match arguments.filter.and_then(exact_name) {
         Some(name) => list.one(invocation, data, &mut operation, name)?,
@@ -72,6 +73,12 @@ struct List<'a> {
     name_only: bool,
     is_read_only: bool,
     filter: Option<&'a MatchExpression>,
+    /// The filter is the one by which drivers ask for collections alone: views are not looked at.
+    leaves_views_out: bool,
+}
+
+fn without_views() -> Doc {
+    doc! { "$or": [{ "type": "collection" }, { "type": { "$exists": false } }] }
 }
 
 impl List<'_> {
@@ -98,7 +105,8 @@ impl List<'_> {
         for collection in &collections {
             self.push(self.collection_row(collection), &mut rows)?;
         }
-        if let Some(views) = view.latest().views(&invocation.database) {
+        if let Some(views) = view.latest().views(&invocation.database).filter(|_| !self.leaves_views_out) {
+            views.require_readable()?;
             for definition in views.iter() {
                 let buckets = collections
                     .iter()

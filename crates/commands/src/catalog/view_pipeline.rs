@@ -3,9 +3,9 @@
 use crate::settings::check_kept_expression;
 use crate::stages::NodeStages;
 use crate::{Data, Invocation};
-use pando_base::{ErrorCode, Result, ensure};
+use pando_base::{ErrorCode, Namespace, Result, ensure};
 use pando_catalog::ViewDefinition;
-use pando_doc::{Doc, DocRef, Value};
+use pando_doc::{Array, Doc, DocRef, Value};
 use pando_operation::Operation;
 use pando_query::request::AggregateRequest;
 
@@ -17,6 +17,22 @@ pub(super) fn check_view_pipeline(
     view: &ViewDefinition,
 ) -> Result<()> {
     let (namespace, pipeline) = (&view.namespace, &view.pipeline);
+    // One that came in by another way than this one's checks is in the way of all.
+    let latest = data.catalog.latest();
+    for other in latest.views(&namespace.database_name()).into_iter().flat_map(|views| views.iter()) {
+        check_stages(&other.namespace, &other.pipeline)?;
+    }
+    check_stages(namespace, pipeline)?;
+    check_kept_expression(&invocation.node.parameters, Value::Array(pipeline.view()))?;
+    let stages: Vec<Doc> = pipeline.values().filter_map(|stage| stage.as_document()).map(DocRef::to_doc).collect();
+    let request = AggregateRequest {
+        collation: view.collation.clone().unwrap_or_default(),
+        ..AggregateRequest::new(view.view_on.clone(), stages)
+    };
+    data.query.check_pipeline(operation, &request, Some(NodeStages::of(invocation)))
+}
+
+fn check_stages(namespace: &Namespace, pipeline: &Array) -> Result<()> {
     for (place, stage) in pipeline.values().enumerate() {
         let stage = stage.as_document().and_then(|stage| stage.first());
         let name = stage.map_or_else(String::new, |stage| stage.name.to_string());
@@ -33,11 +49,5 @@ pub(super) fn check_view_pipeline(
             "$changeStream cannot be used in a view definition"
         );
     }
-    check_kept_expression(&invocation.node.parameters, Value::Array(pipeline.view()))?;
-    let stages: Vec<Doc> = pipeline.values().filter_map(|stage| stage.as_document()).map(DocRef::to_doc).collect();
-    let request = AggregateRequest {
-        collation: view.collation.clone().unwrap_or_default(),
-        ..AggregateRequest::new(view.view_on.clone(), stages)
-    };
-    data.query.check_pipeline(operation, &request, Some(NodeStages::of(invocation)))
+    Ok(())
 }

@@ -8,6 +8,7 @@
 //! until it is put into a result; variables are numbered when parsing, so that evaluation looks nothing up by name.
 
 mod all_values;
+mod api_version;
 mod arithmetic;
 mod array;
 mod array_make;

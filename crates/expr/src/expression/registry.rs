@@ -4,8 +4,8 @@ use super::conditional as special;
 use super::function::{Argument, Arity, Evaluate, EvaluateNamed, Function, NamedFunction};
 use super::parse::ParseSpecial;
 use super::{
-    all_values, arithmetic, array, array_make, bitwise, boolean, comparison, date, javascript, meta, misc, object,
-    random, regex, set, string, string_search, timestamp, trigonometry,
+    all_values, api_version, arithmetic, array, array_make, bitwise, boolean, comparison, date, javascript, meta, misc,
+    object, random, regex, set, string, string_search, timestamp, trigonometry,
 };
 use crate::accumulator;
 
@@ -144,6 +144,7 @@ pub(super) fn find(name: &str) -> Option<Entry> {
         "$meta" => Entry::Special(meta::parse),
         "$function" => Entry::Special(javascript::parse_function),
         all_values::NAME => Entry::Special(all_values::parse),
+        "$_testApiVersion" => Entry::Special(api_version::parse),
         "$_internalJsEmit" => Entry::Special(javascript::parse_emit),
         "$literal" | "$const" => Entry::Special(special::parse_literal),
         // Arrays.

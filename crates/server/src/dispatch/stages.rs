@@ -111,6 +111,9 @@ fn check_api(invocation: &Invocation) -> Result<()> {
         "Provided apiDeprecationErrors:true, but the command {} is deprecated in API Version {version}",
         row.name
     );
+    if api.deprecation_errors == Some(true) {
+        stable_api::check_deprecated(invocation)?;
+    }
     if api.strict != Some(true) {
         return Ok(());
     }
