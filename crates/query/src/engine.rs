@@ -2,7 +2,7 @@
 
 use crate::canonical::{id_of, id_of_root};
 use crate::executor::{
-    Collections, Executor, NO_TABLE_SCAN, StoredFunctions, TRIAL_WORKS_MAX, YieldPolicy, script_limits,
+    Collections, Executor, NO_TABLE_SCAN, StoredFunctions, TRIAL_RESULTS_MAX, TRIAL_WORKS_MAX, YieldPolicy, script_limits,
 };
 use crate::explain::plan_documents;
 use crate::limits::{PlannerLimits, expression_limits};
@@ -423,7 +423,8 @@ impl QueryEngine {
             }
         };
         let plan = candidates.swap_remove(0);
-        Ok((StageNode::new(stage.choosing_from(usable)), plan))
+        let results_max = usize::try_from(self.parameters.get(&TRIAL_RESULTS_MAX)).unwrap_or(1);
+        Ok((StageNode::new(stage.choosing_from(usable).trying_for(results_max)), plan))
     }
 
     /// Plans of a query; a look-up by `_id` if that is all it asks for.

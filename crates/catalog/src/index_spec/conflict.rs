@@ -1,10 +1,11 @@
 //! A new specification beside the indexes that a collection has.
 
 use crate::fail_points::EXPIRE_IN_CAPPED;
+use super::signature::{self, Comparable};
 use crate::index::{IndexDescriptor, IndexKind};
 use crate::{ClusteredIndex, Collection};
 use pando_base::{Error, ErrorCode, Result, bail, ensure};
-use pando_doc::{Doc, DocRef, JsonFormat, Value, compare, compare_docs, doc_to_json};
+use pando_doc::{Doc, DocRef, JsonFormat, Value, compare_docs, doc_to_json};
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
@@ -150,12 +151,16 @@ fn compare_descriptors(candidate: &IndexDescriptor, existing: &IndexDescriptor) 
         (left, right) => left.is_none() == right.is_none(),
     };
     let same_filter = |left: &Option<Doc>, right: &Option<Doc>| match (left, right) {
-        (Some(left), Some(right)) => compare_docs(left.view(), right.view()) == Ordering::Equal,
+        (Some(left), Some(right)) => signature::conditions(left.view()) == signature::conditions(right.view()),
+        (left, right) => left.is_none() == right.is_none(),
+    };
+    let same_projection = |left: &Option<Doc>, right: &Option<Doc>| match (left, right) {
+        (Some(left), Some(right)) => signature::paths(left.view()) == signature::paths(right.view()),
         (left, right) => left.is_none() == right.is_none(),
     };
     let same_key = compare_docs(candidate.key_pattern.view(), existing.key_pattern.view()) == Ordering::Equal;
     let equivalent = same_key
-        && same(&candidate.wildcard_projection, &existing.wildcard_projection)
+        && same_projection(&candidate.wildcard_projection, &existing.wildcard_projection)
         && candidate.unique == existing.unique
         && candidate.sparse == existing.sparse
         && same(&candidate.collation, &existing.collation)
@@ -189,15 +194,6 @@ fn other_options(descriptor: &IndexDescriptor) -> BTreeMap<Vec<u8>, Comparable> 
         |name: &[u8]| !NOT_COMPARED.iter().any(|not| name == not.as_bytes()) && name != b"wildcardProjection";
     let elements = descriptor.specification.view().elements().filter(|element| compared(element.name));
     elements.map(|element| (element.name.to_vec(), Comparable(element.value.to_owned()))).collect()
-}
-
-/// A value that is equal to another if they compare equal: 1 and 1.0 are.
-struct Comparable(pando_doc::OwnedValue);
-
-impl PartialEq for Comparable {
-    fn eq(&self, other: &Comparable) -> bool {
-        compare(self.0.view(), other.0.view()) == Ordering::Equal
-    }
 }
 
 /// The fields of a document, whatever their order.

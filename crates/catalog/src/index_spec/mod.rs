@@ -13,6 +13,7 @@ mod key_pattern;
 #[cfg(test)]
 mod tests;
 mod validate;
+mod signature;
 mod wildcard_projection;
 
 pub use complete::{complete_index_spec, default_id_index_spec};

@@ -73,6 +73,10 @@ impl Findings {
         if !self.is_strict_first {
             return;
         }
+        let validator = collection.options.validator.as_ref();
+        if let Some(Err(error)) = validator.map(|validator| check_operators(Value::Document(validator.view()))) {
+            self.add(&collection.namespace, error.reason().to_owned());
+        }
         for index in &collection.indexes {
             let has_special = |name: &[u8]| matches!(name, b"text" | b"geoHaystack" | b"columnstore");
             let pattern = index.descriptor.key_pattern.view();

@@ -73,6 +73,9 @@ async fn run(invocation: &Invocation, reply: &mut DocBuilder) -> Result<()> {
     Ok(())
 }
 
+/// Whether servers in front of shards may merge what has to wait for all of it.
+const PROHIBITS_MERGE: &str = "internalQueryProhibitBlockingMergeOnMongoS";
+
 /// The parameters that every explanation shows.
 const SHOWN_PARAMETERS: [&str; 8] = [
     "internalQueryFacetBufferSizeBytes",
@@ -80,7 +83,7 @@ const SHOWN_PARAMETERS: [&str; 8] = [
     "internalLookupStageIntermediateDocumentMaxSizeBytes",
     "internalDocumentSourceGroupMaxMemoryBytes",
     "internalQueryMaxBlockingSortMemoryUsageBytes",
-    "internalQueryProhibitBlockingMergeOnMongoS",
+    PROHIBITS_MERGE,
     "internalQueryMaxAddToSetBytes",
     "internalQueryFrameworkControl",
 ];
@@ -118,6 +121,8 @@ pub(super) fn append(invocation: &Invocation, explained: &Doc, command: DocRef<'
                 Some(ParameterValue::Long(value)) => parameters.append(name, value),
                 Some(ParameterValue::Bool(value)) => parameters.append(name, value),
                 Some(ParameterValue::String(value)) => parameters.append(name, value.as_str()),
+                // It is about servers in front of shards, and has the value that it has at all others.
+                None if name == PROHIBITS_MERGE => parameters.append(name, false),
                 _ => {}
             }
         }

@@ -107,6 +107,7 @@ impl<'a> UpdateArguments<'a> {
             constants: shared_or_empty(invocation, statement.constants),
             multi: statement.multi,
             upsert: statement.upsert,
+            upsert_supplied: statement.upsert_supplied,
             array_filters: array_filters.iter().map(|filter| shared(invocation, *filter)).collect(),
             hint: hint(statement.hint)?,
             collation: shared_or_empty(invocation, statement.collation),

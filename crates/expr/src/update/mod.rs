@@ -103,17 +103,16 @@ pub struct UpdateOutcome {
 impl Update {
     /// Reads an update: a document or, for a pipeline, an array.
     pub fn parse(spec: Value<'_>, array_filters: &[DocRef<'_>], context: &ParseContext) -> Result<Update> {
-        let refused = |form: &str| {
-            let reason = format!("arrayFilters may not be specified for {form} updates");
-            Err(Error::failed_to_parse(reason))
-        };
+        // A replacement has no use for them, and does not mind.
         let form = match spec {
-            Value::Array(_) if !array_filters.is_empty() => return refused("pipeline-syle"),
+            Value::Array(_) if !array_filters.is_empty() => {
+                let reason = "arrayFilters may not be specified for pipeline-syle updates";
+                return Err(Error::failed_to_parse(reason));
+            }
             Value::Array(stages) => Form::Pipeline(pipeline::parse(stages, context)?),
             Value::Document(doc) if is_operators(doc) => {
                 Form::Operators(Box::new(parse::parse(doc, array_filters, context)?))
             }
-            Value::Document(_) if !array_filters.is_empty() => return refused("replacement-style"),
             Value::Document(doc) => Form::Replacement(replacement::parse(doc)?),
             _ => return Err(Error::failed_to_parse("Update argument must be either an object or an array")),
         };

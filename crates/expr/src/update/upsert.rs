@@ -63,7 +63,9 @@ fn put<'d>(
     value: OwnedValue,
 ) -> Result<()> {
     let name = path.part(part);
-    if name.starts_with(b"$") {
+    // What a reference has inside of a document is left to whoever stores the whole.
+    let is_of_reference = part > 0 && matches!(&**name, b"$ref" | b"$id" | b"$db");
+    if name.starts_with(b"$") && !is_of_reference {
         let reason = format!("The dollar ($) prefixed field '{name}' in '{path}' is not valid for storage.");
         return Err(Error::new(ErrorCode::DollarPrefixedFieldName, reason));
     }

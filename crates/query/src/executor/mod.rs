@@ -22,7 +22,7 @@ pub use drive::{drive, drive_to_end, yield_now};
 pub(crate) use scripting::script_limits;
 pub use scripting::{SCRIPT_PARAMETERS, StoredFunctions};
 pub use yielding::{NO_TABLE_SCAN, PARAMETERS, YieldCause, YieldPolicy};
-pub(crate) use yielding::{TRIAL_WORKS_MAX, cause_of, is_conflict};
+pub(crate) use yielding::{TRIAL_RESULTS_MAX, TRIAL_WORKS_MAX, cause_of, is_conflict};
 
 use crate::stage::{
     CollectionScanStage, Examined, Look, Member, MultiPlanStage, Shown, StageNode, Step, plan_killed, record_id_value,

@@ -30,8 +30,17 @@ pub static TRIAL_WORKS_MAX: Parameter<i32> = Parameter::new(
 )
 .at_least(1);
 
+/// How many results end a trial.
+pub static TRIAL_RESULTS_MAX: Parameter<i32> = Parameter::new(
+    "internalQueryPlanEvaluationMaxResults",
+    101,
+    "How many results a candidate plan finds at most in a trial, which then is over.",
+)
+.at_least(0);
+
 /// All of them.
-pub static PARAMETERS: &[&dyn AnyParameter] = &[&YIELD_ITERATIONS, &YIELD_PERIOD_MS, &TRIAL_WORKS_MAX, &NO_TABLE_SCAN];
+pub static PARAMETERS: &[&dyn AnyParameter] =
+    &[&YIELD_ITERATIONS, &YIELD_PERIOD_MS, &TRIAL_WORKS_MAX, &TRIAL_RESULTS_MAX, &NO_TABLE_SCAN];
 
 /// Reading the clock costs more than most pieces of work.
 const CLOCK_READ_INTERVAL: u32 = 128;

@@ -2,7 +2,7 @@
 
 use super::Hint;
 use pando_base::{Error, Namespace, Result};
-use pando_doc::{Doc, OwnedValue};
+use pando_doc::{Doc, DocRef, OwnedValue};
 use pando_oplog::StatementIds;
 
 /// One statement of `update`.
@@ -20,6 +20,8 @@ pub struct UpdateRequest {
     pub multi: bool,
     /// If none matches, one is made.
     pub upsert: bool,
+    /// The one that is made is the constant `new`.
+    pub upsert_supplied: bool,
     /// Conditions on elements for `$[name]`.
     pub array_filters: Vec<Doc>,
     /// Which index.
@@ -48,6 +50,7 @@ impl UpdateRequest {
             constants: Doc::new(),
             multi: false,
             upsert: false,
+            upsert_supplied: false,
             array_filters: Vec::new(),
             hint: Hint::None,
             collation: Doc::new(),
@@ -65,8 +68,21 @@ impl UpdateRequest {
         doc.view().raw_elements().next().is_none_or(|first| !first.name.starts_with(b"$"))
     }
 
+    /// The document that is given for an upsert.
+    pub fn supplied(&self) -> Option<DocRef<'_>> {
+        self.constants.get("new").and_then(|new| new.as_document()).filter(|_| self.upsert_supplied)
+    }
+
     /// Checks what can be checked without the collection.
     pub fn validate(&self) -> Result<()> {
+        if self.upsert_supplied && !self.upsert {
+            let reason = "cannot specify 'upsertSupplied: true' for a non-upsert operation";
+            return Err(Error::failed_to_parse(reason));
+        }
+        if self.upsert_supplied && self.supplied().is_none() {
+            let reason = "the parameter 'upsertSupplied' is set to 'true', but no document was supplied";
+            return Err(Error::failed_to_parse(reason));
+        }
         if self.multi && self.is_replacement() {
             return Err(Error::failed_to_parse("multi update is not supported for replacement-style update"));
         }

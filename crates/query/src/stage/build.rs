@@ -91,9 +91,13 @@ impl Builder<'_> {
             }
             PlanNode::Sort { child, pattern, limit } => {
                 let generator = SortKeyGenerator::new(pattern, self.context.collator.clone())?;
+                let others = [Meta::TextScore, Meta::GeoNearDistance, Meta::GeoNearPoint, Meta::IndexKey, Meta::RecordId];
+                let wants_others = others.into_iter().any(|kind| self.context.metadata.contains(kind));
+                let is_of_documents = child.is_fetched() && !wants_others && !pattern.needs_metadata();
                 let child = Builder { wants_all: true, ..*self }.node(child, wants_keys)?;
                 let resources = self.context.spilling.resources(self.context.allow_disk_use);
-                StageNode::new(SortStage::new(child, pattern.clone(), generator, *limit, resources))
+                let stage = SortStage::new(child, pattern.clone(), generator, *limit, resources);
+                StageNode::new(if is_of_documents { stage } else { stage.of_more_than_documents() })
             }
             PlanNode::Skip { child, count } => StageNode::new(SkipStage::new(self.node(child, wants_keys)?, *count)),
             PlanNode::Limit { child, count } => StageNode::new(LimitStage::new(self.node(child, wants_keys)?, *count)),

@@ -50,7 +50,7 @@ impl Candidate {
     }
 
     /// One piece of work of a trial; true if the trial is over. Conflicts in storage are errors of the whole query.
-    fn try_work(&mut self, operation: &mut Operation) -> Result<bool> {
+    fn try_work(&mut self, operation: &mut Operation, results_max: usize) -> Result<bool> {
         match self.root.work(operation) {
             Ok(Step::Advanced(member)) => self.results.push_back(member),
             Ok(Step::NeedTime) => {}
@@ -58,7 +58,7 @@ impl Candidate {
             Err(error) if storage_error(&error).is_some() => return Err(error),
             Err(error) => self.failure = Some(error),
         }
-        Ok(self.is_finished || self.results.len() >= TRIAL_RESULTS_MAX)
+        Ok(self.is_finished || self.results.len() >= results_max)
     }
 
     /// One piece of work after the trial.
@@ -103,6 +103,10 @@ pub struct MultiPlanStage {
     state: State,
     on_chosen: Option<OnChosen>,
     trial_works_max: u64,
+    /// A plan that has found so many results ends the trial.
+    results_max: usize,
+    /// Some plan has ended it; the others have their turn yet.
+    is_over: bool,
     is_from_cache: bool,
     /// Why a cached plan was given up.
     replan_reason: Option<String>,
@@ -122,7 +126,15 @@ impl MultiPlanStage {
             is_from_cache: false,
             replan_reason: None,
             usable: String::new(),
+            results_max: TRIAL_RESULTS_MAX,
+            is_over: false,
         }
+    }
+
+    /// The same with another number of results that end a trial.
+    pub fn trying_for(mut self, results_max: usize) -> MultiPlanStage {
+        self.results_max = results_max;
+        self
     }
 
     /// A plan from the cache, which won after so much work.
@@ -142,6 +154,8 @@ impl MultiPlanStage {
             is_from_cache: true,
             replan_reason: None,
             usable: String::new(),
+            results_max: TRIAL_RESULTS_MAX,
+            is_over: false,
         }
     }
 
@@ -205,7 +219,7 @@ impl MultiPlanStage {
     fn probe(&mut self, operation: &mut Operation) -> Result<()> {
         let State::Probation { works_max, replan } = &mut self.state else { return Ok(()) };
         let Some(candidate) = self.candidates.first_mut() else { return Ok(()) };
-        let is_over = candidate.try_work(operation)?;
+        let is_over = candidate.try_work(operation, self.results_max)?;
         if is_over {
             self.state = State::Chosen(0);
             return Ok(());
@@ -231,18 +245,19 @@ impl MultiPlanStage {
 
     fn race(&mut self, operation: &mut Operation) -> Result<()> {
         let State::Trial { works_max, next, works } = &mut self.state else { return Ok(()) };
-        let is_over = match self.candidates.get_mut(*next) {
-            Some(candidate) if candidate.failure.is_none() => candidate.try_work(operation)?,
+        self.is_over |= match self.candidates.get_mut(*next) {
+            Some(candidate) if candidate.failure.is_none() => candidate.try_work(operation, self.results_max)?,
             _ => false,
         };
         *next += 1;
+        // All have the same number of turns, whoever is first.
         if *next >= self.candidates.len() {
             *next = 0;
             *works += 1;
-        }
-        let is_hopeless = self.candidates.iter().all(|candidate| candidate.failure.is_some());
-        if is_over || is_hopeless || *works >= *works_max {
-            self.choose()?;
+            let is_hopeless = self.candidates.iter().all(|candidate| candidate.failure.is_some());
+            if self.is_over || is_hopeless || *works >= *works_max {
+                self.choose()?;
+            }
         }
         Ok(())
     }

@@ -90,6 +90,8 @@ pub struct SortStage {
     pattern: SortPattern,
     generator: SortKeyGenerator,
     limit: Option<u64>,
+    /// Documents are sorted, without keys or what else is known of them: MongoDB has an algorithm of its own for that.
+    is_of_documents: bool,
     resources: StageResources,
     sorter: Sorter<SortedMember>,
     /// How the index keys of members are read; mostly there is one.
@@ -107,7 +109,14 @@ impl SortStage {
         resources: StageResources,
     ) -> SortStage {
         let sorter = resources.sorter(limit);
-        SortStage { child, pattern, generator, limit, resources, sorter, layouts: Vec::new(), outgoing: None }
+        let (layouts, outgoing) = (Vec::new(), None);
+        SortStage { child, pattern, generator, limit, is_of_documents: true, resources, sorter, layouts, outgoing }
+    }
+
+    /// The same, but not of documents alone.
+    pub fn of_more_than_documents(mut self) -> SortStage {
+        self.is_of_documents = false;
+        self
     }
 
     fn take_in(&mut self, member: Member) -> Result<()> {
@@ -170,7 +179,7 @@ impl Stage for SortStage {
         if let Some(limit) = self.limit {
             out.append("limitAmount", i64::try_from(limit).unwrap_or(i64::MAX));
         }
-        out.append("type", "simple");
+        out.append("type", if self.is_of_documents { "simple" } else { "default" });
     }
 
     fn describe_run(&self, out: &mut DocBuilder) {

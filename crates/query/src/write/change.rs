@@ -1,9 +1,9 @@
 //! What becomes of a document, with what the oplog gets of it.
 
 use pando_base::{Result, Timestamp};
-use pando_doc::{Doc, DocRef, ObjectId, RawElement};
+use pando_doc::{Doc, DocRef, ObjectId, RawElement, Value};
 use pando_expr::matcher::MatchDetails;
-use pando_expr::{ChangedField, MatchExpression, PathPart, Update, UpdateContext};
+use pando_expr::{ChangedField, MatchExpression, ParseContext, PathPart, Update, UpdateContext};
 use pando_oplog::diff::{Touched, TouchedInside};
 use pando_oplog::{update_object, update_object_of_fields, update_object_of_touched};
 use std::sync::OnceLock;
@@ -70,6 +70,17 @@ impl DocumentChange {
     /// The document of an upsert: what the filter says, changed.
     pub fn new_document(&self, filter: &MatchExpression, new_id: impl FnOnce() -> ObjectId) -> Result<Doc> {
         self.update.upsert_document(filter, &self.context(None), new_id)
+    }
+
+    /// The same where the document was given: it needs no more than an `_id`, which the filter may say.
+    pub fn supplied_document(
+        &self,
+        supplied: DocRef<'_>,
+        filter: &MatchExpression,
+        new_id: impl FnOnce() -> ObjectId,
+    ) -> Result<Doc> {
+        let replacement = Update::parse(Value::Document(supplied), &[], &ParseContext::default())?;
+        replacement.upsert_document(filter, &self.context(None), new_id)
     }
 }
 

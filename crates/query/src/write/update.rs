@@ -214,7 +214,11 @@ impl QueryEngine {
         collection: &Arc<Collection>,
     ) -> Result<UpdateResult> {
         let env = operation.env.clone();
-        let made = parsed.change.new_document(&parsed.query.filter, || self.object_ids.next(&env))?;
+        let (filter, new_id) = (&parsed.query.filter, || self.object_ids.next(&env));
+        let made = match request.supplied() {
+            Some(supplied) => parsed.change.supplied_document(supplied, filter, new_id)?,
+            None => parsed.change.new_document(filter, new_id)?,
+        };
         let document = self.prepare_insert_unfilled(operation, made.view())?.unwrap_or(made);
         let insert = InsertDocument { document: document.clone(), statement_ids: request.statement_ids.clone() };
         let options =
