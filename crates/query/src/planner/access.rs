@@ -5,7 +5,7 @@
 //! their paths may be bounded together only by conditions on the same element of it. Which condition comes first is a
 //! choice; all choices for the first field are returned.
 
-use super::condition::Condition;
+use super::condition::{Condition, ElementScope};
 use super::places;
 use super::predicate_bounds::{self, Target, Tightness};
 use super::{FieldBounds, IndexBounds, IndexInfo, IntervalList, wildcard};
@@ -18,12 +18,19 @@ use pando_doc::Collator;
 pub struct Access {
     /// What part of it is scanned.
     pub bounds: IndexBounds,
-    /// Conjuncts that hold for every key inside the bounds.
-    pub exact_conjuncts: Vec<usize>,
+    /// Conjuncts that hold for every key inside the bounds, ascending.
+    exact_conjuncts: Vec<usize>,
     /// How many fields are bounded.
     pub bounded_fields: usize,
     /// Fields that some condition is about, by their places.
     pub used_fields: Vec<usize>,
+}
+
+impl Access {
+    /// True if the conjunct holds for every key inside the bounds.
+    pub fn is_exact(&self, conjunct: usize) -> bool {
+        self.exact_conjuncts.binary_search(&conjunct).is_ok()
+    }
 }
 
 /// What the query's strings are compared by, in relation to an index.
@@ -137,7 +144,9 @@ impl AccessPlanner<'_> {
     }
 
     fn build(&self, first_candidates: &[Candidate], first: Option<usize>) -> Access {
-        let mut used: Vec<(usize, usize)> = Vec::new();
+        let mut used_fields = Vec::new();
+        // Of conditions on one field of one element one speaks for all.
+        let mut restricting: Vec<(usize, usize)> = Vec::new();
         let mut fields = Vec::with_capacity(self.info.fields.len());
         let mut tightness: Vec<(usize, Tightness)> = Vec::new();
         for (field, info) in self.info.fields.iter().enumerate() {
@@ -145,17 +154,23 @@ impl AccessPlanner<'_> {
             let candidates = if field == 0 { in_front(first_candidates, first) } else { found.iter().collect() };
             let mut list = IntervalList::everything();
             for candidate in candidates {
-                if !operation::goes_on(used.len() as u64) || !self.fits(field, candidate.condition, &used) {
+                if !operation::goes_on(1 + restricting.len() as u64) {
+                    break;
+                }
+                if !self.fits(field, candidate.condition, &restricting) {
                     continue;
                 }
                 list = list.intersect(&candidate.intervals);
-                used.push((field, candidate.condition));
+                used_fields.push(field);
+                let scope = self.scope(candidate.condition);
+                if !restricting.iter().any(|&(other_field, other)| other_field == field && self.scope(other) == scope) {
+                    restricting.push((field, candidate.condition));
+                }
                 tightness.push((candidate.condition, candidate.tightness));
             }
             fields.push(FieldBounds { name: info.path.text().to_owned(), intervals: list });
         }
         let bounded_fields = fields.iter().filter(|field| !field.intervals.is_everything()).count();
-        let used_fields = used.iter().map(|(field, _)| *field).collect();
         Access { bounds: IndexBounds { fields }, exact_conjuncts: self.exact(&tightness), bounded_fields, used_fields }
     }
 
@@ -183,23 +198,29 @@ impl AccessPlanner<'_> {
 
     /// True if both stand in one `$elemMatch` on the array whose path has so many components, and no array lies further in.
     fn same_element(&self, one: usize, two: usize, part_count: usize) -> bool {
-        let scope = |condition: usize| self.conditions.get(condition).and_then(|condition| condition.scope);
-        match (scope(one), scope(two)) {
+        match (self.scope(one), self.scope(two)) {
             (Some(one), Some(two)) => one == two && one.part_count == part_count,
             _ => false,
         }
     }
 
+    /// The `$elemMatch` that a condition stands in.
+    fn scope(&self, condition: usize) -> Option<ElementScope> {
+        self.conditions.get(condition).and_then(|condition| condition.scope)
+    }
+
     /// Conjuncts whose only condition bounds exactly.
     fn exact(&self, tightness: &[(usize, Tightness)]) -> Vec<usize> {
         let exact = |&&(_, tight): &&(usize, Tightness)| tight == Tightness::Exact;
-        tightness
+        let mut conjuncts: Vec<usize> = tightness
             .iter()
             .filter(exact)
             .filter_map(|(condition, _)| self.conditions.get(*condition))
             .filter(|condition| condition.scope.is_none())
             .map(|condition| condition.conjunct)
-            .collect()
+            .collect();
+        conjuncts.sort_unstable();
+        conjuncts
     }
 }
 

@@ -234,7 +234,7 @@ impl<'p> Planner<'p> {
         for info in self.places.iter().filter(|info| self.may_serve(info, root)) {
             let accesses = accesses(info, &conditions, self.collation(info), count_max);
             for access in accesses.into_iter().filter(|access| places::is_bounded(info, &access.bounds)) {
-                let rest = parts.iter().enumerate().filter(|(part, _)| !access.exact_conjuncts.contains(part));
+                let rest = parts.iter().enumerate().filter(|(part, _)| !access.is_exact(*part));
                 let rest: Vec<&Node> = rest.map(|(_, node)| *node).collect();
                 found.push(self.filtered(self.scan(info, access.bounds), &rest));
             }
@@ -253,7 +253,7 @@ impl<'p> Planner<'p> {
 
     /// A scan of an index, behind which the rest of the filter is looked at.
     fn accessed(&self, info: &IndexInfo, access: Access, parts: &[&Node]) -> PlanNode {
-        let rest = parts.iter().enumerate().filter(|(part, _)| !access.exact_conjuncts.contains(part));
+        let rest = parts.iter().enumerate().filter(|(part, _)| !access.is_exact(*part));
         let rest = rest.map(|(_, node)| *node).filter(|node| !self.is_promised(info, node));
         let rest: Vec<&Node> = rest.collect();
         self.filtered(self.scan(info, access.bounds), &rest)
