@@ -1,9 +1,11 @@
 //! Comparisons of one value with a constant, and with a list of constants.
 
+use super::plain_texts::PlainTexts;
 use crate::Regex;
 use pando_base::operation;
 use pando_doc::{CompareOptions, OwnedValue, StringComparator, Value, compare_with};
 use std::cmp::Ordering;
+use std::sync::Arc;
 
 /// How a value has to stand to the constant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -99,6 +101,8 @@ fn is_nan(value: Value<'_>) -> bool {
 pub struct InList {
     values: Vec<OwnedValue>,
     regexes: Vec<Regex>,
+    /// Those of the patterns that are plain texts, if they are many, and the places of the others.
+    plain: Option<Arc<(PlainTexts, Vec<usize>)>>,
     has_null: bool,
 }
 
@@ -109,7 +113,8 @@ impl InList {
         values.sort_by(|left, right| compare_with(left.view(), right.view(), &options));
         values.dedup_by(|left, right| compare_with(left.view(), right.view(), &options).is_eq());
         let has_null = values.iter().any(|value| matches!(value, OwnedValue::Null));
-        InList { values, regexes, has_null }
+        let plain = PlainTexts::among(&regexes).map(Arc::new);
+        InList { values, regexes, plain, has_null }
     }
 
     /// The constants, ascending, each once.
@@ -134,7 +139,19 @@ impl InList {
         };
         let options = CompareOptions { strings, ..CompareOptions::default() };
         let found = self.values.binary_search_by(|constant| compare_with(constant.view(), value, &options));
-        found.is_ok() || self.regexes.iter().any(|regex| operation::goes_on(1) && regex_matches(regex, value))
+        found.is_ok() || self.matches_pattern(value)
+    }
+
+    fn matches_pattern(&self, value: Value<'_>) -> bool {
+        let matches = |regex: &Regex| operation::goes_on(1) && regex_matches(regex, value);
+        match (&self.plain, value) {
+            (Some(plain), Value::String(text) | Value::Symbol(text)) => {
+                let (plain, others) = &**plain;
+                plain.match_text(text) || others.iter().filter_map(|place| self.regexes.get(*place)).any(matches)
+            }
+            (_, Value::String(_) | Value::Symbol(_) | Value::Regex { .. }) => self.regexes.iter().any(matches),
+            _ => false,
+        }
     }
 }
 

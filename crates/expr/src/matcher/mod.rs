@@ -19,6 +19,7 @@ mod failure;
 mod node;
 mod optimize;
 mod parse;
+mod plain_texts;
 mod schema;
 mod serialize;
 mod text_clause;

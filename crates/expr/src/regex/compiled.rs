@@ -2,7 +2,8 @@
 //!
 //! The first is for the interpreter: it says what is wrong with the pattern and costs a
 //! microsecond, so that a list of a hundred thousand patterns is read quickly and looks at one
-//! document without compiling any to machine code. The quick ones search a whole text and give up
+//! document without compiling any to machine code. With plain text nothing can be wrong; it is
+//! compiled when it is used. The quick ones search a whole text and give up
 //! where one place takes more than a few steps: the longer the text, the fewer. The last two look
 //! at one place only.
 //!
@@ -39,7 +40,7 @@ const STACK_LIMIT: i32 = -46;
 pub(super) struct Variants {
     text: Text,
     letters: Letters,
-    short: Compiled,
+    short: OnceLock<Option<Compiled>>,
     short_uses: AtomicU32,
     quick: [OnceLock<Option<Compiled>>; QUICK.len()],
     at_place: OnceLock<Option<Compiled>>,
@@ -50,12 +51,15 @@ impl Variants {
     pub(super) fn new(pattern: &str, options: &BStr, operator: &str) -> Result<Variants> {
         let letters = Letters::read(options, operator)?;
         let text = Text::read(pattern, letters.is_extended);
-        let limited = format!("{}(*LIMIT_MATCH={SHORT_STEPS_MAX}){}", text.verbs, text.body);
-        let short = letters.builder().utf(true).build(&limited).map_err(|error| {
-            let told = error.to_string();
-            let why = told.rsplit(": ").next().unwrap_or(&told);
-            Error::location(51091, format!("Regular expression is invalid: {why}"))
-        })?;
+        let short = OnceLock::new();
+        if super::prefix::plain(pattern.as_bytes(), options).is_none() {
+            let made = interpreted(letters, &text).map_err(|error| {
+                let told = error.to_string();
+                let why = told.rsplit(": ").next().unwrap_or(&told);
+                Error::location(51091, format!("Regular expression is invalid: {why}"))
+            })?;
+            short.get_or_init(|| Some(made));
+        }
         Ok(Variants {
             text,
             letters,
@@ -74,7 +78,7 @@ impl Variants {
             return None;
         }
         self.short_uses.fetch_add(1, Ordering::Relaxed);
-        Some(&self.short)
+        self.short.get_or_init(|| interpreted(self.letters, &self.text).ok()).as_ref()
     }
 
     /// What searches so many bytes, and which of its kind it is.
@@ -124,6 +128,12 @@ impl Variants {
         }
         builder.ucp(false).utf(true).build(&format!("{verbs}(*LIMIT_MATCH={steps}){body}")).ok()
     }
+}
+
+/// The pattern for the interpreter and short texts.
+fn interpreted(letters: Letters, text: &Text) -> std::result::Result<Compiled, pcre2::Error> {
+    let limited = format!("{}(*LIMIT_MATCH={SHORT_STEPS_MAX}){}", text.verbs, text.body);
+    letters.builder().utf(true).build(&limited)
 }
 
 /// True if the search may go on with less to look at in each call.

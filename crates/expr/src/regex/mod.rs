@@ -77,6 +77,12 @@ impl Regex {
         Search::new(self, Subject::new(text)?).is_match()
     }
 
+    /// The text that the pattern is, if it is nothing else, and whether it stands for beginnings only.
+    pub(crate) fn plain_text(&self) -> Option<(&BStr, bool)> {
+        let (text, is_beginning) = prefix::plain(&self.pattern, &self.options)?;
+        Some((BStr::new(text), is_beginning))
+    }
+
     /// The text that every match begins with, if the pattern says so plainly: what an index can be
     /// bounded by.
     pub fn literal_prefix(&self) -> Option<Prefix> {

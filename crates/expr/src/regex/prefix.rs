@@ -31,6 +31,18 @@ pub(super) fn of(pattern: &[u8], options: &[u8]) -> Option<Prefix> {
     literal(rest)
 }
 
+/// The text that a pattern says and nothing else, and whether what it is looked for in has to begin
+/// with it.
+pub(super) fn plain<'p>(pattern: &'p [u8], options: &[u8]) -> Option<(&'p [u8], bool)> {
+    let (text, is_beginning) = match pattern {
+        [b'^', text @ ..] => (text, true),
+        text => (text, false),
+    };
+    let has_meaning = |byte: &u8| SPECIAL.contains(byte);
+    let is_changed = options.iter().any(|letter| !matches!(letter, b's' | b'u'));
+    (!is_changed && !text.iter().any(has_meaning)).then_some((text, is_beginning))
+}
+
 /// True if a bar may divide the pattern: one that is not escaped, or behind more than one
 /// backslash.
 fn has_alternative(pattern: &[u8]) -> bool {
