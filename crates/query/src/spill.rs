@@ -94,6 +94,14 @@ pub static DENSIFIED_DOCUMENTS_MAX: Parameter<i32> =
     Parameter::new("internalQueryMaxAllowedDensifyDocs", 500_000, "How many documents a $densify may make.")
         .at_least(0);
 
+/// How much memory a `$densify` may take.
+pub static DENSIFY_MEMORY_BYTES_MAX: Parameter<i64> = Parameter::new(
+    "internalDocumentSourceDensifyMaxMemoryBytes",
+    100 * 1024 * 1024,
+    "How many bytes what a $densify knows of its partitions may take in memory.",
+)
+.at_least(1);
+
 /// How much space has to be left.
 pub static SPILL_FREE_BYTES_MIN: Parameter<i64> = Parameter::new(
     "internalQuerySpillingMinAvailableDiskSpaceBytes",
@@ -115,6 +123,7 @@ pub static PARAMETERS: &[&dyn AnyParameter] = &[
     &HASH_LOOKUP_BYTES_MAX,
     &HASH_LOOKUP_OFF,
     &DENSIFIED_DOCUMENTS_MAX,
+    &DENSIFY_MEMORY_BYTES_MAX,
     &SPILL_FREE_BYTES_MIN,
 ];
 
@@ -235,6 +244,7 @@ impl Spilling {
             window_memory_bytes_max: bytes(&WINDOW_MEMORY_BYTES_MAX),
             join_memory_bytes_max: if is_joined { bytes(&HASH_LOOKUP_BYTES_MAX) } else { 0 },
             densified_documents_max: u64::try_from(self.parameters.get(&DENSIFIED_DOCUMENTS_MAX)).unwrap_or(0),
+            densify_memory_bytes_max: bytes(&DENSIFY_MEMORY_BYTES_MAX),
             account: Account::new(bytes(&HELD_BYTES_MAX), &self.held),
             stages_max: usize::try_from(self.parameters.get(&STAGES_MAX)).unwrap_or(usize::MAX),
             directory: self.directory.as_ref().filter(|_| is_allowed).cloned(),
@@ -254,6 +264,8 @@ pub struct StageResources {
     pub sort_memory_bytes_max: u64,
     /// Memory of groups.
     pub group_memory_bytes_max: u64,
+    /// Memory of what a `$densify` knows of its partitions.
+    pub densify_memory_bytes_max: u64,
     /// Memory of windows.
     pub window_memory_bytes_max: u64,
     /// Memory of the other collection of a `$lookup`; none if it is not to be kept in memory.

@@ -4,6 +4,7 @@
 use super::{
     GeoNearMetadata, IndexKey, KeyLayout, Member, Metadata, SortKeyGenerator, Stage, StageNode, Step, one_child,
 };
+use crate::memory::Held;
 use crate::request::SortPattern;
 use crate::spill::{StageResources, read_record_id, take, write_record_id};
 use pando_base::{RecordId, Result};
@@ -96,6 +97,7 @@ pub struct SortStage {
     sorter: Sorter<SortedMember>,
     /// How the index keys of members are read; mostly there is one.
     layouts: Vec<Arc<KeyLayout>>,
+    held: Held,
     outgoing: Option<Sorted<SortedMember>>,
 }
 
@@ -108,9 +110,9 @@ impl SortStage {
         limit: Option<u64>,
         resources: StageResources,
     ) -> SortStage {
-        let sorter = resources.sorter(limit);
+        let (sorter, held) = (resources.sorter(limit), resources.account.held());
         let (layouts, outgoing) = (Vec::new(), None);
-        SortStage { child, pattern, generator, limit, is_of_documents: true, resources, sorter, layouts, outgoing }
+        SortStage { child, pattern, generator, limit, is_of_documents: true, resources, sorter, layouts, held, outgoing }
     }
 
     /// The same, but not of documents alone.
@@ -126,7 +128,8 @@ impl SortStage {
             let (layout, key_length, bytes) = key.into_parts();
             (self.number_of(layout), key_length as u32, bytes)
         });
-        Ok(self.sorter.add(&sort_key, SortedMember { record_id, document, snapshot, key, metadata })?)
+        self.sorter.add(&sort_key, SortedMember { record_id, document, snapshot, key, metadata })?;
+        self.held.set(self.sorter.memory_bytes())
     }
 
     fn number_of(&mut self, layout: Arc<KeyLayout>) -> u32 {

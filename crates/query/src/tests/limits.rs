@@ -88,6 +88,19 @@ fn long_lists_bound_an_index() {
     assert_eq!(found.len(), 8);
 }
 
+#[test]
+fn many_conditions_on_one_field_are_planned_in_one_pass() {
+    let fixture = Fixture::new(&[index(doc! { "a": 1 }), index(doc! { "a.b": 1 })]);
+    fixture.insert(&[doc! { "_id": 1, "a": 150_000 }]);
+    let wide: Array = (0..100_000).map(|number| doc! { "a": { "$gt": number } }).collect();
+    assert_eq!(fixture.find(&fixture.request(doc! { "$and": wide })).unwrap().len(), 1);
+    // With arrays each element has conditions of its own.
+    fixture.insert(&[doc! { "_id": 2, "a": [{ "b": 1 }, { "b": 2 }] }]);
+    let elements = |number: i32| doc! { "a": { "$elemMatch": { "b": { "$gt": (number % 2), "$lt": 5 } } } };
+    let wide: Array = (0..2000).map(elements).collect();
+    assert_eq!(fixture.find(&fixture.request(doc! { "$and": wide })).unwrap().len(), 1);
+}
+
 fn run(fixture: &Fixture, pipeline: &[Doc]) -> Result<Vec<Doc>> {
     let mut operation = fixture.operation();
     let request = AggregateRequest::new(fixture.namespace.clone(), pipeline.to_vec());
@@ -158,9 +171,32 @@ fn the_stages_of_a_request_share_its_memory() {
         groups(1),
         vec![nested],
         vec![doc! { "$_internalInhibitOptimization": {} }, doc! { "$sort": { "s": 1, "x": 1 } }],
+        vec![doc! { "$bucketAuto": { "groupBy": "$_id", "buckets": 2 } }],
+        vec![
+            doc! { "$set": { "t": 1 } },
+            doc! { "$_internalDensify": {
+                "field": "t", "partitionByFields": ["_id"], "range": { "step": 1, "bounds": "full" },
+            } },
+        ],
     ] {
         let error = run(&small, &pipeline).unwrap_err();
         assert_eq!(error.code(), ErrorCode::ExceededMemoryLimit, "{pipeline:?}: {error}");
     }
+    let mut sorted = small.request(doc! {});
+    sorted.sort = doc! { "s": 1, "x": 1 };
+    assert_eq!(small.find(&sorted).unwrap_err().code(), ErrorCode::ExceededMemoryLimit);
     assert_eq!(small.engine.held_memory().bytes(), 0, "requests that are over hold nothing");
+}
+
+#[test]
+fn densify_knows_so_many_partitions() {
+    let fixture = holding(1 << 30);
+    let set = doc! { "$set": { "t": 1 } };
+    let densify = doc! { "$densify": {
+        "field": "t", "partitionByFields": ["_id"], "range": { "step": 1, "bounds": [1, 2] },
+    } };
+    let count = [set.clone(), densify.clone(), doc! { "$count": "n" }];
+    assert_eq!(run(&fixture, &count).unwrap(), [doc! { "n": 2000 }]);
+    fixture.engine.parameters.set(&spill::DENSIFY_MEMORY_BYTES_MAX, 10_000).unwrap();
+    assert_eq!(run(&fixture, &[set, densify]).unwrap_err().code(), ErrorCode::location(6007200));
 }

@@ -3,6 +3,7 @@
 use super::granularity::Granularity;
 use super::group::{GroupField, parse_field, paths_of};
 use super::ordering;
+use crate::memory::Held;
 use crate::pipeline::source::pass_on_to_source;
 use crate::pipeline::{
     DocumentSource, Needs, PipelineContext, PipelineParser, Pulled, ShardSplit, SharedStage, StageFacts, StageSpec,
@@ -126,6 +127,7 @@ struct BucketAutoSource {
     source: Box<dyn DocumentSource>,
     spec: Arc<BucketAuto>,
     sorter: Sorter<KeyedDocument>,
+    held: Held,
     /// Keys and documents in order, once all are there; and the first of them.
     sorted: Option<Sorted<KeyedDocument>>,
     front: Option<KeyedDocument>,
@@ -147,7 +149,8 @@ impl BucketAutoSource {
             Some(collator) => bytes.append_collated(key.view(), &**collator)?,
             None => bytes.append(key.view())?,
         }
-        Ok(self.sorter.add(bytes.bytes(), KeyedDocument { key, document })?)
+        self.sorter.add(bytes.bytes(), KeyedDocument { key, document })?;
+        self.held.set(self.sorter.memory_bytes())
     }
 
     fn is_equal(&self, left: &OwnedValue, right: &OwnedValue) -> bool {
@@ -313,6 +316,7 @@ impl StageSpec for BucketAutoSpec {
             source,
             spec: Arc::clone(&self.0),
             sorter: self.0.resources.sorter(None),
+            held: self.0.resources.account.held(),
             sorted: None,
             front: None,
             size: None,

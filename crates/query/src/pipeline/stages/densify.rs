@@ -6,17 +6,23 @@
 use super::fill::nested;
 use super::options;
 use super::set_field::with_field;
+use crate::memory::Held;
 use crate::pipeline::parse::parse_stage;
 use crate::pipeline::source::pass_on_to_source;
 use crate::pipeline::{DocumentSource, PipelineContext, PipelineParser, Pulled, ShardSplit, SharedStage, StageSpec};
-use pando_base::{Error, Result};
-use pando_doc::{Doc, DocBuilder, FieldPath, Number, OwnedValue, Value, compare, doc, get_path};
+use crate::spill::StageResources;
+use pando_base::{Error, Result, operation};
+use pando_doc::{Doc, DocBuilder, FieldPath, Number, OwnedValue, Value, compare, doc, get_path, hash_value};
 use pando_expr::Expression;
 use pando_expr::expression::{TimeUnit, add_to_date};
 use std::cmp::Ordering;
+use std::collections::HashMap;
+use std::hash::{DefaultHasher, Hasher};
 use std::sync::Arc;
 
 const STAGE: &str = "$densify";
+/// So much is a step from a date to another by the calendar.
+const STEPS_OF_DATE: u64 = 4;
 
 #[derive(Clone, Debug, PartialEq)]
 enum Bounds {
@@ -34,8 +40,7 @@ struct Densify {
     step: Number,
     unit: Option<TimeUnit>,
     bounds: Bounds,
-    /// How many documents it may make.
-    made_max: u64,
+    resources: StageResources,
     specification: Doc,
 }
 
@@ -98,8 +103,8 @@ fn parse_densify(value: Value<'_>, parser: &PipelineParser) -> Result<Densify> {
         false => Some(Expression::parse(Value::Document(nested(&partition_fields).view()), &parser.context)?),
     };
     let specification = specification.to_doc();
-    let made_max = parser.resources.densified_documents_max;
-    Ok(Densify { field, partition_fields, partition, step, unit, bounds, made_max, specification })
+    let resources = parser.resources.clone();
+    Ok(Densify { field, partition_fields, partition, step, unit, bounds, resources, specification })
 }
 
 fn parse_range(range: pando_doc::DocRef<'_>) -> Result<(Number, Option<TimeUnit>, Bounds)> {
@@ -210,6 +215,7 @@ impl Densify {
             }
             let mut reached = base.clone();
             while compare(reached.view(), value.view()).is_lt() {
+                operation::tick(STEPS_OF_DATE)?;
                 reached = self.step_from(&reached, 1)?;
             }
             return Ok(compare(reached.view(), value.view()).is_eq());
@@ -226,6 +232,15 @@ struct Making {
     partition: Doc,
 }
 
+/// What a partition takes beside the document that says which one it is.
+const KNOWN_BYTES: usize = size_of::<Known>() + 32;
+
+fn hash_of(partition: &Doc) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    hash_value(Value::Document(partition.view()), &mut hasher);
+    hasher.finish()
+}
+
 /// What is known of a partition.
 struct Known {
     partition: Doc,
@@ -236,6 +251,9 @@ struct DensifySource {
     source: Box<dyn DocumentSource>,
     densify: Arc<Densify>,
     partitions: Vec<Known>,
+    /// Where partitions of this hash are among them.
+    places: HashMap<u64, Vec<usize>>,
+    known: Held,
     least: Option<OwnedValue>,
     greatest: Option<OwnedValue>,
     /// The value that was reached last, in any partition.
@@ -264,17 +282,28 @@ impl DensifySource {
     }
 
     fn place_of(&self, partition: &Doc) -> Option<usize> {
-        let same =
-            |known: &Known| compare(Value::Document(known.partition.view()), Value::Document(partition.view())).is_eq();
-        self.partitions.iter().position(same)
+        let wanted = Value::Document(partition.view());
+        let is_same =
+            |known: &Known| operation::goes_on(1) && compare(Value::Document(known.partition.view()), wanted).is_eq();
+        let places = self.places.get(&hash_of(partition))?;
+        places.iter().copied().find(|&place| self.partitions.get(place).is_some_and(is_same))
     }
 
-    fn remember(&mut self, partition: &Doc, value: &OwnedValue) {
+    fn remember(&mut self, partition: &Doc, value: &OwnedValue) -> Result<()> {
         self.latest = Some(value.clone());
-        match self.place_of(partition).and_then(|place| self.partitions.get_mut(place)) {
-            Some(known) => known.current = value.clone(),
-            None => self.partitions.push(Known { partition: partition.clone(), current: value.clone() }),
+        if let Some(known) = self.place_of(partition).and_then(|place| self.partitions.get_mut(place)) {
+            known.current = value.clone();
+            return Ok(());
         }
+        operation::ended()?;
+        self.places.entry(hash_of(partition)).or_default().push(self.partitions.len());
+        self.partitions.push(Known { partition: partition.clone(), current: value.clone() });
+        let known_bytes = self.known.bytes() + (partition.size_bytes() + KNOWN_BYTES) as u64;
+        let most_bytes = self.densify.resources.densify_memory_bytes_max;
+        if known_bytes > most_bytes {
+            return Err(Error::location(6007200, format!("$densify exceeded memory limit of {most_bytes}")));
+        }
+        self.known.set(known_bytes)
     }
 
     /// Makes what belongs before the document, then lets it through.
@@ -292,12 +321,12 @@ impl DensifySource {
             Bounds::Explicit(lower, upper) => {
                 if order(&value, lower).is_lt() {
                     if densify.partition.is_some() {
-                        self.remember(&partition, &value);
+                        self.remember(&partition, &value)?;
                     }
                     return Ok(Some(document));
                 }
                 if order(&value, lower).is_eq() {
-                    self.remember(&partition, &value);
+                    self.remember(&partition, &value)?;
                     return Ok(Some(document));
                 }
                 std::cmp::min_by(value.clone(), upper.clone(), order)
@@ -316,7 +345,7 @@ impl DensifySource {
                 densify.step_from(&value, 1)?;
                 self.least.get_or_insert_with(|| value.clone());
                 self.greatest = Some(value.clone());
-                self.remember(&partition, &value);
+                self.remember(&partition, &value)?;
                 return Ok(Some(document));
             }
         };
@@ -324,13 +353,13 @@ impl DensifySource {
         let next = densify.step_from(&current, 1)?;
         if order(&end, &next).is_le() {
             if order(&value, &next).is_eq() || order(&value, &end).is_gt() {
-                self.remember(&partition, &next);
+                self.remember(&partition, &next)?;
             } else if self.place_of(&partition).is_none() {
-                self.remember(&partition, &value);
+                self.remember(&partition, &value)?;
             }
             return Ok(Some(document));
         }
-        self.remember(&partition, &current);
+        self.remember(&partition, &current)?;
         self.making = Some(Making { next, end, partition });
         self.held = Some(document);
         Ok(None)
@@ -343,22 +372,23 @@ impl DensifySource {
             // A document that stands where the next would have been made goes on with the sequence.
             let held = self.held.as_ref().and_then(|held| get_path(held.view(), &densify.field));
             if held.is_some_and(|held| compare(held, making.next.view()).is_eq()) {
-                self.remember(&making.partition, &making.next);
+                self.remember(&making.partition, &making.next)?;
             }
             return Ok(None);
         }
         self.made += 1;
-        if self.made > densify.made_max {
+        let made_max = densify.resources.densified_documents_max;
+        if self.made > made_max {
             let reason = format!(
                 "Generated {} documents in $densify, which is over the limit of {}. Increase the \
                  'internalQueryMaxAllowedDensifyDocs' parameter to allow more generated documents",
-                self.made, densify.made_max
+                self.made, made_max
             );
             return Err(Error::location(5897900, reason));
         }
         check_place(&making.partition, &densify.field)?;
         let made = with_field(making.partition.view(), &densify.field, Some(making.next.view()));
-        self.remember(&making.partition, &making.next);
+        self.remember(&making.partition, &making.next)?;
         let next = densify.step_from(&making.next, 1)?;
         self.making = Some(Making { next, ..making });
         Ok(Some(made))
@@ -460,6 +490,8 @@ impl StageSpec for DensifySpec {
             source,
             densify: Arc::clone(&self.0),
             partitions: Vec::new(),
+            places: HashMap::new(),
+            known: self.0.resources.account.held(),
             least: None,
             greatest: None,
             latest: None,
