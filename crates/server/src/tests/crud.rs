@@ -368,6 +368,21 @@ fn u3_results_go_into_collections() {
 }
 
 #[test]
+fn u1_a_merge_that_changes_nothing_goes_on_to_its_end() {
+    run(async {
+        let mut node = node().await;
+        let merge = doc! { "aggregate": 1, "cursor": {}, "pipeline": [
+            { "$documents": [{ "n": { "$range": [0, 1200] } }] }, { "$unwind": "$n" }, { "$project": { "_id": "$n" } },
+            { "$merge": "m" },
+        ] };
+        for _ in 0..3 {
+            node.ok(merge.clone()).await;
+            assert_eq!(number(&node.ok(doc! { "count": "m" }).await, "n"), 1200.0);
+        }
+    });
+}
+
+#[test]
 fn u1_exhaust_streams_the_batches_of_a_cursor() {
     run(async {
         let mut node = node().await;

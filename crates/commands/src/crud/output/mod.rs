@@ -63,6 +63,8 @@ impl<'a> Turns<'a> {
         if self.is_over {
             return Ok(None);
         }
+        // An update that changes nothing ends no snapshot.
+        operation.recovery_unit.abandon_snapshot()?;
         lock_for_read(operation).await?;
         // What was written may have ended with a look that changed nothing.
         operation.recovery_unit.abandon_snapshot()?;
