@@ -85,6 +85,19 @@ impl Node {
         Some(changed)
     }
 
+    /// A field of another request comes into any document of this one, with either value.
+    pub(super) fn take(&mut self, random: &SimulatedRandom, from: &Node, other: impl Fn(&Node) -> Node) {
+        let pick = |node: &Node| random.below(node.field_count().max(1) as u64) as usize;
+        let (mut number, mut place) = (pick(from), pick(self));
+        let mut from = from.clone();
+        let Some((fields, taken)) = from.holder(&mut number) else { return };
+        let (name, value) = fields[taken].clone();
+        let value = if random.below(2) == 0 { other(&value) } else { value };
+        let Some((fields, before)) = self.holder(&mut place) else { return };
+        // The command's own name stays in front.
+        fields.insert(before + 1, (name, value));
+    }
+
     /// One change of chance.
     pub(super) fn change(&mut self, random: &SimulatedRandom, other: impl Fn(&Node) -> Node) {
         let mut number = random.below(self.field_count().max(1) as u64) as usize;
