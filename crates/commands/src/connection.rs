@@ -2,7 +2,7 @@
 //!
 //! Locks: a few small ones, never held together.
 
-use crate::security::{Conversation, Identity};
+use crate::security::{Attempt, Conversation, Identity};
 use arc_swap::ArcSwapOption;
 use bstr::BStr;
 use pando_base::{Client, ClientUser, ErrorCode, Namespace, OperationContext};
@@ -35,6 +35,8 @@ pub struct ConnectionState {
     had_identity: AtomicBool,
     /// A proof that has begun.
     conversation: Mutex<Option<Conversation>>,
+    /// What the log will tell of it.
+    attempt: Mutex<Option<Attempt>>,
     /// The subject of the certificate that the client has shown, which was checked.
     certificate_subject: Option<String>,
     /// The operation that is stopped if the client goes away.
@@ -57,6 +59,7 @@ impl ConnectionState {
             identity: ArcSwapOption::empty(),
             had_identity: AtomicBool::new(false),
             conversation: Mutex::default(),
+            attempt: Mutex::default(),
             certificate_subject: None,
             stopped_when_abandoned: Mutex::default(),
             last_named: Mutex::default(),
@@ -82,6 +85,7 @@ impl ConnectionState {
     pub fn of_server_itself(&self) -> ConnectionState {
         let own = ConnectionState::new(self.client.connection_id(), self.remote.clone(), self.local.clone());
         own.client.set_user(self.client.user().map(|user| (*user).clone()));
+        own.client.set_roles(self.client.roles());
         own.identity.store(self.identity.load_full());
         own.had_identity.store(self.had_identity.load(Ordering::Acquire), Ordering::Release);
         own.set_internal();
@@ -115,6 +119,7 @@ impl ConnectionState {
         if identity.is_none() && self.identity().as_ref().is_some_and(is_server) {
             self.is_internal.store(false, Ordering::Relaxed);
         }
+        self.client.set_roles(identity.as_ref().map(|identity| identity.roles()).unwrap_or_default());
         self.client.set_user(user);
         self.identity.store(identity.map(Arc::new));
         self.had_identity.store(true, Ordering::Release);
@@ -128,6 +133,16 @@ impl ConnectionState {
     /// The proof that has begun; it is over unless it is kept again.
     pub(crate) fn take_conversation(&self) -> Option<Conversation> {
         self.conversation.lock().take()
+    }
+
+    /// Keeps an attempt to log in that has begun.
+    pub(crate) fn set_attempt(&self, attempt: Attempt) {
+        *self.attempt.lock() = Some(attempt);
+    }
+
+    /// The attempt that has begun; it is over unless it is kept again.
+    pub(crate) fn take_attempt(&self) -> Option<Attempt> {
+        self.attempt.lock().take()
     }
 
     /// Notes a hello; true for the first.

@@ -5,7 +5,7 @@ use crate::executor::{
     Collections, Executor, NO_TABLE_SCAN, StoredFunctions, TRIAL_RESULTS_MAX, TRIAL_WORKS_MAX, YieldPolicy, script_limits,
 };
 use crate::explain::plan_documents;
-use crate::limits::{PlannerLimits, expression_limits};
+use crate::limits::{PlannerLimits, USER_ROLES_ARE_SHOWN, expression_limits};
 use crate::memory::HeldByNode;
 use crate::plan_cache::{IndexFilter, PlanCache, PlanStory, cache_key, indexes_of};
 use crate::planner::{PlanNode, ProjectionKind, index_required, plans};
@@ -21,7 +21,7 @@ use pando_base::{Error, ErrorCode, Log, Namespace, ParameterSet, Result, Timesta
 use pando_catalog::Collection;
 use pando_collation::{Collation, IcuCollator};
 use pando_collection::WritePath;
-use pando_doc::{Doc, DocRef, Value};
+use pando_doc::{Array, Doc, DocRef, Value};
 use pando_env::Env;
 use pando_expr::matcher::Node;
 use pando_expr::metadata::MetaSet;
@@ -210,6 +210,7 @@ impl QueryEngine {
         let now_ms = i64::try_from(operation.env.clock().wall_ms()).unwrap_or(i64::MAX);
         let mut context = ParseContext::new(now_ms);
         context.cluster_time = self.cluster_clock.as_ref().map(|clock| clock()).filter(|time| time.is_some());
+        context.user_roles = user_roles(operation, &self.parameters);
         context.random = Some(self.random.clone());
         context.script = self.script(operation);
         context.limits = expression_limits(&self.parameters);
@@ -561,4 +562,13 @@ pub(crate) fn matches_all() -> MatchExpression {
 /// The error for a request on a collection that has to be there.
 pub(crate) fn namespace_not_found(namespace: &Namespace) -> Error {
     Error::new(ErrorCode::NamespaceNotFound, format!("Collection {namespace} doesn't exist"))
+}
+
+/// `$$USER_ROLES`: what the client's user was given, and what follows from it; nothing where nobody logs in.
+fn user_roles(operation: &Operation, parameters: &ParameterSet) -> Option<Array> {
+    if !parameters.get(&USER_ROLES_ARE_SHOWN) {
+        return None;
+    }
+    let roles = operation.context.client().roles();
+    Some(if roles.is_empty() { Array::default() } else { Array::trusted(roles) })
 }

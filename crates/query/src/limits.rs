@@ -80,8 +80,16 @@ static GENERATED_KEYS_MAX: Parameter<i32> = Parameter::new(
 .at_least(200)
 .settable(Settable::AtStartup);
 
+/// `$$USER_ROLES` may be read.
+pub(crate) static USER_ROLES_ARE_SHOWN: Parameter<bool> = Parameter::new(
+    "enableAccessToUserRoles",
+    true,
+    "Lets queries read the roles of the client's user by $$USER_ROLES.",
+);
+
 /// All of them.
 pub static PARAMETERS: &[&dyn AnyParameter] = &[
+    &USER_ROLES_ARE_SHOWN,
     &RANGE_BYTES_MAX,
     &PUSH_BYTES_MAX,
     &SET_BYTES_MAX,

@@ -29,5 +29,11 @@ pub use members::{ClusterAuthMode, MemberNames};
 pub use names::{EXTERNAL_DATABASE, RoleName, UserName};
 pub use privilege::{Privilege, Privileges};
 pub use resource::{Resource, Target};
+pub use restrictions::Networks;
 pub use restrictions::Restrictions;
 pub use user::{User, UserDocument};
+
+/// The digest of data by a key: HMAC with SHA-256.
+pub fn keyed_digest(key: &[u8], data: &[u8]) -> Vec<u8> {
+    scram::Mechanism::ScramSha256.keyed(key, data)
+}

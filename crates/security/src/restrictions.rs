@@ -34,6 +34,22 @@ impl Network {
     }
 }
 
+/// Networks of which a client's address must be in one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Networks(Vec<Network>);
+
+impl Networks {
+    /// Reads addresses and CIDR ranges with commas between; nothing if one is none.
+    pub fn read(text: &str) -> Option<Networks> {
+        text.split(',').map(Network::read).collect::<Option<Vec<_>>>().map(Networks)
+    }
+
+    /// Is the address in one of them?
+    pub fn contain(&self, address: IpAddr) -> bool {
+        self.0.iter().any(|network| network.contains(address))
+    }
+}
+
 /// One of the alternatives.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Restriction {

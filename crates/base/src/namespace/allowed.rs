@@ -51,7 +51,8 @@ impl Namespace {
         let allowed = !self.collection().contains(".system.")
             || self.is_cached_chunks()
             || (self.is_config() && self.is_client_system());
-        ensure!(allowed, ErrorCode::BadValue, "Invalid namespace: {self}");
+        let code = if self.is_timeseries_buckets() { ErrorCode::InvalidNamespace } else { ErrorCode::BadValue };
+        ensure!(allowed, code, "Invalid namespace: {self}");
         Ok(())
     }
 

@@ -15,6 +15,7 @@ pub struct Client {
     metadata: OnceLock<Bytes>,
     is_ending: AtomicBool,
     user: RwLock<Option<Arc<ClientUser>>>,
+    roles: RwLock<Bytes>,
 }
 
 /// Whom a client has proved to be.
@@ -92,6 +93,16 @@ impl Client {
     /// Notes whom the client has proved to be.
     pub fn set_user(&self, user: Option<ClientUser>) {
         *self.user.write() = user.map(Arc::new);
+    }
+
+    /// The roles of the user as an array of BSON; no bytes for nobody.
+    pub fn roles(&self) -> Bytes {
+        self.roles.read().clone()
+    }
+
+    /// Notes the roles of the user.
+    pub fn set_roles(&self, roles: Bytes) {
+        *self.roles.write() = roles;
     }
 
     /// The client document of the first hello.

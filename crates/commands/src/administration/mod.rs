@@ -16,10 +16,10 @@ pub use feature_flags::feature_flag;
 pub use log_component_verbosity::{apply_verbosity, shown_verbosity};
 pub(crate) use log_component_verbosity::{check_verbosity, verbosity_from_text};
 
-use crate::security::AUTHENTICATION_MECHANISMS;
+use crate::security::{AUTHENTICATION_MECHANISMS, CLUSTER_SOURCES};
 use crate::{CommandRow, Node};
 use pando_base::{Component, ParameterValue, Severity, log};
-use pando_doc::{DocBuilder, DocRef};
+use pando_doc::{DocBuilder, DocRef, Value};
 
 /// The commands of this area.
 pub static ROWS: &[CommandRow] = &[
@@ -52,6 +52,11 @@ fn warn_of_old_name(node: &Node, name: &str, present: &str) {
     }
 }
 
+/// Is it the list of addresses from which members may come?
+fn is_list_of_sources(name: &str) -> bool {
+    name == CLUSTER_SOURCES.name() || name == "clusterIpSourceWhitelist"
+}
+
 /// Appends a parameter's value.
 fn append_parameter(name: &str, value: &ParameterValue, reply: &mut DocBuilder) {
     match value {
@@ -63,6 +68,10 @@ fn append_parameter(name: &str, value: &ParameterValue, reply: &mut DocBuilder) 
         ParameterValue::String(value) if name == AUTHENTICATION_MECHANISMS.name() => {
             reply.array(name, |names| value.split(',').for_each(|one| names.push(one.trim())));
         }
+        ParameterValue::String(value) if is_list_of_sources(name) => match value.as_str() {
+            "" => reply.append(name, Value::Null),
+            value => reply.array(name, |sources| value.split(',').for_each(|one| sources.push(one))),
+        },
         ParameterValue::String(value) => reply.append(name, value),
         ParameterValue::Document(bytes) => reply.append(name, DocRef::trusted(bytes)),
     }

@@ -1,6 +1,6 @@
 //! `setParameter`: one or several. All are checked for being settable before the first is set.
 
-use super::{append_parameter, present_value};
+use super::{append_parameter, is_list_of_sources, present_value};
 use crate::{Access, Action, CommandRow, Invocation, foreign_parameter, run_boxed};
 use pando_base::{Component, Error, ErrorCode, ParameterValue, Result, Severity, bail, ensure, log};
 use pando_doc::{DocBuilder, Element, Number, Value};
@@ -56,8 +56,12 @@ fn run(invocation: &Invocation, reply: &mut DocBuilder) -> Result<()> {
             crate::security::check_cluster_auth_mode(parameters, mode)?;
         }
         let shown = parameters.show(name).map(|shown| present_value(&invocation.node, name, shown));
-        let before = parameters.set_from_value(name, value(element.value)?)?;
+        let before = parameters.set_from_value(name, value(name, element.value)?)?;
         let before = shown.unwrap_or(before);
+        if is_list_of_sources(name) {
+            // Members that are logged in may no longer come from where they are.
+            invocation.node.security.cache.invalidate();
+        }
         if reply.is_empty() {
             append_parameter("was", &before, reply);
         }
@@ -74,7 +78,10 @@ fn run(invocation: &Invocation, reply: &mut DocBuilder) -> Result<()> {
     Ok(())
 }
 
-fn value(value: Value<'_>) -> Result<ParameterValue> {
+fn value(name: &str, value: Value<'_>) -> Result<ParameterValue> {
+    if is_list_of_sources(name) {
+        return sources(value);
+    }
     Ok(match value {
         Value::Bool(truth) => ParameterValue::Bool(truth),
         Value::Int32(number) => ParameterValue::Int(number),
@@ -88,4 +95,18 @@ fn value(value: Value<'_>) -> Result<ParameterValue> {
             return Err(Error::bad_value(reason));
         }
     })
+}
+
+/// An array of addresses, or null for none.
+fn sources(value: Value<'_>) -> Result<ParameterValue> {
+    let wrong = || Error::bad_value("clusterIpSourceAllowlist must be null or an array of addresses");
+    let sources: Vec<&str> = match value {
+        Value::Null => Vec::new(),
+        Value::Array(array) => array
+            .values()
+            .map(|source| source.as_str().filter(|source| !source.is_empty()).ok_or_else(wrong))
+            .collect::<Result<_>>()?,
+        _ => return Err(wrong()),
+    };
+    Ok(ParameterValue::String(sources.join(",")))
 }

@@ -6,7 +6,7 @@
 
 use super::metadata::application_name;
 use crate::arguments::{SafeBool, SafeInt, SafeLong, at_least};
-use crate::security::{append_mechanisms_of, speculate};
+use crate::security::{append_mechanisms_of, speculate, tell_of_no_attempt};
 use crate::{
     Access, CommandRow, Invocation, MAX_WIRE_VERSION, MIN_WIRE_VERSION, NextInvocation, TopologyVersion, run_boxed,
 };
@@ -92,7 +92,7 @@ async fn run(invocation: &Invocation, reply: &mut DocBuilder, is_legacy: bool) -
     if WAIT_IN_HELLO.is_on() {
         invocation.context.interruptible(WAIT_IN_HELLO.pause_while_on()).await?;
     }
-    greet(invocation, &arguments)?;
+    let is_first = greet(invocation, &arguments)?;
     negotiate_compression(invocation, arguments.compression.as_deref(), reply);
     if let Some(SafeBool(is_ok)) = arguments.hello_ok {
         invocation.connection.set_supports_hello(is_ok);
@@ -120,8 +120,11 @@ async fn run(invocation: &Invocation, reply: &mut DocBuilder, is_legacy: bool) -
     }
     if let Some(user) = arguments.mechanisms_of {
         append_mechanisms_of(invocation, user, reply).await?;
+    } else if is_first {
+        tell_of_no_attempt(invocation);
     }
     if let Some(request) = arguments.speculative {
+        check_speculation(request)?;
         speculate(invocation, request, reply).await;
     }
     if invocation.is_exhaust() {
@@ -136,7 +139,7 @@ async fn run(invocation: &Invocation, reply: &mut DocBuilder, is_legacy: bool) -
 }
 
 /// The first hello fixes who the client is; later ones may not say it again.
-fn greet(invocation: &Invocation, arguments: &HelloArguments<'_>) -> Result<()> {
+fn greet(invocation: &Invocation, arguments: &HelloArguments<'_>) -> Result<bool> {
     let connection = &invocation.connection;
     // Where somebody has to log in, only who has done so as a server is believed to be one.
     if arguments.internal_client.is_some() && !invocation.node.security.is_enabled {
@@ -166,7 +169,20 @@ fn greet(invocation: &Invocation, arguments: &HelloArguments<'_>) -> Result<()> 
             "doc" = LogValue::Json(doc_to_json(document, JsonFormat::Relaxed))
         );
     }
-    connection.greet();
+    Ok(connection.greet())
+}
+
+/// A proof begins in one of two ways.
+fn check_speculation(request: DocRef<'_>) -> Result<()> {
+    let Some(first) = request.first() else {
+        pando_base::bail!(ErrorCode::BadValue, "hello.speculativeAuthenticate must be a non-empty Object");
+    };
+    ensure!(
+        first.name == "saslStart" || first.name == "authenticate",
+        ErrorCode::location(51769),
+        "hello.speculativeAuthenticate unknown command: {}",
+        first.name
+    );
     Ok(())
 }
 

@@ -2,6 +2,7 @@
 //!
 //! The certificate was checked when the connection began. Its subject is the user's name, in the database `$external`.
 
+use super::attempt;
 use super::conversation::{count, fail, succeed};
 use super::identity::log_in;
 use super::parameters::ENFORCE_USER_CLUSTER_SEPARATION;
@@ -65,6 +66,7 @@ async fn by_certificate(
 ) -> Result<String> {
     let mechanism = arguments.mechanism.unwrap_or("MONGODB-CR");
     ensure!(mechanism == X509, ErrorCode::BadValue, "Unsupported authentication mechanism: {mechanism}");
+    attempt::begin(invocation, X509, database, is_speculative);
     if let Some(counters) = invocation.node.security.counters_of(X509) {
         count(counters, is_speculative, false, false);
     }
@@ -75,7 +77,7 @@ async fn by_certificate(
             succeed(invocation, X509, &name, is_speculative);
             Ok(name.user)
         }
-        Err(error) => Err(fail(invocation, X509, &name, error, is_speculative).await),
+        Err(error) => Err(fail(invocation, X509, &name, error).await),
     }
 }
 

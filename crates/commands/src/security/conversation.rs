@@ -4,6 +4,7 @@
 //! with the same words; what really was wrong is in the log. A name that nobody has gets an exchange like everybody else's,
 //! which then fails.
 
+use super::attempt;
 use super::identity::{failed, log_in};
 use super::parameters::{AUTH_FAILED_DELAY_MS, iterations};
 use super::state::{MechanismCounters, X509, cluster_auth_mode, is_mechanism_enabled};
@@ -11,7 +12,7 @@ use super::storage::load_user;
 use crate::{Invocation, Node};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use pando_base::{Component, Error, ErrorCode, Result, Severity, bail, ensure, log};
+use pando_base::{Error, ErrorCode, Result, bail, ensure};
 use pando_doc::{DocBuilder, DocRef, Value};
 use pando_security::scram::{ClientFirst, Mechanism, ScramCredentials, ScramServer};
 use pando_security::{EXTERNAL_DATABASE, User, UserName};
@@ -84,15 +85,24 @@ pub(super) struct Start<'a> {
 /// Begins a proof. Answers with the server's first message.
 pub(super) async fn start(invocation: &Invocation, start: Start<'_>, reply: &mut DocBuilder) -> Result<()> {
     invocation.connection.take_conversation();
+    attempt::begin(invocation, start.mechanism, start.database, start.is_speculative);
     let mechanism = Mechanism::named(start.mechanism).filter(|_| start.database != EXTERNAL_DATABASE);
     let unknown = || {
         let (name, database) = (start.mechanism, start.database);
         let reason = format!("Unsupported mechanism '{name}' on authentication database '{database}'");
         Error::new(ErrorCode::MechanismUnavailable, reason)
     };
-    let mechanism = mechanism.ok_or_else(unknown)?;
+    let Some(mechanism) = mechanism else {
+        let error = unknown();
+        attempt::fail(invocation, &error);
+        return Err(error);
+    };
+    let begun_ns = invocation.node.env.clock().monotonic_ns();
     let is_text = start.payload.is_text;
-    match first_step(invocation, mechanism, &start).await {
+    let outcome = first_step(invocation, mechanism, &start).await;
+    let skips = skips_empty_exchange(&start);
+    attempt::add_step(invocation, 1, steps_of(skips), begun_ns);
+    match outcome {
         Ok((conversation, answer)) => {
             invocation.connection.begin_conversation(conversation);
             append_step(reply, false, answer.as_bytes(), is_text);
@@ -101,7 +111,7 @@ pub(super) async fn start(invocation: &Invocation, start: Start<'_>, reply: &mut
         Err(error) => {
             let name = ClientFirst::parse(&start.payload.bytes).map(|first| first.user).unwrap_or_default();
             let user = UserName::new(name, start.database);
-            Err(fail(invocation, mechanism.name(), &user, error, start.is_speculative).await)
+            Err(fail(invocation, mechanism.name(), &user, error).await)
         }
     }
 }
@@ -114,6 +124,7 @@ async fn first_step(
     let node = &invocation.node;
     let first = ClientFirst::parse(&start.payload.bytes)?;
     let name = internal_name(node, UserName::new(first.user.as_str(), start.database));
+    attempt::set_user(invocation, &name);
     let is_internal = name == UserName::internal();
     if let Some(counters) = node.security.counters_of(mechanism.name()) {
         count(counters, start.is_speculative, is_internal, false);
@@ -129,16 +140,24 @@ async fn first_step(
     let mut nonce = [0; 24];
     node.env.random().fill(&mut nonce);
     let (server, answer) = ScramServer::begin(first, credentials, &STANDARD.encode(nonce))?;
-    let skips = start.options.and_then(|options| options.get("skipEmptyExchange")).is_some_and(|skips| skips.is_true());
     let conversation = Conversation {
         mechanism,
         user: name,
-        skips_empty_exchange: skips,
+        skips_empty_exchange: skips_empty_exchange(start),
         is_speculative: start.is_speculative,
         generation,
         step: Step::Proof(Box::new(server), user),
     };
     Ok((conversation, answer))
+}
+
+fn skips_empty_exchange(start: &Start<'_>) -> bool {
+    start.options.and_then(|options| options.get("skipEmptyExchange")).is_some_and(|skips| skips.is_true())
+}
+
+/// How many messages a client sends.
+fn steps_of(skips_empty_exchange: bool) -> i32 {
+    if skips_empty_exchange { 2 } else { 3 }
 }
 
 /// Tests let the deployment's servers log in on the database "admin" as well.
@@ -196,27 +215,41 @@ pub(super) async fn go_on(invocation: &Invocation, id: i32, payload: Payload, re
     let Some(conversation) = invocation.connection.take_conversation() else {
         bail!(ErrorCode::ProtocolError, "No SASL session state found");
     };
-    ensure!(id == CONVERSATION_ID, ErrorCode::ProtocolError, "sasl: Mismatched conversation id");
+    if id != CONVERSATION_ID {
+        let error = Error::new(ErrorCode::ProtocolError, "sasl: Mismatched conversation id");
+        attempt::fail(invocation, &error);
+        return Err(error);
+    }
+    let begun_ns = invocation.node.env.clock().monotonic_ns();
     let Conversation { mechanism, user: name, skips_empty_exchange, is_speculative, generation, step } = conversation;
+    let total = steps_of(skips_empty_exchange);
+    let took_step = |number| attempt::add_step(invocation, number, total, begun_ns);
     let (user, answer, is_done) = match step {
-        Step::Closing(user) if payload.bytes.is_empty() => (user, String::new(), true),
+        Step::Closing(user) if payload.bytes.is_empty() => {
+            took_step(3);
+            (user, String::new(), true)
+        }
         Step::Closing(_) => {
             let error = Error::bad_value("the last message is not empty");
-            return Err(fail(invocation, mechanism.name(), &name, error, is_speculative).await);
+            return Err(fail(invocation, mechanism.name(), &name, error).await);
         }
-        Step::Proof(server, user) => match (server.finish(&payload.bytes), user) {
-            (Ok(answer), Some(user)) => (user, answer, skips_empty_exchange),
-            (Ok(_), None) => return Err(fail(invocation, mechanism.name(), &name, failed(), is_speculative).await),
-            (Err(error), user) => {
-                let error = if user.is_none() { super::storage::not_found(&name) } else { error };
-                return Err(fail(invocation, mechanism.name(), &name, error, is_speculative).await);
+        Step::Proof(server, user) => {
+            let proven = server.finish(&payload.bytes);
+            took_step(2);
+            match (proven, user) {
+                (Ok(answer), Some(user)) => (user, answer, skips_empty_exchange),
+                (Ok(_), None) => return Err(fail(invocation, mechanism.name(), &name, failed()).await),
+                (Err(error), user) => {
+                    let error = if user.is_none() { super::storage::not_found(&name) } else { error };
+                    return Err(fail(invocation, mechanism.name(), &name, error).await);
+                }
             }
-        },
+        }
     };
     if is_done {
         let is_strict = invocation.generic.api.strict == Some(true);
         if let Err(error) = log_in(&invocation.node, &invocation.connection, user, generation, is_strict) {
-            return Err(fail(invocation, mechanism.name(), &name, error, is_speculative).await);
+            return Err(fail(invocation, mechanism.name(), &name, error).await);
         }
         succeed(invocation, mechanism.name(), &name, is_speculative);
     } else {
@@ -242,47 +275,15 @@ pub(super) fn succeed(invocation: &Invocation, mechanism: &str, user: &UserName,
     if let Some(counters) = invocation.node.security.counters_of(mechanism) {
         count(counters, is_speculative, *user == UserName::internal(), true);
     }
-    let client = &invocation.connection.client;
-    let log = invocation.node.log.with_context(client.description());
-    log!(
-        log,
-        Severity::Info,
-        Component::AccessControl,
-        5286306,
-        "Successfully authenticated",
-        "client" = client.remote(),
-        "isSpeculative" = is_speculative,
-        "isClusterMember" = *user == UserName::internal(),
-        "mechanism" = mechanism.to_owned(),
-        "user" = user.user.clone(),
-        "db" = user.database.clone()
-    );
+    attempt::set_user(invocation, user);
+    attempt::succeed(invocation);
 }
 
 /// The proof did not hold. Gives what the client is told.
-pub(super) async fn fail(
-    invocation: &Invocation,
-    mechanism: &str,
-    user: &UserName,
-    error: Error,
-    is_speculative: bool,
-) -> Error {
-    let (node, client) = (&invocation.node, &invocation.connection.client);
-    let log = node.log.with_context(client.description());
-    log!(
-        log,
-        Severity::Info,
-        Component::AccessControl,
-        5286307,
-        "Failed to authenticate",
-        "client" = client.remote(),
-        "isSpeculative" = is_speculative,
-        "isClusterMember" = *user == UserName::internal(),
-        "mechanism" = mechanism.to_owned(),
-        "user" = user.user.clone(),
-        "db" = user.database.clone(),
-        "error" = &error
-    );
+pub(super) async fn fail(invocation: &Invocation, mechanism: &str, user: &UserName, error: Error) -> Error {
+    let node = &invocation.node;
+    attempt::set_user(invocation, user);
+    attempt::fail(invocation, &error);
     let delay_ms = u64::try_from(node.parameters.get(&AUTH_FAILED_DELAY_MS)).unwrap_or(0);
     if delay_ms > 0 {
         let pause = node.env.clock().sleep(Duration::from_millis(delay_ms));
@@ -317,6 +318,7 @@ pub(crate) async fn append_mechanisms_of(invocation: &Invocation, user: &str, re
         .split_once('.')
         .ok_or_else(|| Error::bad_value("UserName must contain a '.' separated database.user pair"))?;
     let name = internal_name(node, UserName::new(user, database));
+    attempt::ask(invocation, &name);
     if name == UserName::internal() {
         let has_key = |mechanism: &Mechanism| !node.security.internal_credentials(*mechanism).is_empty();
         let names = Mechanism::ALL.into_iter().filter(has_key);

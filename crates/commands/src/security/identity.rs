@@ -3,12 +3,14 @@
 //! A connection keeps its user with the generation of users and roles that it was read in. When something has changed, the
 //! user is read again before the next request is looked at; one that is gone, or may no longer come from there, is nobody.
 
+use super::parameters::CLUSTER_SOURCES;
 use super::state::privileges_for_first_user;
 use super::storage::load_user;
 use crate::{AccessRequest, ConnectionState, Invocation, Node};
+use bytes::Bytes;
 use pando_base::{Client, ClientUser, Component, Error, ErrorCode, Result, Severity, ensure, log};
-use pando_doc::{JsonFormat, doc_to_json};
-use pando_security::{Action, ActionSet, Privileges, Target, User, UserName};
+use pando_doc::{ArrayBuilder, DocBuilder, JsonFormat, doc_to_json};
+use pando_security::{Action, ActionSet, Networks, Privileges, Target, User, UserName};
 use pando_session::{NO_USER, UserDigest, user_digest};
 use std::sync::{Arc, LazyLock};
 
@@ -28,6 +30,18 @@ impl Identity {
     fn new(user: Arc<User>, generation: u64) -> Identity {
         let digest = user_digest(&user.name().user, &user.name().database);
         Identity { user, digest, generation }
+    }
+
+    /// The user's roles, with those that they bring, as the array of `$$USER_ROLES`.
+    pub(crate) fn roles(&self) -> Bytes {
+        let mut roles = ArrayBuilder::new();
+        for name in &self.user.resolved.roles {
+            let mut role = DocBuilder::new();
+            role.append("_id", format!("{}.{}", name.database, name.role));
+            name.append_to(&mut role);
+            roles.push(role.finish());
+        }
+        roles.finish().as_doc().clone().into_bytes()
     }
 }
 
@@ -108,7 +122,11 @@ pub async fn refresh(node: &Node, connection: &ConnectionState) {
     let generation = node.security.cache.generation();
     match load_user(node, name).await {
         // Somebody of the same name is not the same user.
-        Ok(user) if user.document.id == identity.user.document.id && may_come(&user, connection) => {
+        Ok(user)
+            if user.document.id == identity.user.document.id
+                && may_come(&user, connection)
+                && (*name != UserName::internal() || may_members_come(node, connection)) =>
+        {
             connection.set_identity(Some(Identity::new(user, generation)));
         }
         Err(error) if error.code() != ErrorCode::UserNotFound && error.code() != ErrorCode::UnsupportedFormat => {
@@ -130,6 +148,14 @@ fn may_come(user: &User, connection: &ConnectionState) -> bool {
         // A socket in the file system has no address.
         _ => !user.is_restricted(),
     }
+}
+
+/// The deployment's servers may be told where to come from.
+fn may_members_come(node: &Node, connection: &ConnectionState) -> bool {
+    let allowed = node.parameters.get(&CLUSTER_SOURCES);
+    let from = connection.remote.internet().map(|address| address.ip());
+    allowed.is_empty()
+        || from.is_some_and(|from| Networks::read(&allowed).is_some_and(|networks| networks.contain(from)))
 }
 
 /// Takes the client for a user who has proved it. A connection belongs to one user. The generation is the one before the user
@@ -155,7 +181,7 @@ pub(super) fn log_in(
         ensure!(!is_strict, code, "Each client connection may only be authenticated once");
         return Ok(());
     }
-    if !may_come(&user, connection) {
+    if !may_come(&user, connection) || (*user.name() == UserName::internal() && !may_members_come(node, connection)) {
         let message = "Failed to acquire user because of unmet authentication restrictions";
         log!(log, Severity::Info, Component::AccessControl, 20240, message, "user" = user.name().to_string());
         return Err(failed());

@@ -2,10 +2,12 @@
 //!
 //! - [`Security`]: what the node knows; [`Identity`]: whom a connection has proved to be. [`authorize`] is asked by dispatch
 //!   before each command, if the node has authentication; what each command needs is in its row (`access`).
+//! - `attempt`: what the log tells of an attempt to log in, also of one that is given up.
 //! - `conversation`: proofs by password, step by step; `authenticate`: by certificate.
 //! - `users`, `roles`: the commands that change and show them. They are documents of `admin.system.users` and
 //!   `admin.system.roles`. One such command runs at a time; whoever writes there, the cache of users hears of it.
 
+mod attempt;
 mod authenticate;
 mod conversation;
 mod get_user_cache_generation;
@@ -22,15 +24,17 @@ mod time_keys;
 mod users;
 mod writing;
 
+pub use attempt::{Attempt, give_up_attempt};
 pub use conversation::Conversation;
 pub use identity::{Identity, authorize, is_outdated, refresh};
 pub use parameters::{
-    AUTHENTICATION_MECHANISMS, ENABLE_LOCALHOST_AUTH_BYPASS, PARAMETERS, SCRAM_ITERATION_COUNT,
+    AUTHENTICATION_MECHANISMS, CLUSTER_SOURCES, ENABLE_LOCALHOST_AUTH_BYPASS, PARAMETERS, SCRAM_ITERATION_COUNT,
     SCRAM_SHA_256_ITERATION_COUNT,
 };
 pub use state::{MechanismCounters, Security, X509};
 pub use time_keys::{KEYS_ROTATION_INTERVAL_SECONDS, keep_time_keys, refresh_time_keys};
 
+pub(crate) use attempt::tell_of_no_attempt;
 pub(crate) use conversation::append_mechanisms_of;
 pub(crate) use sasl::speculate;
 pub(crate) use state::check_cluster_auth_mode;

@@ -1,6 +1,7 @@
 //! The parameters of authentication.
 
-use pando_base::{AnyParameter, Parameter, Settable};
+use pando_base::{AnyParameter, ErrorCode, Parameter, Result, Settable, ensure};
+use pando_security::Networks;
 use pando_security::scram::Mechanism;
 
 /// The first user can be made from this machine without authentication.
@@ -35,6 +36,28 @@ pub static AUTH_FAILED_DELAY_MS: Parameter<i32> =
         .at_most(5000)
         .settable(Settable::AtStartup);
 
+/// From where the deployment's servers may come. It is the option of the same name.
+pub static CLUSTER_SOURCES: Parameter<str> = Parameter::new(
+    "clusterIpSourceAllowlist",
+    "",
+    "Addresses and CIDR ranges from which members may log in; null for any. A running node takes an array.",
+)
+.aliases(&["clusterIpSourceWhitelist"])
+.validator(check_sources);
+
+fn check_sources(text: &str) -> Result<()> {
+    let is_right = text.is_empty() || Networks::read(text).is_some();
+    ensure!(is_right, ErrorCode::BadValue, "clusterIpSourceAllowlist must be addresses or CIDR ranges, not '{text}'");
+    Ok(())
+}
+
+/// How much is told of connections and logins.
+pub(super) static DETAILED_CONNECTION_LINES: Parameter<bool> = Parameter::new(
+    "enableDetailedConnectionHealthMetricLogLines",
+    true,
+    "Writes a line to the log for each attempt to log in, and for each client that makes none.",
+);
+
 /// How members authenticate to each other. It is the option of the same name; a running node may go on a step.
 pub static CLUSTER_AUTH_MODE: Parameter<str> = Parameter::new(
     "clusterAuthMode",
@@ -61,6 +84,8 @@ pub static PARAMETERS: &[&dyn AnyParameter] = &[
     &AUTH_FAILED_DELAY_MS,
     &AUTH_SCHEMA_VERSION,
     &CLUSTER_AUTH_MODE,
+    &CLUSTER_SOURCES,
+    &DETAILED_CONNECTION_LINES,
     &ENFORCE_USER_CLUSTER_SEPARATION,
     &ENABLE_LOCALHOST_AUTH_BYPASS,
     &SCRAM_ITERATION_COUNT,

@@ -52,6 +52,10 @@ pub struct Security {
     /// Users and roles are changed one command at a time.
     pub(super) changing: tokio::sync::Mutex<()>,
     counters: [(&'static str, MechanismCounters); 3],
+    /// How often hello was asked how somebody may log in.
+    pub mechanisms_asked: Counter,
+    /// What all attempts to log in took together.
+    pub authentication_micros: Counter,
 }
 
 impl Security {
@@ -79,6 +83,8 @@ impl Security {
             changing: tokio::sync::Mutex::new(()),
             counters: [X509, Mechanism::ScramSha1.name(), Mechanism::ScramSha256.name()]
                 .map(|name| (name, MechanismCounters::default())),
+            mechanisms_asked: Counter::default(),
+            authentication_micros: Counter::default(),
         }
     }
 

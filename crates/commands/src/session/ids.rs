@@ -29,11 +29,21 @@ pub(super) fn list<'a>(invocation: &'a Invocation) -> Result<impl Iterator<Item 
 
 /// The sessions that the command's own field lists.
 pub(super) fn sessions(invocation: &Invocation) -> Result<Vec<LogicalSessionId>> {
-    let place = Place::of_command(invocation.row.name);
-    list(invocation)?.map(|value| session(invocation, value, &place)).collect()
+    sessions_of(invocation, invocation.acts_for_others())
 }
 
-fn session(invocation: &Invocation, value: Value<'_>, place: &Place<'_>) -> Result<LogicalSessionId> {
+/// The same, for those who may speak of others' sessions.
+pub(super) fn sessions_of(invocation: &Invocation, speaks_of_others: bool) -> Result<Vec<LogicalSessionId>> {
+    let place = Place::of_command(invocation.row.name);
+    list(invocation)?.map(|value| session(invocation, speaks_of_others, value, &place)).collect()
+}
+
+fn session(
+    invocation: &Invocation,
+    speaks_of_others: bool,
+    value: Value<'_>,
+    place: &Place<'_>,
+) -> Result<LogicalSessionId> {
     let document = value.as_document().ok_or_else(|| place.wrong_type(value.value_type(), &[ValueType::Document]))?;
     let given = Session::parse_fields(document, place, false)?;
     let own = invocation.user_digest();
@@ -41,7 +51,7 @@ fn session(invocation: &Invocation, value: Value<'_>, place: &Place<'_>) -> Resu
         None => own,
         Some(Value::Binary { bytes, .. }) if bytes == own => own,
         // One who acts for others may speak of their sessions.
-        Some(Value::Binary { bytes, .. }) if invocation.acts_for_others() => {
+        Some(Value::Binary { bytes, .. }) if speaks_of_others => {
             bytes.try_into().map_err(|_| Error::new(ErrorCode::UnsupportedFormat, "Unsupported SHA256Block size"))?
         }
         Some(_) => {

@@ -1,7 +1,7 @@
 //! Ending what sessions have in progress: their cursors, their operations, and what they hold checked out.
 
 use crate::{Data, Invocation};
-use pando_base::{ErrorCode, OperationContext, Result};
+use pando_base::{Component, ErrorCode, OperationContext, Result, Severity, log};
 use pando_doc::{DocRef, Value};
 use pando_session::{LogicalSessionId, NO_USER, UserDigest};
 
@@ -40,9 +40,9 @@ pub(crate) fn session_of(document: DocRef<'_>) -> Option<LogicalSessionId> {
     Some(LogicalSessionId { txn_number, txn_uuid: uuid("txnUUID"), ..LogicalSessionId::new(id, user) })
 }
 
-/// Closes the cursors of the sessions that are picked; how many.
-pub(super) fn close_cursors(data: &Data, picks: impl Fn(LogicalSessionId) -> bool) -> usize {
-    data.cursors.kill_where(|options| {
+/// Closes the cursors of the sessions that are picked; which.
+pub(super) fn close_cursors(data: &Data, picks: impl Fn(LogicalSessionId) -> bool) -> Vec<i64> {
+    data.cursors.kill_each(|options| {
         options.session.as_ref().and_then(|session| session_of(session.view())).is_some_and(&picks)
     })
 }
@@ -65,7 +65,11 @@ pub(super) async fn kill(invocation: &Invocation, patterns: &[Pattern]) -> Resul
         operation.id() != own && session.is_some_and(picks)
     };
     invocation.node.operations.kill_where(ErrorCode::Interrupted, is_picked);
-    close_cursors(data, picks);
+    let log = invocation.node.log.with_context(invocation.connection.client.description());
+    for id in close_cursors(data, picks) {
+        let message = "Killing cursor as part of killing session(s)";
+        log!(log, Severity::Info, Component::Query, 20528, message, "cursorId" = id);
+    }
     for checked_out in data.sessions.list().into_iter().filter(|info| picks(info.session)) {
         // Whoever has the session gives it back before the next one gets it.
         if let Some(token) = data.sessions.kill(checked_out.session, ErrorCode::Interrupted) {

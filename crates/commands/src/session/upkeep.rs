@@ -57,7 +57,7 @@ async fn write_down(
         collection::remove(data, operation, *session).await?;
     }
     let gone = with_cursors_but_gone(data, operation).await?;
-    let closed = close_cursors(data, |session| taken.ending.contains(&session) || gone.contains(&session));
+    let closed = close_cursors(data, |session| taken.ending.contains(&session) || gone.contains(&session)).len();
     let count = |count: usize| i64::try_from(count).unwrap_or(i64::MAX);
     data.session_cache.note(|statistics| {
         statistics.refreshed = count(taken.active.len());

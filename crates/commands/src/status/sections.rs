@@ -171,6 +171,10 @@ fn security(invocation: &Invocation, section: &mut DocBuilder) {
         section.append("SSLServerCertificateExpirationDate", Value::DateTime(shown.expires_ms));
     }
     section.document("authentication", |authentication| {
+        let known = &invocation.node.security;
+        let number = |counter: &Counter| i64::try_from(counter.get()).unwrap_or(i64::MAX);
+        authentication.append("saslSupportedMechsReceived", number(&known.mechanisms_asked));
+        authentication.append("totalAuthenticationTimeMicros", number(&known.authentication_micros));
         authentication.document("mechanisms", |mechanisms| {
             for (name, counters) in invocation.node.security.counters() {
                 mechanisms.document(name, |section| {

@@ -6,8 +6,8 @@ use super::report::Report;
 use super::resources;
 use super::top::{Ended, LockKind, Scan};
 use crate::{Admission, Class, Invocation, NamespaceOf, SLOW_MS, SLOW_OP_SAMPLE_RATE};
-use pando_base::{Component, Error, Namespace, OperationKind, OperationStatistics, Severity};
-use pando_doc::{Doc, DocBuilder};
+use pando_base::{Component, Error, LogValue, Namespace, OperationKind, OperationStatistics, Severity, log};
+use pando_doc::{Doc, DocBuilder, JsonFormat, doc_to_json};
 use pando_locks::LockStats;
 use pando_operation::Operation;
 use std::sync::Arc;
@@ -30,6 +30,7 @@ pub(super) struct Told<'a> {
 pub fn begin(invocation: &Invocation) {
     let (node, context) = (&invocation.node, &invocation.context);
     resources::begin(invocation);
+    tell_of_beginning(invocation);
     let settings = node.data.as_ref().and_then(|data| data.profiler.settings_if_any(&invocation.database));
     if settings.is_some() || node.log.is_enabled(Component::Command, Severity::Debug(1)) {
         context.want_details_after(0);
@@ -38,6 +39,25 @@ pub fn begin(invocation: &Invocation) {
     // A threshold below zero means every operation.
     let slow_ms = u64::try_from(node.parameters.get(&SLOW_MS)).unwrap_or(0);
     context.want_details_after(slow_ms.saturating_mul(NS_PER_MS));
+}
+
+/// Whoever wants to see what is asked for before it is done.
+fn tell_of_beginning(invocation: &Invocation) {
+    let (node, client) = (&invocation.node, &invocation.connection.client);
+    if node.log.is_enabled(Component::Command, Severity::Debug(2)) {
+        let log = node.log.with_context(client.description());
+        let command = LogValue::Json(doc_to_json(invocation.shown_body().view(), JsonFormat::Relaxed));
+        log!(
+            log,
+            Severity::Debug(2),
+            Component::Command,
+            21965,
+            "About to run the command",
+            "db" = invocation.database.as_str(),
+            "client" = client.remote(),
+            "commandArgs" = command
+        );
+    }
 }
 
 /// An operation is over. `has_run` tells that it was not refused before. The document, if there is one, is to be written to

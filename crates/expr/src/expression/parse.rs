@@ -218,7 +218,7 @@ impl<'c> Parser<'c> {
             }
             b"USER_ROLES" => match &self.context.user_roles {
                 Some(roles) => Some(OwnedValue::Array(roles.clone())),
-                None => return Err(undefined(name)),
+                None => return Err(Error::location(51144, "Builtin variable '$$USER_ROLES' is not available")),
             },
             b"DESCEND" => Some(OwnedValue::from("descend")),
             b"PRUNE" => Some(OwnedValue::from("prune")),

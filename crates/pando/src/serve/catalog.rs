@@ -61,7 +61,8 @@ pub const HIDDEN: &str = "<password>";
 /// All options.
 pub const CHOICES: &[Choice] = &[
     Choice { short: Some('f'), ..choice("config", "config", Kind::Text, "Configuration file (YAML)") },
-    choice("configExpand", "configExpand", Kind::Text, ""),
+    choice("configExpand", "configExpand", Kind::Text, "What the file may take values from: exec, rest (none)"),
+    choice("configExpandTimeoutSecs", "configExpandTimeoutSecs", Kind::Whole, "How long each of those may take (30)"),
     choice("port", "net.port", Kind::Whole, "Port to listen on (27017)"),
     choice("bind_ip", "net.bindIp", Kind::Text, "Addresses to listen on, with commas between (127.0.0.1)"),
     choice("bind_ip_all", "net.bindIpAll", Kind::Switch, "Listen on all addresses"),
@@ -206,6 +207,13 @@ pub const CHOICES: &[Choice] = &[
         Kind::Text,
         "How members authenticate: keyFile, sendKeyFile, sendX509 or x509",
     ),
+    choice(
+        "clusterIpSourceAllowlist",
+        "security.clusterIpSourceAllowlist",
+        Kind::Text,
+        "Addresses and networks that members may log in from, with commas between (any)",
+    ),
+    choice("clusterIpSourceWhitelist", "security.clusterIpSourceWhitelist", Kind::Text, ""),
     choice("noscripting", "security.noscripting", Kind::Switch, "Run no JavaScript of clients"),
     choice("", "security.javascriptEnabled", Kind::Switch, "Run JavaScript of clients (true)"),
     choice(

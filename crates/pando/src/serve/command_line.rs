@@ -3,6 +3,7 @@
 use super::ProgramName;
 use super::catalog::{CHOICES, Kind};
 use super::config_file;
+use super::expansion::Expansion;
 use super::settings::Settings;
 use crate::error::{PandoError, Result};
 use clap::{Arg, ArgAction, ArgMatches, Command};
@@ -62,7 +63,8 @@ pub fn settings(env: &Env, matches: &ArgMatches) -> Result<Settings> {
         }
     }
     let Some(path) = words.text("config").map(str::to_owned) else { return Ok(words) };
-    Ok(config_file::read(env, Path::new(&path))?.overridden_by(words))
+    let allowed = Expansion::of(&words).map_err(PandoError::Argument)?;
+    Ok(config_file::read(env, Path::new(&path), allowed)?.overridden_by(words))
 }
 
 #[cfg(test)]

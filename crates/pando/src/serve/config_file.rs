@@ -1,6 +1,7 @@
 //! The configuration file: YAML, with the options nested by their dotted names; or, as in old times, a line `flag = value` for each.
 
 use super::catalog::{CHOICES, Kind, by_name};
+use super::expansion::{Expansion, expand};
 use super::settings::Settings;
 use crate::error::{PandoError, Result};
 use pando_env::Env;
@@ -8,22 +9,24 @@ use std::path::Path;
 use yaml_rust2::{Yaml, YamlLoader};
 
 /// Reads a file.
-pub fn read(env: &Env, path: &Path) -> Result<Settings> {
+pub fn read(env: &Env, path: &Path, allowed: Expansion) -> Result<Settings> {
     let wrong =
         |reason: String| PandoError::Argument(format!("Error opening config file {}: {reason}", path.display()));
+    allowed.check_file(env, path).map_err(PandoError::Argument)?;
     let bytes = env.disk().read_all(path).map_err(|error| wrong(error.to_string()))?;
     let text = String::from_utf8(bytes).map_err(|_| wrong("it is not UTF-8".to_owned()))?;
-    parse(&text).map_err(|reason| PandoError::Argument(format!("{}: {reason}", path.display())))
+    parse(&text, allowed).map_err(|reason| PandoError::Argument(format!("{}: {reason}", path.display())))
 }
 
 /// Parses a file's text.
-fn parse(text: &str) -> std::result::Result<Settings, String> {
-    let documents = YamlLoader::load_from_str(text).map_err(|error| format!("Error parsing YAML config: {error}"))?;
+fn parse(text: &str, allowed: Expansion) -> std::result::Result<Settings, String> {
+    let mut documents =
+        YamlLoader::load_from_str(text).map_err(|error| format!("Error parsing YAML config: {error}"))?;
     let mut settings = Settings::default();
-    match documents.as_slice() {
+    match documents.as_mut_slice() {
         [] => {}
         [Yaml::String(_)] => lines(text, &mut settings)?,
-        [root] => walk(root, "", &mut settings)?,
+        [root] => walk(&expand(std::mem::replace(root, Yaml::Null), "", allowed)?, "", &mut settings)?,
         _ => return Err("Error parsing YAML config: more than one document".to_owned()),
     }
     Ok(settings)
@@ -152,7 +155,7 @@ setParameter:
 
     #[test]
     fn u12_a_usual_file_is_read() {
-        let settings = parse(FILE).unwrap();
+        let settings = parse(FILE, Expansion::NONE).unwrap();
         assert_eq!(settings.text("storage.dbPath"), Some("/var/lib/mongo"));
         assert_eq!(settings.decimal("storage.wiredTiger.engineConfig.cacheSizeGB"), Some(0.5));
         assert_eq!(
@@ -173,12 +176,13 @@ setParameter:
 
     #[test]
     fn u12_an_old_file_has_a_line_for_each_option() {
-        let settings = parse("# old\nport = 27018\nfork=true\n\nquiet\ndbpath=/x y\nsetParameter=a=b").unwrap();
+        let settings =
+            parse("# old\nport = 27018\nfork=true\n\nquiet\ndbpath=/x y\nsetParameter=a=b", Expansion::NONE).unwrap();
         assert_eq!((settings.whole("net.port"), settings.text("storage.dbPath")), (Some(27018), Some("/x y")));
         assert!(settings.is_on("processManagement.fork") && settings.is_on("systemLog.quiet"));
         assert_eq!(settings.parameters, [("a".to_owned(), "b".to_owned())]);
-        assert_eq!(parse("port=1\nnonsense=2").unwrap_err(), "Unrecognized option: nonsense");
-        let shown = parse("noscripting=false\nnoauth=false").unwrap().parsed();
+        assert_eq!(parse("port=1\nnonsense=2", Expansion::NONE).unwrap_err(), "Unrecognized option: nonsense");
+        let shown = parse("noscripting=false\nnoauth=false", Expansion::NONE).unwrap().parsed();
         let expected = pando_doc::doc! { "security": { "authorization": "enabled", "javascriptEnabled": true } };
         assert_eq!(shown, expected);
     }
@@ -193,9 +197,9 @@ setParameter:
             ("storage:\n  dbPath: [a]", "'storage.dbPath' must be one value"),
         ];
         for (text, reason) in cases {
-            assert_eq!(parse(text).unwrap_err(), reason);
+            assert_eq!(parse(text, Expansion::NONE).unwrap_err(), reason);
         }
-        assert!(parse("a: [").unwrap_err().starts_with("Error parsing YAML config"));
-        assert_eq!(parse("").unwrap(), Settings::default());
+        assert!(parse("a: [", Expansion::NONE).unwrap_err().starts_with("Error parsing YAML config"));
+        assert_eq!(parse("", Expansion::NONE).unwrap(), Settings::default());
     }
 }

@@ -65,7 +65,8 @@ fn u12_configuration_files_in_the_documentation_are_understood() {
             let env = Simulation::new(1).env();
             let path = Path::new("pando.conf");
             env.disk().open(path, OpenMode::CreateNew).unwrap().write_at(block.as_bytes(), 0).unwrap();
-            let settings = config_file::read(&env, path).unwrap_or_else(|error| panic!("{page}: {error}\n{block}"));
+            let settings = config_file::read(&env, path, super::expansion::Expansion::NONE)
+                .unwrap_or_else(|error| panic!("{page}: {error}\n{block}"));
             meaning::plan(ProgramName::Pando, &settings, &[])
                 .unwrap_or_else(|error| panic!("{page}: {error}\n{block}"));
             count += 1;

@@ -9,7 +9,7 @@ use crate::error::{PandoError, Result};
 use pando_doc::{Doc, doc_from_json};
 use pando_engine::{EngineOptions, Mode};
 use pando_net::{HANDSHAKE_TIMEOUT_DEFAULT, NetOptions, Password, TlsMode, TlsOptions};
-use pando_security::ClusterAuthMode;
+use pando_security::{ClusterAuthMode, Networks};
 use pando_server::{ReplicationMode, SecurityOptions, ServerOptions, syslog_facility};
 use pando_wire::Compressors;
 use std::collections::BTreeMap;
@@ -84,7 +84,11 @@ pub fn plan(name: ProgramName, settings: &Settings, words: &[OsString]) -> Resul
             tls: tls(settings)?,
         },
         replication,
-        parameters: parameters(settings)?.into_iter().chain(cluster_auth_mode(settings)?).collect(),
+        parameters: parameters(settings)?
+            .into_iter()
+            .chain(cluster_auth_mode(settings)?)
+            .chain(cluster_sources(settings)?)
+            .collect(),
         arguments: shown_words(words),
         parsed: settings.parsed(),
         process_name: if name == ProgramName::Mongos { "mongos" } else { "mongod" }.to_owned(),
@@ -167,6 +171,16 @@ fn cluster_auth_mode(settings: &Settings) -> Result<Option<(String, String)>> {
         return Err(argument(format!("clusterAuthMode {name} needs a keyFile")));
     }
     Ok(Some(("clusterAuthMode".to_owned(), mode.name().to_owned())))
+}
+
+/// From where members may log in, as the parameter that keeps it.
+fn cluster_sources(settings: &Settings) -> Result<Option<(String, String)>> {
+    let names = ["security.clusterIpSourceAllowlist", "security.clusterIpSourceWhitelist"];
+    let Some(sources) = names.into_iter().find_map(|name| settings.text(name)) else { return Ok(None) };
+    if sources.is_empty() || Networks::read(sources).is_none() {
+        return Err(argument(format!("clusterIpSourceAllowlist has to list addresses or networks, not '{sources}'")));
+    }
+    Ok(Some(("clusterIpSourceAllowlist".to_owned(), sources.to_owned())))
 }
 
 /// The words of the command line, without passwords.

@@ -14,6 +14,7 @@ mod command_line;
 mod config_file;
 #[cfg(test)]
 mod documentation;
+mod expansion;
 mod lock_file;
 mod meaning;
 mod node;

@@ -219,11 +219,16 @@ impl CursorManager {
 
     /// Closes the cursors that are picked; how many.
     pub fn kill_where(&self, picks: impl Fn(&CursorOptions) -> bool) -> usize {
+        self.kill_each(picks).len()
+    }
+
+    /// Closes the cursors that are picked; which.
+    pub fn kill_each(&self, picks: impl Fn(&CursorOptions) -> bool) -> Vec<i64> {
         let ids: Vec<i64> = {
             let cursors = self.0.cursors.lock();
             cursors.iter().filter(|(_, entry)| picks(entry.options())).map(|(id, _)| *id).collect()
         };
-        ids.into_iter().filter(|id| self.kill(*id)).count()
+        ids.into_iter().filter(|id| self.kill(*id)).collect()
     }
 
     /// Closes the cursors of a session, which is named by its id.

@@ -52,7 +52,7 @@ impl Mechanism {
     }
 
     /// The keyed hash.
-    pub(super) fn keyed(self, key: &[u8], data: &[u8]) -> Vec<u8> {
+    pub(crate) fn keyed(self, key: &[u8], data: &[u8]) -> Vec<u8> {
         fn of<M: Mac + KeyInit>(key: &[u8], data: &[u8]) -> Vec<u8> {
             // Keys of any length are taken.
             <M as KeyInit>::new_from_slice(key)

@@ -301,5 +301,6 @@ impl RequestHandler for Dispatcher {
 
     fn closed(&self, attached: &Arc<Attached>) {
         attached.connection.abandon();
+        pando_commands::security::give_up_attempt(&self.node, &attached.connection);
     }
 }

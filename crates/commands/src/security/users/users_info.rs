@@ -123,9 +123,7 @@ async fn describe(data: &Data, operation: &mut Operation, user: &UserDocument, s
         let known = read_roles(data, operation, &user.roles).await?;
         let resolved = resolve(&user.roles, &known);
         row.array("inheritedRoles", |array| append_roles(array, &resolved.roles));
-        if show.show_privileges.0 {
-            row.array("inheritedPrivileges", |array| resolved.privileges.append_to(array));
-        }
+        row.array("inheritedPrivileges", |array| resolved.privileges.append_to(array));
         row.array("inheritedAuthenticationRestrictions", |array| {
             resolved.restrictions.iter().for_each(|restrictions| array.push(restrictions.document()));
         });

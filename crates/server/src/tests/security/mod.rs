@@ -2,6 +2,7 @@
 
 mod access;
 mod attacks;
+mod attempts;
 mod before_login;
 mod cluster_time;
 mod doubled;
@@ -39,6 +40,12 @@ async fn with_root() -> (Fixture, Client) {
 }
 
 impl Fixture {
+    async fn connect_as_root(&self) -> Client {
+        let mut client = self.connect().await;
+        client.log_in("root", "secret").await;
+        client
+    }
+
     /// A connection of a user of the database "admin", whose password is the name.
     async fn connect_as(&self, user: &str) -> Client {
         let mut client = self.connect().await;
