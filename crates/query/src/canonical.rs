@@ -96,7 +96,7 @@ impl CanonicalQuery {
         (query.return_key, query.show_record_id) = (request.return_key, request.show_record_id);
         query.tailable = request.tailable;
         (query.resume, query.wants_resume_token) = (request.resume.clone(), request.wants_resume_token);
-        query.check_near_alone()?;
+        query.check_searches_alone()?;
         query.allow_disk_use = request.allow_disk_use;
         Ok(query)
     }
@@ -105,7 +105,7 @@ impl CanonicalQuery {
     pub fn of_filter(namespace: &Namespace, filter: DocRef<'_>, context: &ParseContext) -> Result<CanonicalQuery> {
         let filter = MatchExpression::parse(filter, context)?.optimize();
         debug_assert_eq!(filter.collator().is_some(), context.collator.is_some(), "a filter keeps its collation");
-        check_near_place(filter.root())?;
+        check_searches(filter.root())?;
         let mut query = CanonicalQuery::of_expression(namespace, Arc::new(filter));
         query.script.clone_from(&context.script);
         Ok(query)
@@ -143,18 +143,24 @@ impl CanonicalQuery {
         }
     }
 
-    /// A search by distance has an order and an index of its own.
-    fn check_near_alone(&self) -> Result<()> {
-        if self.filter.root().near_count() == 0 {
-            return Ok(());
-        }
+    /// Searches by distance and by text have an order and an index of their own.
+    fn check_searches_alone(&self) -> Result<()> {
         let is_by_records = matches!(self.hint, Hint::Natural(_));
+        let is_hinted = !matches!(self.hint, Hint::None);
+        let is_near = self.filter.root().near_count() > 0;
+        let is_text = self.filter.has_text();
         let refused = |reason: &str| Err(Error::bad_value(reason));
         match () {
-            () if is_by_records => refused("geoNear expression not allowed with $natural hint"),
-            () if self.natural.is_some() => refused("geoNear expression not allowed with $natural sort order"),
-            () if self.filter.has_text() => refused("text and geoNear not allowed in same query"),
-            () if self.tailable => refused("Tailable cursors and geo $near cannot be used together"),
+            () if is_near && self.natural.is_some() => {
+                refused("geoNear expression not allowed with $natural sort order")
+            }
+            () if is_near && is_by_records => refused("geoNear expression not allowed with $natural hint"),
+            () if is_text && self.natural.is_some() => {
+                refused("text expression not allowed with $natural sort order")
+            }
+            () if is_text && is_hinted => refused("text and hint not allowed in same query"),
+            () if is_text && self.tailable => refused("text and tailable cursor not allowed in same query"),
+            () if is_near && self.tailable => refused("Tailable cursors and geo $near cannot be used together"),
             () => Ok(()),
         }
     }
@@ -201,21 +207,22 @@ impl CanonicalQuery {
     }
 }
 
-/// There is one search by distance at most, and it is a conjunct of the whole filter.
-fn check_near_place(root: &Node) -> Result<()> {
-    let count = root.near_count();
-    if count > 1 {
-        return Err(Error::bad_value("Too many geoNear expressions"));
-    }
+/// There is one search at most, by text or by distance; one by distance is a conjunct of the whole filter.
+fn check_searches(root: &Node) -> Result<()> {
+    let (texts, nears) = (root.text_count(), root.near_count());
     let is_near = |node: &Node| matches!(node, Node::Leaf(leaf) if matches!(leaf.predicate, Predicate::Near(_)));
     let is_top = match root {
         Node::And(children) => children.iter().any(is_near),
         other => is_near(other),
     };
-    if count == 1 && !is_top {
-        return Err(Error::bad_value("geo $near must be top-level expr"));
+    let refused = |reason: &str| Err(Error::bad_value(reason));
+    match () {
+        () if texts > 1 => refused("Too many text expressions"),
+        () if nears > 1 => refused("Too many geoNear expressions"),
+        () if texts > 0 && nears > 0 => refused("text and geoNear not allowed in same query"),
+        () if nears > 0 && !is_top => refused("geo $near must be top-level expr"),
+        () => Ok(()),
     }
-    Ok(())
 }
 
 fn parse_projection(projection: &Doc, context: &ParseContext) -> Result<Option<Arc<Projection>>> {

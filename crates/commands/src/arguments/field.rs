@@ -24,6 +24,11 @@ impl<'a> Place<'a> {
         Place { parent: Some(self), name }
     }
 
+    /// The last name of it.
+    pub fn name(&self) -> &BStr {
+        self.name
+    }
+
     /// A field here that nobody knows.
     #[cold]
     pub fn unknown(&self, field: &BStr) -> Error {
@@ -122,15 +127,16 @@ impl<T> Slot<T> {
     where
         T: Argument<'a>,
     {
-        if std::mem::replace(&mut self.is_seen, true) {
-            return Err(place.duplicate(element.name));
-        }
         let here = place.field(element.name);
         if !T::TYPES.contains(&element.value_type) {
             return match element.value_type {
+                // As if it was not there: it may stand once more.
                 ValueType::Null | ValueType::Undefined => Ok(()),
                 other => Err(here.wrong_type(other, T::TYPES)),
             };
+        }
+        if std::mem::replace(&mut self.is_seen, true) {
+            return Err(place.duplicate(element.name));
         }
         if let Some(value) = element.value() {
             self.value = Some(T::read(&here, value)?);

@@ -39,7 +39,7 @@ pub use generic::{ApiParameters, GenericArguments, SessionId, is_generic};
 #[doc(hidden)]
 pub use names::Names;
 pub use repeated::{refuse_repeated, refuse_repeated_in_command};
-pub use types::{CountLimit, SafeBool, SafeDouble, SafeInt, SafeLong, Truth};
+pub use types::{CountLimit, PlainBool, PlainDoc, SafeBool, SafeDouble, SafeInt, SafeLong, Truth};
 
 #[doc(hidden)]
 pub use pando_base::Result as ResultOf;

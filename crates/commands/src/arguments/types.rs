@@ -24,6 +24,14 @@ pub struct SafeDouble(pub f64);
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SafeBool(pub bool);
 
+/// A boolean and nothing else: not even null stands for the absence of one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PlainBool(pub bool);
+
+/// A document and nothing else: not even null stands for the absence of one.
+#[derive(Clone, Copy, Debug)]
+pub struct PlainDoc<'a>(pub DocRef<'a>);
+
 /// Any value at all: whether it is true.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Truth(pub bool);
@@ -82,6 +90,29 @@ impl<'a> Argument<'a> for SafeBool {
 
     fn read(_: &Place<'_>, value: Value<'a>) -> Result<SafeBool> {
         Ok(SafeBool(value.is_true()))
+    }
+}
+
+impl<'a> Argument<'a> for PlainBool {
+    const TYPES: &'static [ValueType] = &ValueType::ALL;
+
+    fn read(place: &Place<'_>, value: Value<'a>) -> Result<PlainBool> {
+        let Value::Bool(truth) = value else {
+            let (name, found) = (place.name(), value.value_type().name());
+            let reason = format!("Field '{name}' should be a boolean value, but found: {found}");
+            return Err(Error::type_mismatch(reason));
+        };
+        Ok(PlainBool(truth))
+    }
+}
+
+impl<'a> Argument<'a> for PlainDoc<'a> {
+    const TYPES: &'static [ValueType] = &ValueType::ALL;
+
+    fn read(place: &Place<'_>, value: Value<'a>) -> Result<PlainDoc<'a>> {
+        value.as_document().map(PlainDoc).ok_or_else(|| {
+            Error::type_mismatch(format!("Expected field {}to be of type object", place.name()))
+        })
     }
 }
 

@@ -4,8 +4,8 @@ use super::reading::{
     FirstBatch, begin_read_with, begin_whole_read, cursor_options, hint, reply_with_first_batch, shared,
     shared_or_empty,
 };
-use super::transaction_stages;
-use crate::arguments::{Argument, Place, SafeBool, SafeLong};
+use super::{stage_read_concern, transaction_stages};
+use crate::arguments::{Argument, Place, PlainBool, SafeBool, SafeLong};
 use crate::stages::{self, NodeStages};
 use crate::table::run_boxed;
 use crate::{Access, Admission, Class, CommandRow, Data, Invocation, NamespaceOf, SecondaryOk, arguments};
@@ -26,6 +26,7 @@ const WITHOUT_COLLECTION: &[&str] = &[
     "$documents",
     "$listCatalog",
     "$listLocalSessions",
+    "$listSampledQueries",
     "$queryStats",
     "$shardedDataDistribution",
 ];
@@ -67,20 +68,20 @@ arguments! {
     pub(crate) struct AggregateArguments<'a> of "aggregate" {
         pipeline: ArrayRef<'a> = "pipeline",
         explain: Explains = "explain" or Explains(false),
-        allow_disk_use: Option<SafeBool> = "allowDiskUse",
+        allow_disk_use: Option<PlainBool> = "allowDiskUse",
         cursor: Option<CursorArguments<'a>> = "cursor",
         hint: Option<Value<'a>> = "hint",
         collation: Option<DocRef<'a>> = "collation",
         variables: Option<DocRef<'a>> = "let",
         bypass_validation: SafeBool = "bypassDocumentValidation" or SafeBool(false),
         legacy_runtime_constants: Option<DocRef<'a>> = "runtimeConstants",
-        needs_merge: Option<SafeBool> = "needsMerge",
-        from_mongos: Option<SafeBool> = "fromMongos",
+        needs_merge: Option<PlainBool> = "needsMerge",
+        from_mongos: Option<PlainBool> = "fromMongos",
         exchange: Option<DocRef<'a>> = "exchange",
-        is_map_reduce: Option<SafeBool> = "isMapReduceCommand",
+        is_map_reduce: Option<PlainBool> = "isMapReduceCommand",
         collection_uuid: Option<Uuid> = "collectionUUID",
         encryption: Option<DocRef<'a>> = "encryptionInformation",
-        new_tokens: Option<SafeBool> = "$_generateV2ResumeTokens",
+        new_tokens: Option<PlainBool> = "$_generateV2ResumeTokens",
     }
 }
 
@@ -132,37 +133,21 @@ pub(super) fn namespace(invocation: &Invocation) -> Result<Namespace> {
     }
 }
 
-fn check_collectionless(request: &AggregateRequest) -> Result<()> {
+fn check_collectionless(invocation: &Invocation, data: &Data, request: &AggregateRequest) -> Result<()> {
     let first = request.pipeline.first().and_then(|stage| stage.view().first().map(|stage| stage.name.to_string()));
     let name = first.unwrap_or_default();
-    let needs_none = WITHOUT_COLLECTION.contains(&name.as_str());
-    ensure!(
-        needs_none || !request.namespace.is_collectionless_aggregate(),
-        ErrorCode::InvalidNamespace,
-        "{{aggregate: 1}} is not valid for '{name}'; a collection is required."
-    );
     ensure!(
         name != "$documents" || request.namespace.is_collectionless_aggregate(),
         ErrorCode::InvalidNamespace,
         "{name} can only be run with {{aggregate: 1}}"
     );
-    Ok(())
-}
-
-/// Reads that must know that nobody else is primary cannot end in a write.
-fn check_read_concern(invocation: &Invocation, request: &AggregateRequest) -> Result<()> {
-    if invocation.generic.read_concern_level() != Some("linearizable") {
+    if WITHOUT_COLLECTION.contains(&name.as_str()) || !request.namespace.is_collectionless_aggregate() {
         return Ok(());
     }
-    let last = request.pipeline.last().and_then(|stage| stage.view().first()).map(|stage| stage.name.to_string());
-    ensure!(
-        !matches!(last.as_deref(), Some("$out" | "$merge")),
-        ErrorCode::InvalidOptions,
-        "Command aggregate does not support {{ readConcern: {{ level: \"linearizable\", provenance: \"clientSupplied\" }} }} \
-         :: caused by :: {} cannot be used with a 'linearizable' read concern level",
-        last.unwrap_or_default()
-    );
-    Ok(())
+    // What is wrong with the stages is told before.
+    let operation = invocation.operation()?;
+    data.query.check_pipeline(&operation, request, Some(NodeStages::of(invocation)))?;
+    bail!(ErrorCode::InvalidNamespace, "{{aggregate: 1}} is not valid for '{name}'; a collection is required.")
 }
 
 /// What a change stream is read with: what a majority has. Another read concern is refused, also that it has none of its own
@@ -221,8 +206,9 @@ async fn run(invocation: &Invocation, reply: &mut DocBuilder) -> Result<()> {
         ErrorCode::FailedToParse,
         "Aggregation explain does not support the'writeConcern' option"
     );
-    check_collectionless(&request)?;
-    check_read_concern(invocation, &request)?;
+    check_collectionless(invocation, data, &request)?;
+    let level = invocation.generic.read_concern_level();
+    stage_read_concern::check(request.pipeline.iter().map(|stage| stage.view()), level, arguments.explain.0)?;
     if invocation.transaction().is_some() {
         transaction_stages::check(request.pipeline.iter().map(|stage| stage.view()))?;
     }

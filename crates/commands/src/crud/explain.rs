@@ -10,6 +10,7 @@ use super::find::FindArguments;
 use super::find_and_modify::FindAndModifyArguments;
 use super::map_reduce::{MapReduceArguments, Output};
 use super::reading::begin_read;
+use super::stage_read_concern;
 use super::update::UpdateArguments;
 use super::views::{count_as_pipeline, distinct_as_pipeline, is_view};
 use crate::stages::NodeStages;
@@ -146,6 +147,8 @@ async fn inner_command(
         }
         "aggregate" => {
             let request = AggregateArguments::parse_document(inner)?.request(invocation, namespace()?)?;
+            let level = invocation.generic.read_concern_level();
+            stage_read_concern::check(request.pipeline.iter().map(|stage| stage.view()), level, true)?;
             query.explain_aggregate(operation, &request, Some(NodeStages::of(invocation)), verbosity).await
         }
         "mapReduce" | "mapreduce" => {

@@ -4,7 +4,7 @@ use super::reading::{
     FirstBatch, begin_read, begin_whole_read, cursor_options, hint, reply_with_first_batch, reply_with_one,
     shared_or_empty,
 };
-use crate::arguments::{SafeBool, SafeLong};
+use crate::arguments::{PlainBool, PlainDoc, SafeBool, SafeLong};
 use crate::data::CommandOperation;
 use crate::table::run_boxed;
 use crate::{Access, Admission, Class, CommandRow, Data, Invocation, NamespaceOf, OpCounter, SecondaryOk, arguments};
@@ -36,34 +36,34 @@ pub(super) const ROW: CommandRow = CommandRow {
 
 arguments! {
     pub(super) struct FindArguments<'a> of "find" {
-        filter: Option<DocRef<'a>> = "filter",
-        projection: Option<DocRef<'a>> = "projection",
-        sort: Option<DocRef<'a>> = "sort",
+        filter: Option<PlainDoc<'a>> = "filter",
+        projection: Option<PlainDoc<'a>> = "projection",
+        sort: Option<PlainDoc<'a>> = "sort",
         hint: Option<Value<'a>> = "hint",
         skip: Option<SafeLong> = "skip",
         limit: Option<SafeLong> = "limit",
         batch_size: Option<SafeLong> = "batchSize",
-        single_batch: SafeBool = "singleBatch" or SafeBool(false),
-        min: Option<DocRef<'a>> = "min",
-        max: Option<DocRef<'a>> = "max",
-        return_key: SafeBool = "returnKey" or SafeBool(false),
-        show_record_id: SafeBool = "showRecordId" or SafeBool(false),
-        tailable: SafeBool = "tailable" or SafeBool(false),
+        single_batch: PlainBool = "singleBatch" or PlainBool(false),
+        min: Option<PlainDoc<'a>> = "min",
+        max: Option<PlainDoc<'a>> = "max",
+        return_key: PlainBool = "returnKey" or PlainBool(false),
+        show_record_id: PlainBool = "showRecordId" or PlainBool(false),
+        tailable: PlainBool = "tailable" or PlainBool(false),
         oplog_replay: Option<SafeBool> = "oplogReplay",
-        no_cursor_timeout: SafeBool = "noCursorTimeout" or SafeBool(false),
-        await_data: SafeBool = "awaitData" or SafeBool(false),
-        allow_partial_results: SafeBool = "allowPartialResults" or SafeBool(false),
-        collation: Option<DocRef<'a>> = "collation",
-        allow_disk_use: Option<SafeBool> = "allowDiskUse",
+        no_cursor_timeout: PlainBool = "noCursorTimeout" or PlainBool(false),
+        await_data: PlainBool = "awaitData" or PlainBool(false),
+        allow_partial_results: PlainBool = "allowPartialResults" or PlainBool(false),
+        collation: Option<PlainDoc<'a>> = "collation",
+        allow_disk_use: Option<PlainBool> = "allowDiskUse",
         variables: Option<DocRef<'a>> = "let",
         runtime_constants: Option<DocRef<'a>> = "runtimeConstants",
         legacy_runtime_constants: Option<DocRef<'a>> = "legacyRuntimeConstants",
-        read_once: Option<SafeBool> = "readOnce",
-        allow_speculative_majority_read: Option<SafeBool> = "allowSpeculativeMajorityRead",
+        read_once: Option<PlainBool> = "readOnce",
+        allow_speculative_majority_read: Option<PlainBool> = "allowSpeculativeMajorityRead",
         term: Option<i64> = "term",
-        resume_after: Option<DocRef<'a>> = "$_resumeAfter",
+        resume_after: Option<PlainDoc<'a>> = "$_resumeAfter",
         start_at: Option<DocRef<'a>> = "$_startAt",
-        request_resume_token: Option<SafeBool> = "$_requestResumeToken",
+        request_resume_token: Option<PlainBool> = "$_requestResumeToken",
         collection_uuid: Option<Uuid> = "collectionUUID",
     }
 }
@@ -84,7 +84,7 @@ impl<'a> FindArguments<'a> {
         let has_wishes = self.return_key.0 || self.show_record_id.0 || self.tailable.0 || self.await_data.0;
         let is_alone =
             !(has_documents || has_others || has_wishes) && is_positive(&self.limit) && is_positive(&self.batch_size);
-        self.filter.filter(|_| is_alone)
+        self.filter.filter(|_| is_alone).map(|filter| filter.0)
     }
 
     /// What is asked of the query engine.
@@ -93,7 +93,8 @@ impl<'a> FindArguments<'a> {
             let token = token.filter(|token| !token.is_empty());
             token.map(|token| ResumePoint::parse(field, token, may_be_gone)).transpose()
         };
-        let after = point("$_resumeAfter", self.resume_after, false)?;
+        let document = |given: Option<PlainDoc<'_>>| shared_or_empty(invocation, given.map(|given| given.0));
+        let after = point("$_resumeAfter", self.resume_after.map(|token| token.0), false)?;
         let at = point("$_startAt", self.start_at, true)?;
         ensure!(
             after.is_none() || at.is_none(),
@@ -101,16 +102,16 @@ impl<'a> FindArguments<'a> {
             "Cannot set both '$_resumeAfter' and '$_startAt'"
         );
         Ok(FindRequest {
-            filter: shared_or_empty(invocation, self.filter),
-            projection: shared_or_empty(invocation, self.projection),
-            sort: shared_or_empty(invocation, self.sort),
+            filter: document(self.filter),
+            projection: document(self.projection),
+            sort: document(self.sort),
             skip: self.skip.map(|skip| skip.0),
             limit: self.limit.map(|limit| limit.0),
             batch_size: self.batch_size.map(|size| size.0),
             single_batch: self.single_batch.0,
             hint: hint(self.hint)?,
-            min: shared_or_empty(invocation, self.min),
-            max: shared_or_empty(invocation, self.max),
+            min: document(self.min),
+            max: document(self.max),
             return_key: self.return_key.0,
             show_record_id: self.show_record_id.0,
             tailable: self.tailable.0,
@@ -118,7 +119,7 @@ impl<'a> FindArguments<'a> {
             no_cursor_timeout: self.no_cursor_timeout.0,
             allow_partial_results: self.allow_partial_results.0,
             allow_disk_use: self.allow_disk_use.map(|allowed| allowed.0),
-            collation: shared_or_empty(invocation, self.collation),
+            collation: document(self.collation),
             variables: shared_or_empty(invocation, self.variables),
             resume: after.or(at),
             wants_resume_token: self.request_resume_token.is_some_and(|wanted| wanted.0),

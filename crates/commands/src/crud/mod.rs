@@ -25,6 +25,7 @@ mod output;
 mod plan_cache_clear;
 mod reading;
 mod retryable;
+mod stage_read_concern;
 mod stored_functions;
 mod tailing;
 mod transaction_stages;

@@ -1,8 +1,9 @@
 //! Stages that do not run in multi-document transactions: those that write, and those that tell of the node, which has no snapshots
 //! of itself. Also inside the pipelines of other stages.
 
+use bstr::BStr;
 use pando_base::{Error, ErrorCode, Result};
-use pando_doc::{DocRef, Value};
+use pando_doc::DocRef;
 
 /// In alphabetical order.
 const REFUSED: &[&str] = &[
@@ -38,14 +39,22 @@ fn check_stage(stage: DocRef<'_>) -> Result<()> {
         );
         return Err(Error::new(ErrorCode::OperationNotSupportedInTransaction, reason));
     }
-    let Value::Document(options) = element.value else { return Ok(()) };
-    let is_facet = element.name == "$facet";
-    let inner = options.elements().filter(|option| is_facet || option.name == "pipeline");
-    for option in inner {
-        let Value::Array(stages) = option.value else { continue };
-        check(stages.values().filter_map(|stage| stage.as_document()))?;
-    }
-    Ok(())
+    inner_pipelines(stage).flatten().try_for_each(check_stage)
+}
+
+/// The stage's name.
+pub(super) fn name_of(stage: DocRef<'_>) -> Option<&BStr> {
+    stage.first().map(|element| element.name)
+}
+
+/// The pipelines inside a stage.
+pub(super) fn inner_pipelines(stage: DocRef<'_>) -> impl Iterator<Item = impl Iterator<Item = DocRef<'_>>> {
+    let element = stage.first();
+    let is_facet = element.is_some_and(|element| element.name == "$facet");
+    let options = element.and_then(|element| element.value.as_document()).unwrap_or(DocRef::EMPTY);
+    let inner = options.elements().filter(move |option| is_facet || option.name == "pipeline");
+    let stages = inner.filter_map(|option| option.value.as_array());
+    stages.map(|stages| stages.values().filter_map(|stage| stage.as_document()))
 }
 
 #[cfg(test)]

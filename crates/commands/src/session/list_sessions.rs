@@ -39,13 +39,29 @@ pub(crate) fn replace_stage(data: &Data, own: UserDigest, request: &mut Aggregat
     Ok(())
 }
 
-fn stored(value: Value<'_>, own: UserDigest, namespace: &Namespace) -> Result<Doc> {
+/// `$listSessions` in a pipeline of another stage, where nothing is put in its place.
+pub(crate) fn parse_stored(value: Value<'_>, namespace: &Namespace) -> Result<()> {
     ensure!(
         namespace == Namespace::sessions(),
         ErrorCode::InvalidNamespace,
         "$listSessions may only be run against {}",
         Namespace::sessions()
     );
+    WantedSessions::read("$listSessions", value).map(|_| ())
+}
+
+/// The same of `$listLocalSessions`; gives whose sessions it wants.
+pub(crate) fn parse_local(value: Value<'_>, namespace: &Namespace) -> Result<WantedSessions> {
+    ensure!(
+        namespace.is_collectionless_aggregate(),
+        ErrorCode::InvalidNamespace,
+        "$listLocalSessions must be run against the database with {{aggregate: 1}}, not a collection"
+    );
+    WantedSessions::read("$listLocalSessions", value)
+}
+
+fn stored(value: Value<'_>, own: UserDigest, namespace: &Namespace) -> Result<Doc> {
+    parse_stored(value, namespace)?;
     let wanted = WantedSessions::read("$listSessions", value)?;
     let Some(users) = wanted.digests(own) else { return Ok(doc! { "$match": {} }) };
     let mut digests = ArrayBuilder::new();
@@ -54,12 +70,7 @@ fn stored(value: Value<'_>, own: UserDigest, namespace: &Namespace) -> Result<Do
 }
 
 fn local(data: &Data, value: Value<'_>, own: UserDigest, namespace: &Namespace) -> Result<Doc> {
-    ensure!(
-        namespace.is_collectionless_aggregate(),
-        ErrorCode::InvalidNamespace,
-        "$listLocalSessions must be run against the database with {{aggregate: 1}}, not a collection"
-    );
-    let users = WantedSessions::read("$listLocalSessions", value)?.digests(own);
+    let users = parse_local(value, namespace)?.digests(own);
     let is_wanted = |user: &UserDigest| users.as_ref().is_none_or(|users| users.contains(user));
     let mut documents = ArrayBuilder::new();
     for session in data.session_cache.list().iter().filter(|session| is_wanted(&session.session.user)) {

@@ -19,7 +19,7 @@ mod start_session;
 mod upkeep;
 
 pub(crate) use killing::{close_cursors_of_transaction, session_of};
-pub(crate) use list_sessions::{WantedSessions, replace_stage};
+pub(crate) use list_sessions::{WantedSessions, parse_local, parse_stored, replace_stage};
 pub use upkeep::{reap_sessions, refresh_sessions};
 
 use crate::CommandRow;

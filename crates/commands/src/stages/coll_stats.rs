@@ -1,36 +1,68 @@
 //! `$collStats`: one document that says how large a collection is.
 
 use super::{Asked, Make, options};
-use crate::arguments::{Place, SafeInt};
+use crate::arguments::{Argument, Place, SafeInt, PlainBool, at_least};
 use crate::catalog::append_storage_stats;
 use crate::timeseries::{append_timeseries_stats, timeseries};
 use pando_base::{Error, ErrorCode, Namespace, Result, bail, ensure};
 use pando_catalog::Collection;
-use pando_doc::{Doc, DocBuilder, DocRef, Number, Value};
+use pando_doc::{Doc, DocBuilder, DocRef, Number, Value, ValueType};
 use pando_operation::Operation;
 use std::sync::Arc;
 
 crate::arguments! {
     struct CollStats<'a> of "$collStats" {
-        latency_stats: Option<DocRef<'a>> = "latencyStats",
-        storage_stats: Option<DocRef<'a>> = "storageStats",
-        count: Option<DocRef<'a>> = "count",
-        query_exec_stats: Option<DocRef<'a>> = "queryExecStats",
+        latency_stats: Option<LatencyStats<'a>> = "latencyStats",
+        storage_stats: Option<StorageStats<'a>> = "storageStats",
+        count: Option<Empty> = "count",
+        query_exec_stats: Option<Empty> = "queryExecStats",
     }
 }
 
 crate::arguments! {
     struct LatencyStats<'a> of "$collStats.latencyStats" {
-        histograms: bool = "histograms" or false,
+        histograms: PlainBool = "histograms" or PlainBool(false),
     }
 }
 
 crate::arguments! {
-    struct StorageStats<'a> of "$collStats.storageStats" {
-        scale: SafeInt = "scale" or SafeInt(1),
-        verbose: Option<bool> = "verbose",
-        wait_for_lock: Option<bool> = "waitForLock",
-        numeric_only: Option<bool> = "numericOnly",
+    struct StorageStats<'a> of "$collStats.storageStats" lenient {
+        scale: Scale = "scale" or Scale(1),
+        verbose: Option<PlainBool> = "verbose",
+        wait_for_lock: Option<PlainBool> = "waitForLock",
+        numeric_only: Option<PlainBool> = "numericOnly",
+    }
+}
+
+/// A document without anything in it.
+#[derive(Clone, Copy, Debug)]
+struct Empty;
+
+impl<'a> Argument<'a> for Empty {
+    const TYPES: &'static [ValueType] = &[ValueType::Document];
+
+    fn read(place: &Place<'_>, value: Value<'a>) -> Result<Empty> {
+        ensure!(
+            value.as_document().is_none_or(DocRef::is_empty),
+            ErrorCode::location(31170),
+            "{} argument to $collStats must be an empty object, but got {value}",
+            place.name()
+        );
+        Ok(Empty)
+    }
+}
+
+/// What sizes are divided by.
+#[derive(Clone, Copy, Debug)]
+struct Scale(i32);
+
+impl<'a> Argument<'a> for Scale {
+    const TYPES: &'static [ValueType] = SafeInt::TYPES;
+
+    fn read(place: &Place<'_>, value: Value<'a>) -> Result<Scale> {
+        let scale = SafeInt::read(place, value)?.0;
+        at_least("storageStats.scale", i64::from(scale), 1)?;
+        Ok(Scale(scale))
     }
 }
 
@@ -50,29 +82,9 @@ pub(super) fn parse(value: Value<'_>, namespace: &Namespace) -> Result<Make> {
     if namespace.is_collectionless_aggregate() {
         bail!(ErrorCode::InvalidNamespace, "$collStats must be run against a collection");
     }
-    let latencies = |wish: DocRef<'_>| {
-        let wish = LatencyStats::parse_fields(wish, &Place::of_command("$collStats.latencyStats"), false)?;
-        Ok::<bool, Error>(wish.histograms)
-    };
-    let scale = |storage: DocRef<'_>| {
-        let storage = StorageStats::parse_fields(storage, &Place::of_command("$collStats.storageStats"), false)?;
-        let scale = i64::from(storage.scale.0);
-        ensure!(
-            scale >= 1,
-            ErrorCode::location(51024),
-            "BSON field 'storageStats.scale' value must be >= 1, actual value '{scale}'"
-        );
-        Ok::<i64, Error>(scale)
-    };
-    ensure!(
-        arguments.count.is_none_or(DocRef::is_empty),
-        ErrorCode::location(31170),
-        "count argument to $collStats must be an empty object, but got {}",
-        arguments.count.unwrap_or(DocRef::EMPTY)
-    );
     let wanted = Wanted {
-        latencies: arguments.latency_stats.map(latencies).transpose()?,
-        storage_scale: arguments.storage_stats.map(scale).transpose()?,
+        latencies: arguments.latency_stats.map(|wish| wish.histograms.0),
+        storage_scale: arguments.storage_stats.map(|wish| i64::from(wish.scale.0)),
         count: arguments.count.is_some(),
         scans: arguments.query_exec_stats.is_some(),
     };

@@ -8,7 +8,9 @@ mod backup_cursor;
 mod coll_stats;
 mod current_op;
 mod index_stats;
+mod inner_sessions;
 mod list_catalog;
+mod list_sampled_queries;
 mod operation_metrics;
 mod plan_cache_stats;
 
@@ -85,6 +87,13 @@ impl StageProvider for NodeStages {
             b"$currentOp" => ("$currentOp", current_op::parse(stage.value, namespace)),
             b"$indexStats" => ("$indexStats", index_stats::parse(stage.value, namespace)),
             b"$listCatalog" => ("$listCatalog", list_catalog::parse(stage.value, namespace)),
+            b"$listLocalSessions" => {
+                ("$listLocalSessions", inner_sessions::parse_local_sessions(stage.value, namespace))
+            }
+            b"$listSampledQueries" => {
+                ("$listSampledQueries", list_sampled_queries::parse(stage.value, namespace))
+            }
+            b"$listSessions" => ("$listSessions", inner_sessions::parse_stored_sessions(stage.value, namespace)),
             b"$operationMetrics" => {
                 let parameters = &self.asked.node.parameters;
                 ("$operationMetrics", operation_metrics::parse(stage.value, namespace, parameters))

@@ -81,17 +81,19 @@ impl FieldPath {
     }
 }
 
+/// What is said to whoever wants such a name nevertheless.
+const HINT: &str = "Consider using $getField or $setField.";
+
 /// Refuses what cannot be the name of one field.
 pub fn check_field_name(name: &BStr) -> Result<()> {
     check_name(name)?;
     if name.contains(&b'.') {
-        return Err(Error::location(16412, "FieldPath field names may not contain '.'."));
+        return Err(Error::location(16412, format!("FieldPath field names may not contain '.'. {HINT}")));
     }
     Ok(())
 }
 
 fn check_name(name: &BStr) -> Result<()> {
-    const HINT: &str = "Consider using $getField or $setField.";
     if name.is_empty() {
         return Err(Error::location(15998, "FieldPath field names may not be empty strings."));
     }

@@ -8,7 +8,7 @@ use crate::ParseContext;
 use crate::limits::check_string;
 use bstr::{BStr, BString, ByteSlice};
 use pando_base::{Error, ErrorCode, Result, operation};
-use pando_doc::{DocRef, Element, FieldPath, OwnedValue, Value};
+use pando_doc::{DocRef, Element, FieldPath, OwnedValue, Value, check_field_name};
 use std::collections::HashSet;
 
 /// Reading a part of an expression is so many steps.
@@ -220,9 +220,6 @@ impl<'c> Parser<'c> {
                 Some(roles) => Some(OwnedValue::Array(roles.clone())),
                 None => return Err(Error::location(51144, "Builtin variable '$$USER_ROLES' is not available")),
             },
-            b"DESCEND" => Some(OwnedValue::from("descend")),
-            b"PRUNE" => Some(OwnedValue::from("prune")),
-            b"KEEP" => Some(OwnedValue::from("keep")),
             _ => match self.context.variables.get(name) {
                 Some(value) => Some(value.to_shared(&self.context.variables)),
                 None if self.context.absent_variables.iter().any(|absent| absent == name) => None,
@@ -241,21 +238,6 @@ impl<'c> Parser<'c> {
 
 fn undefined(name: &BStr) -> Error {
     Error::location(17276, format!("Use of undefined variable: {name}"))
-}
-
-fn check_field_name(name: &BStr) -> Result<()> {
-    if name.is_empty() {
-        return Ok(());
-    }
-    if name.starts_with(b"$") {
-        let reason = "FieldPath field names may not start with '$'. Consider using $getField or $setField.";
-        return Err(Error::location(16410, reason));
-    }
-    if name.contains(&b'.') {
-        let reason = "FieldPath field names may not contain '.'. Consider using $getField or $setField.";
-        return Err(Error::location(16412, reason));
-    }
-    Ok(())
 }
 
 /// Operators whose operands are parsed in a way of their own.

@@ -115,6 +115,12 @@ impl Node {
         matches!(self, Node::Text(_)) || self.children().iter().any(Node::has_text)
     }
 
+    /// How many text searches there are in it.
+    pub fn text_count(&self) -> usize {
+        let below: usize = self.children().iter().map(Node::text_count).sum();
+        below + usize::from(matches!(self, Node::Text(_)))
+    }
+
     /// How many searches by distance there are in it.
     pub fn near_count(&self) -> usize {
         match self {

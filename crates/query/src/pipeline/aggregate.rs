@@ -5,7 +5,7 @@ use super::parse::chain;
 use super::stages::{change_stream, unpack};
 use super::{
     DistinctGroup, DocumentSource, ExecutorSource, ListSource, PipelineContext, PipelineParser, Pulled, Pushdown,
-    SharedStage, StageProvider, StageRun, StreamState, WhenMatched, WhenNotMatched, parse_pipeline, require_collation,
+    SharedStage, StageProvider, StageRun, StreamState, WhenMatched, WhenNotMatched, Within, parse_pipeline, require_collation,
     view_stages, with_view,
 };
 use super::{bounded, dependencies};
@@ -25,7 +25,7 @@ use pando_doc::{Array, Doc, INTERNAL_SIZE_BYTES_MAX, too_large};
 use pando_expr::matcher::Node;
 use pando_expr::metadata::{is_metadata, without_metadata};
 use pando_expr::projection::ProjectionKind;
-use pando_expr::{MatchExpression, ParseContext, Projection, ProjectionPolicies, SharedCollator};
+use pando_expr::{Features, MatchExpression, ParseContext, Projection, ProjectionPolicies, SharedCollator};
 use pando_operation::Operation;
 use pando_script::SharedScript;
 use std::sync::Arc;
@@ -331,7 +331,7 @@ impl QueryEngine {
             namespace: request.namespace.clone(),
             provider,
             resources: self.spilling.resources(request.allow_disk_use),
-            is_nested: false,
+            within: Within::Nothing,
             depth: 0,
             seen: request.seen.clone(),
         }
@@ -365,7 +365,7 @@ impl QueryEngine {
                 namespace: view.namespace.clone(),
                 provider: None,
                 resources: self.spilling.resources(None),
-                is_nested: true,
+                within: Within::Server,
                 depth: 0,
                 // What a view names does not matter to who may read the view.
                 seen: None,
@@ -398,7 +398,9 @@ impl QueryEngine {
     ) -> Result<()> {
         let Some(Pushdown::GeoNear(search)) = stages.first().map(|first| first.pushdown()) else { return Ok(()) };
         let filter = search.filter(&query.namespace, collection)?;
-        let parsed = CanonicalQuery::of_filter(&query.namespace, filter.view(), context)?;
+        // Its query is one of a pipeline, where no JavaScript is run.
+        let context = context.clone().with_features(Features { javascript: false, ..Features::ALL });
+        let parsed = CanonicalQuery::of_filter(&query.namespace, filter.view(), &context)?;
         query.filter = parsed.filter;
         query.script = parsed.script;
         query.near_output = Some(search.output());

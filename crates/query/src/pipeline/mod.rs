@@ -18,6 +18,7 @@ mod source;
 mod stages;
 mod touch;
 mod views;
+mod within;
 
 pub use aggregate::{Aggregation, MergeOutput, OutputStage, PipelineExecutor, PlannedPipeline, is_change_stream};
 pub use dependencies::Needs;
@@ -38,6 +39,7 @@ pub use stages::unpack::Unpacking;
 pub use stages::{Stream, StreamState, Unwinding, Watched};
 pub use touch::{Touch, Touches, touches};
 pub use views::{find_as_pipeline, with_view};
+pub use within::{Permits, Within};
 use views::{require_collation, view_stages};
 
 use crate::request::SortPattern;
@@ -106,6 +108,11 @@ pub trait StageSpec: Send + Sync + Debug {
     /// True if it has to come first.
     fn must_be_first(&self) -> bool {
         self.is_initial()
+    }
+
+    /// The pipelines that it may stand in.
+    fn permits(&self) -> Permits {
+        Permits::of(self.name(), self.must_be_first())
     }
 
     /// The same with a limit behind it, if it can use that: a sort.

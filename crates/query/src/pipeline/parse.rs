@@ -6,6 +6,7 @@ use super::stages::{
     output, project, redact, replace_root, sample, skip, sort, sort_by_count, union_with, unpack, unset, unwind,
     window,
 };
+use super::within::{self, Within};
 use super::{CountedSource, DocumentSource, Pushdown, SharedStage};
 use crate::request::Seen;
 use crate::spill::StageResources;
@@ -52,8 +53,8 @@ pub struct PipelineParser {
     pub provider: Option<Arc<dyn StageProvider>>,
     /// What a stage may take.
     pub resources: StageResources,
-    /// It stands inside another pipeline.
-    pub is_nested: bool,
+    /// What it stands in.
+    pub within: Within,
     /// So many pipelines are around it.
     pub depth: u32,
     /// The collections that it may name; none if everything.
@@ -67,13 +68,13 @@ pub(super) const PIPELINES_DEPTH_MAX: u32 = 20;
 
 impl PipelineParser {
     /// For a pipeline over another collection inside this one.
-    pub(super) fn nested(&self, namespace: &Namespace) -> Result<PipelineParser> {
+    pub(super) fn nested(&self, namespace: &Namespace, within: Within) -> Result<PipelineParser> {
         let depth = self.depth + 1;
         if depth > PIPELINES_DEPTH_MAX {
             return Err(too_deep());
         }
         self.seen.as_ref().map_or(Ok(()), |seen| seen.check(namespace))?;
-        Ok(PipelineParser { is_nested: true, depth, namespace: namespace.clone(), ..self.clone() })
+        Ok(PipelineParser { within, depth, namespace: namespace.clone(), ..self.clone() })
     }
 }
 
@@ -87,39 +88,58 @@ pub fn parse_pipeline(stages: &[Doc], parser: &PipelineParser) -> Result<Vec<Sha
     let stages_max = parser.resources.stages_max;
     check_length(stages.len(), stages_max)?;
     let mut parsed: Vec<SharedStage> = Vec::with_capacity(stages.len());
-    for (place, stage) in stages.iter().enumerate() {
+    for stage in stages {
         operation::tick(STAGE_STEPS)?;
-        let read = parse_stage(stage.view(), parser)?;
-        for stage in read {
-            let is_behind_unpacking = matches!(stage.pushdown(), Pushdown::GeoNear(_))
-                && parsed.last().is_some_and(|last| last.unpacking().is_some());
-            if stage.must_be_first() && !parsed.is_empty() && !is_behind_unpacking {
-                let reason = format!("{} is only valid as the first stage in a pipeline", stage.name());
-                let code = if stage.name() == "$geoNear" { 40603 } else { 40602 };
-                return Err(Error::location(code, reason));
-            }
-            if stage.output().is_some() && (place + 1 < stages.len() || parser.is_nested) {
-                let (code, reason) = match parser.is_nested {
-                    true => (51047, format!("{} is not allowed within a nested pipeline", stage.name())),
-                    false => (40601, format!("{} can only be the final stage in the pipeline", stage.name())),
-                };
-                return Err(Error::location(code, reason));
-            }
-            let searches = matches!(stage.pushdown(), Pushdown::Match(filter) if filter.has_text());
-            if searches && parsed.iter().all(|stage| stage.unpacking().is_some()) && !parsed.is_empty() {
-                let reason = "text index required for $text query";
-                return Err(Error::new(ErrorCode::IndexNotFound, reason));
-            }
-            if searches && !parsed.is_empty() {
-                let reason = "$match with $text is only allowed as the first pipeline stage";
-                return Err(Error::location(17313, reason));
-            }
-            parsed.push(stage);
-        }
+        parsed.extend(parse_stage(stage.view(), parser)?);
     }
+    within::check(&parsed, parser.within)?;
     // Some stages are several.
     check_length(parsed.len(), stages_max)?;
+    check_places(&parsed)?;
     unpack::expanded(parsed, parser)
+}
+
+/// Some stages stand first, some last.
+fn check_places(stages: &[SharedStage]) -> Result<()> {
+    for (place, stage) in stages.iter().enumerate() {
+        let before = stages.get(..place).unwrap_or_default();
+        if stage.must_be_first() && !before.is_empty() {
+            check_first(stage, before)?;
+        }
+        if stage.output().is_some() && place + 1 < stages.len() {
+            let reason = format!("{} can only be the final stage in the pipeline", stage.name());
+            return Err(Error::location(40601, reason));
+        }
+        let searches = matches!(stage.pushdown(), Pushdown::Match(filter) if filter.has_text());
+        if searches && before.iter().all(|stage| stage.unpacking().is_some()) && !before.is_empty() {
+            let reason = "text index required for $text query";
+            return Err(Error::new(ErrorCode::IndexNotFound, reason));
+        }
+        if searches && !before.is_empty() {
+            let reason = "$match with $text is only allowed as the first pipeline stage";
+            return Err(Error::location(17313, reason));
+        }
+    }
+    Ok(())
+}
+
+/// A search by distance is first when what comes to nothing before it is gone, and behind measurements that are unpacked.
+fn check_first(stage: &SharedStage, before: &[SharedStage]) -> Result<()> {
+    let name = stage.name();
+    if !matches!(stage.pushdown(), Pushdown::GeoNear(_)) {
+        return Err(Error::location(40602, format!("{name} is only valid as the first stage in a pipeline")));
+    }
+    let is_nothing = |stage: &SharedStage| {
+        matches!(stage.pushdown(), Pushdown::Match(filter) if filter.root().is_trivially_true())
+    };
+    let is_behind_unpacking = before.last().is_some_and(|last| last.unpacking().is_some());
+    if is_behind_unpacking || before.iter().all(is_nothing) {
+        return Ok(());
+    }
+    let reason = format!(
+        "{name} was not the first stage in the pipeline after optimization. Is optimization disabled or inhibited?"
+    );
+    Err(Error::location(40603, reason))
 }
 
 fn check_length(length: usize, most: usize) -> Result<()> {

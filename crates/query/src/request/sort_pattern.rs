@@ -35,6 +35,11 @@ pub struct SortPattern {
 }
 
 impl SortPattern {
+    /// An order in which nothing is before anything else.
+    pub fn by_nothing() -> SortPattern {
+        SortPattern { parts: Vec::new() }
+    }
+
     /// Reads a sort; none if it is empty.
     pub fn parse(sort: DocRef<'_>) -> Result<Option<SortPattern>> {
         let mut parts: Vec<SortPart> = Vec::new();
@@ -142,17 +147,20 @@ fn parse_part(name: &bstr::BStr, value: Value<'_>) -> Result<SortPart> {
 }
 
 fn parse_meta(doc: DocRef<'_>) -> Result<SortPart> {
-    let only = doc.first().filter(|first| first.name == "$meta" && doc.field_count() == 1);
-    let Some(meta) = only else {
+    let Some(meta) = doc.first().filter(|first| first.name == "$meta") else {
         return Err(Error::location(17312, "$meta is the only expression supported by $sort right now"));
     };
+    if doc.field_count() != 1 {
+        return Err(Error::failed_to_parse("Cannot have additional keys in a $meta sort specification"));
+    }
     match meta.value.as_str() {
         Some("searchScore") => Err(Error::location(31218, "$meta sort by 'searchScore' metadata is not supported")),
         Some("searchHighlights") => {
             Err(Error::location(31219, "$meta sort by 'searchHighlights' metadata is not supported"))
         }
         Some(name @ ("textScore" | "randVal" | "geoNearDistance")) => {
-            Ok(SortPart { key: SortKey::Meta(name.to_owned()), descending: name == "textScore" })
+            // The best first, and for the sake of one rule also the farthest.
+            Ok(SortPart { key: SortKey::Meta(name.to_owned()), descending: true })
         }
         _ => Err(Error::new(ErrorCode::location(31138), format!("Illegal $meta sort: {meta}"))),
     }

@@ -79,6 +79,7 @@ fn parse_densify(value: Value<'_>, parser: &PipelineParser) -> Result<Densify> {
     let (mut field, mut partition_fields, mut range) = (None, Vec::new(), None);
     for option in specification.elements() {
         match &**option.name {
+            b"field" | b"partitionByFields" | b"range" if option.value.is_nullish() => {}
             b"field" => field = Some(options::string(STAGE, option)?),
             b"partitionByFields" => partition_fields = options::strings(STAGE, option)?,
             b"range" => range = Some(parse_range(options::document(STAGE, option)?)?),
@@ -112,6 +113,7 @@ fn parse_range(range: pando_doc::DocRef<'_>) -> Result<(Number, Option<TimeUnit>
     let (mut step, mut unit, mut bounds) = (None, None, None);
     for option in range.elements() {
         match &**option.name {
+            b"step" | b"unit" if option.value.is_nullish() => {}
             b"step" if !option.value.is_number() => {
                 let reason = format!(
                     "BSON field '{RANGE}.step' is the wrong type '{}', expected types '[int, decimal, double, long]'",

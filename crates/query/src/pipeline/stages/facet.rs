@@ -8,7 +8,8 @@ use crate::memory::{Account, Held};
 use crate::pipeline::dependencies;
 use crate::pipeline::parse::chain;
 use crate::pipeline::{
-    DocumentSource, Needs, PipelineContext, PipelineParser, Pulled, ShardSplit, SharedStage, StageSpec, parse_pipeline,
+    DocumentSource, Needs, PipelineContext, PipelineParser, Pulled, ShardSplit, SharedStage, StageSpec, Within,
+    parse_pipeline,
 };
 use bstr::BStr;
 use pando_base::{Error, ErrorCode, Result};
@@ -36,21 +37,6 @@ impl Debug for FacetSpec {
     }
 }
 
-/// Stages that are refused before they are read; what others are is known when they have been.
-const NEVER_INSIDE: [&str; 11] = [
-    "$out",
-    "$merge",
-    "$changeStream",
-    "$changeStreamSplitLargeEvent",
-    "$currentOp",
-    "$listLocalSessions",
-    "$listSampledQueries",
-    "$listSearchIndexes",
-    "$search",
-    "$searchBeta",
-    "$searchMeta",
-];
-
 /// The pipelines as they are written, by name.
 pub(in crate::pipeline) fn read(value: Value<'_>) -> Result<Vec<(&BStr, Vec<DocRef<'_>>)>> {
     let refused = || Error::location(40169, "the $facet specification must be a non-empty object");
@@ -73,23 +59,12 @@ fn read_facet(facet: Element<'_>) -> Result<(&BStr, Vec<DocRef<'_>>)> {
 
 /// Reads it.
 pub(in crate::pipeline) fn parse(value: Value<'_>, parser: &PipelineParser) -> Result<SharedStage> {
-    let nested = PipelineParser { is_nested: true, ..parser.clone() };
+    let nested = PipelineParser { within: Within::Facet, ..parser.clone() };
     let mut parsed = Vec::new();
     for (name, stages) in read(value)? {
         check_field_name(name)?;
         let stages: Vec<Doc> = stages.into_iter().map(DocRef::to_doc).collect();
-        let is_refused = |stage: &&Doc| {
-            stage.view().first().is_some_and(|first| NEVER_INSIDE.iter().any(|name| first.name == *name))
-        };
-        if let Some(stage) = stages.iter().find(is_refused) {
-            let reason = format!("specified stage is not allowed to be used within a $facet stage: {stage}");
-            return Err(Error::location(40600, reason));
-        }
         let stages = parse_pipeline(&stages, &nested)?;
-        if let Some(stage) = stages.iter().find(|stage| stage.must_be_first() || stage.name() == "$facet") {
-            let reason = format!("{} is not allowed to be used within a $facet stage", stage.name());
-            return Err(Error::location(40600, reason));
-        }
         parsed.push((name.to_string(), stages));
     }
     let resources = &parser.resources;

@@ -18,6 +18,7 @@ pub(in crate::pipeline) fn parse(value: Value<'_>, parser: &PipelineParser) -> R
     let (mut sort_by, mut partition_by, mut partition_fields, mut output) = (None, None, None, None);
     for option in specification.elements() {
         match &**option.name {
+            b"sortBy" | b"partitionByFields" | b"output" if option.value.is_nullish() => {}
             b"sortBy" => sort_by = Some(options::document(STAGE, option)?),
             b"partitionBy" => match option.value {
                 Value::String(_) | Value::Document(_) => partition_by = Some(option.value),
@@ -64,6 +65,7 @@ fn parse_output(output: DocRef<'_>) -> Result<(Doc, Doc)> {
         let (mut method, mut value) = (None, None);
         for option in specification.elements() {
             match &**option.name {
+                b"method" if option.value.is_nullish() => {}
                 b"method" => method = Some(options::string(STAGE, option)?),
                 b"value" => value = Some(option.value),
                 _ => return Err(options::unknown(STAGE, option)),

@@ -35,7 +35,8 @@ pub struct GeoNear {
 }
 
 pub(in crate::pipeline) fn parse(value: Value<'_>, context: &ParseContext) -> Result<SharedStage> {
-    let Value::Document(options) = value else {
+    // An array counts as a document here, whose fields are named by numbers.
+    let Some(options) = value.as_nested() else {
         let reason = format!("invalid parameter: expected an object ($geoNear), found {}", value.value_type());
         return Err(Error::location(10065, reason));
     };

@@ -3,7 +3,8 @@
 use super::set_field::with_field;
 use crate::pipeline::source::pass_on_to_source;
 use crate::pipeline::{
-    DocumentSource, Modified, Needs, PipelineContext, PipelineParser, Pulled, SharedStage, StageSpec, parse_pipeline,
+    DocumentSource, Modified, Needs, PipelineContext, PipelineParser, Pulled, SharedStage, StageSpec, Within,
+    parse_pipeline,
 };
 use pando_base::{Error, ErrorCode, Namespace, Result, operation};
 use pando_doc::{ArrayBuilder, Doc, DocRef, FieldPath, LeafArrays, OwnedValue, PathOptions, Value, doc, visit_path};
@@ -68,7 +69,7 @@ pub(in crate::pipeline) fn parse(value: Value<'_>, parser: &PipelineParser) -> R
         return Err(Error::location(40105, reason));
     };
     parser.seen.as_ref().map_or(Ok(()), |seen| seen.check(&from))?;
-    let parser = PipelineParser { is_nested: true, namespace: from.clone(), ..parser.clone() };
+    let parser = PipelineParser { within: Within::Server, namespace: from.clone(), ..parser.clone() };
     let specification = specification.to_doc();
     Ok(Arc::new(GraphLookupSpec(Arc::new(GraphLookup {
         from,

@@ -66,6 +66,10 @@ fn group_of(specification: DocRef<'_>, context: &ParseContext, resources: StageR
     let (mut id, mut shown_id, mut fields) = (None, OwnedValue::Null, Vec::new());
     for element in specification.elements() {
         if element.name == "_id" {
+            if id.is_some() {
+                return Err(Error::location(15948, "a group's _id may only be specified once"));
+            }
+            check_id(element.value)?;
             id = Some(parse_id(element.value, context)?);
             shown_id = Expression::parse(element.value, context)?.optimize()?.to_value();
         } else {
@@ -77,6 +81,16 @@ fn group_of(specification: DocRef<'_>, context: &ParseContext, resources: StageR
     let limits = context.limits;
     let group = Group { id, fields, shown_id, specification, collator, limits, resources };
     Ok(Arc::new(GroupSpec(Arc::new(group), None)))
+}
+
+/// The fields of a document that is grouped by are expressions: to include one by a number or a boolean means nothing.
+fn check_id(value: Value<'_>) -> Result<()> {
+    let fields = value.as_document().filter(|fields| fields.first().is_some_and(|it| !it.name.starts_with(b"$")));
+    let is_inclusion = |value: Value<'_>| value.is_number() || matches!(value, Value::Bool(_));
+    if fields.is_some_and(|fields| fields.elements().any(|field| is_inclusion(field.value))) {
+        return Err(Error::location(17390, "$group does not support inclusion-style expressions"));
+    }
+    Ok(())
 }
 
 /// A document of one field has null in place of what is missing, as a value alone has; of several it has nothing there.

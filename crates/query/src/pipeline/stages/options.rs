@@ -3,7 +3,7 @@
 use pando_base::{Error, Result};
 use pando_doc::{DocRef, Element, Value};
 
-/// Stages whose value is a document of options. In alphabetical order. Names in the documents of
+/// Stages whose value is a document of options, beside those that look at it themselves. In alphabetical order. Names in the documents of
 /// others are the client's own.
 const WITH_OPTIONS: &[&str] = &[
     "$_internalUnpackBucket",
@@ -13,7 +13,6 @@ const WITH_OPTIONS: &[&str] = &[
     "$bucket",
     "$bucketAuto",
     "$changeStream",
-    "$collStats",
     "$currentOp",
     "$densify",
     "$fill",

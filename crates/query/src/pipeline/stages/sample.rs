@@ -22,10 +22,11 @@ pub(in crate::pipeline) fn parse(value: Value<'_>) -> Result<SharedStage> {
         if !option.value.is_number() {
             return Err(Error::location(28746, "size argument to $sample must be a number"));
         }
-        let count = u64::try_from(option.value.to_i64_or_zero());
-        size = Some(count.map_err(|_| Error::location(28747, "size argument to $sample must not be negative"))?);
+        size = Some(option.value.to_i64_or_zero());
     }
     let size = size.ok_or_else(|| Error::location(28749, "$sample stage must specify a size"))?;
+    let size = u64::try_from(size)
+        .map_err(|_| Error::location(28747, "size argument to $sample must not be negative"))?;
     Ok(Arc::new(SampleSpec(size)))
 }
 

@@ -1,8 +1,10 @@
 //! `$unionWith`: the documents of another collection behind those of this one.
 
+use super::options;
 use crate::executor::Collections;
 use crate::pipeline::{
-    DocumentSource, Needs, PipelineContext, PipelineParser, Pulled, ShardSplit, SharedStage, StageSpec, parse_pipeline,
+    DocumentSource, Needs, Permits, PipelineContext, PipelineParser, Pulled, ShardSplit, SharedStage, StageSpec, Within,
+    parse_pipeline,
 };
 use bstr::BStr;
 use pando_base::{Error, ErrorCode, Namespace, Result};
@@ -29,11 +31,7 @@ pub(in crate::pipeline) fn parse(value: Value<'_>, parser: &PipelineParser) -> R
     let options = Options::read(value)?;
     let namespace = options.collection(&parser.namespace)?;
     let stages: Vec<Doc> = options.stages.into_iter().map(DocRef::to_doc).collect();
-    if crate::pipeline::is_change_stream(&stages) {
-        let reason = "$changeStream is not allowed within a $unionWith's sub-pipeline";
-        return Err(Error::location(31441, reason));
-    }
-    let nested = parser.nested(&namespace)?;
+    let nested = parser.nested(&namespace, Within::Union)?;
     let parsed = parse_pipeline(&stages, &nested)?;
     let collator = parser.context.collator.clone();
     Ok(Arc::new(UnionWithSpec { namespace, stages: Arc::new(parsed), stage_documents: Arc::new(stages), collator }))
@@ -61,20 +59,21 @@ impl<'a> Options<'a> {
     }
 
     fn read_document(document: DocRef<'a>) -> Result<Options<'a>> {
-        let mut options = Options { collection: None, stages: Vec::new() };
+        let mut read = Options { collection: None, stages: Vec::new() };
         for option in document.elements() {
             match (&**option.name, option.value) {
-                (b"coll", Value::String(name)) => options.collection = Some(name),
+                (b"coll", Value::String(name)) => read.collection = Some(name),
                 (b"pipeline", Value::Array(array)) => {
-                    options.stages = array.values().filter_map(|stage| stage.as_document()).collect();
+                    read.stages = array.values().filter_map(|stage| stage.as_document()).collect();
                 }
-                _ => {
-                    let reason = format!("BSON field '$unionWith.{}' is an unknown field.", option.name);
-                    return Err(Error::location(40415, reason));
-                }
+                // Null is as good as nothing.
+                (b"coll" | b"pipeline", Value::Null | Value::Undefined) => {}
+                (b"coll", _) => return Err(options::wrong_type("$unionWith", option, "type 'string'")),
+                (b"pipeline", _) => return Err(options::wrong_type("$unionWith", option, "type 'array'")),
+                _ => return Err(options::unknown("$unionWith", option)),
             }
         }
-        Ok(options)
+        Ok(read)
     }
 
     /// The other collection, for a pipeline on this one.
@@ -142,6 +141,10 @@ impl StageSpec for UnionWithSpec {
 
     fn start(&self, source: Box<dyn DocumentSource>) -> Result<Box<dyn DocumentSource>> {
         Ok(Box::new(UnionWithSource { source, spec: self.clone(), other: None }))
+    }
+
+    fn permits(&self) -> Permits {
+        Permits::of_stages(&self.stages)
     }
 
     fn to_doc(&self) -> Doc {

@@ -66,10 +66,6 @@ struct ChangeStreamSpec {
 /// Reads it.
 pub(in crate::pipeline) fn parse(value: Value<'_>, parser: &PipelineParser) -> Result<Vec<SharedStage>> {
     let written = options::written(value)?;
-    if parser.is_nested {
-        let reason = format!("{NAME} is not allowed within a $lookup's sub-pipeline");
-        return Err(Error::location(51047, reason));
-    }
     let beginning = parser.provider.as_ref().and_then(|provider| provider.stream_beginning());
     let options = Arc::new(StreamOptions::parse(written, &parser.namespace, beginning)?);
     let state = StreamState::new(&options.beginning, options.token_version)?;

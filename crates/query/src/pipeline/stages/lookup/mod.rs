@@ -15,7 +15,7 @@ use super::group::paths_of;
 use super::unwind::Unwinding;
 use crate::pipeline::dependencies::without_places;
 use crate::pipeline::{
-    DocumentSource, Modified, Needs, PipelineParser, Pushdown, SharedStage, StageSpec, parse_pipeline,
+    DocumentSource, Modified, Needs, Permits, PipelineParser, Pushdown, SharedStage, StageSpec, Within, parse_pipeline,
 };
 use bstr::BStr;
 use pando_base::{Error, ErrorCode, Namespace, Result};
@@ -34,6 +34,8 @@ struct Lookup {
     into: FieldPath,
     specification: Doc,
     parser: PipelineParser,
+    /// Where it may stand.
+    permits: Permits,
 }
 
 #[derive(Clone)]
@@ -135,8 +137,8 @@ pub(in crate::pipeline) fn parse(value: Value<'_>, parser: &PipelineParser) -> R
             return Err(Error::failed_to_parse(reason));
         }
     };
-    let nested = parser.nested(&from)?;
-    let lookup = Lookup {
+    let nested = parser.nested(&from, Within::Lookup)?;
+    let mut lookup = Lookup {
         from,
         fields,
         variables: parse_variables(options.variables, parser)?,
@@ -144,8 +146,9 @@ pub(in crate::pipeline) fn parse(value: Value<'_>, parser: &PipelineParser) -> R
         into: FieldPath::parse(options.into.ok_or_else(|| missing("as"))?)?,
         specification: options.specification.to_doc(),
         parser: nested,
+        permits: Permits::of_stages(&[]),
     };
-    check_pipeline(&lookup)?;
+    lookup.permits = check_pipeline(&lookup)?;
     Ok(Arc::new(LookupSpec { lookup: Arc::new(lookup), unwinding: None, matching: None }))
 }
 
@@ -169,19 +172,23 @@ fn read_stages(value: Value<'_>) -> Result<Vec<DocRef<'_>>> {
     stages.values().map(|stage| stage.as_document().ok_or_else(refused)).collect()
 }
 
-/// Errors of the pipeline are told when the lookup is read, not when it first runs.
-fn check_pipeline(lookup: &Lookup) -> Result<()> {
-    let Some(pipeline) = &lookup.pipeline else { return Ok(()) };
+/// Errors of the pipeline are told when the lookup is read, not when it first runs. Where its stages may stand, the lookup may.
+fn check_pipeline(lookup: &Lookup) -> Result<Permits> {
+    let Some(pipeline) = &lookup.pipeline else { return Ok(lookup.permits) };
     let mut parser = lookup.parser.clone();
     for (name, _) in &lookup.variables {
         parser.context.set_variable(BStr::new(name), Some(OwnedValue::Null));
     }
-    parse_pipeline(pipeline, &parser).map(|_| ())
+    parse_pipeline(pipeline, &parser).map(|stages| Permits::of_stages(&stages))
 }
 
 impl StageSpec for LookupSpec {
     fn name(&self) -> &'static str {
         "$lookup"
+    }
+
+    fn permits(&self) -> Permits {
+        self.lookup.permits
     }
 
     fn start(&self, source: Box<dyn DocumentSource>) -> Result<Box<dyn DocumentSource>> {

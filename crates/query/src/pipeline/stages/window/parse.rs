@@ -35,13 +35,16 @@ fn parse_stages(value: Value<'_>, parser: &PipelineParser, sorts: bool) -> Resul
     for option in specification.elements() {
         match &**option.name {
             b"partitionBy" => partition_by = Some(option.value),
+            b"sortBy" | b"output" if option.value.is_nullish() => {}
             b"sortBy" => sort_by = Some(options::document(STAGE, option)?),
             b"output" => output = Some(options::document(STAGE, option)?),
             _ => return Err(options::unknown(STAGE, option)),
         }
     }
     let output = output.ok_or_else(|| options::missing(STAGE, "output"))?;
-    let sort = sort_by.map(SortPattern::parse).transpose()?.flatten();
+    // An order by nothing is an order, too, for what asks whether there is one.
+    let parsed = |sort| SortPattern::parse(sort).map(|sort| sort.unwrap_or_else(SortPattern::by_nothing));
+    let sort = sort_by.map(parsed).transpose()?;
     let fields = parse_fields(output, sort.as_ref(), parser)?;
     let mut stages = Vec::new();
     let partition = partition_by.map(|value| parse_partition(value, parser)).transpose()?;
