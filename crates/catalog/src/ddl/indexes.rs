@@ -30,6 +30,7 @@ impl Catalog {
         let key = validated.get("key").and_then(|key| key.as_document());
         if key.is_some_and(is_id_key_pattern) && !validated.view().contains("clustered") {
             validate_id_index_spec(validated.view())?;
+            check_id_collation(collection, validated.view())?;
         }
         let completed = complete_index_spec(validated.view(), &collection.options)?;
         Ok(match compare_with_existing(collection, completed.view())? {
@@ -181,4 +182,24 @@ impl Collection {
 
 fn index_not_found(name: &str) -> Error {
     Error::new(ErrorCode::IndexNotFound, format!("index not found with name [{name}]"))
+}
+
+/// The index on `_id` compares strings as the collection does.
+fn check_id_collation(collection: &Collection, specification: DocRef<'_>) -> Result<()> {
+    let given = specification.get("collation").and_then(|collation| collation.as_document());
+    let own = collection.options.collation.as_ref();
+    let locale = |collation: DocRef<'_>| collation.get("locale").and_then(|name| name.as_str().map(str::to_owned));
+    let is_same = match given.map(locale) {
+        None => true,
+        Some(locale_given) => {
+            let locale_given = locale_given.filter(|name| name != "simple");
+            locale_given == own.and_then(|own| locale(own.view()))
+        }
+    };
+    ensure!(
+        is_same,
+        ErrorCode::BadValue,
+        "The _id index must have the same collation as the collection. Index spec: {specification}"
+    );
+    Ok(())
 }

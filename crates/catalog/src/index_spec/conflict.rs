@@ -173,7 +173,7 @@ fn compare_descriptors(candidate: &IndexDescriptor, existing: &IndexDescriptor) 
 
 /// Options that do not make another index, but must be the same for it to be the same index.
 fn other_options(descriptor: &IndexDescriptor) -> BTreeMap<Vec<u8>, Comparable> {
-    const NOT_COMPARED: [&str; 15] = [
+    const NOT_COMPARED: [&str; 14] = [
         "key",
         "ns",
         "name",
@@ -188,7 +188,6 @@ fn other_options(descriptor: &IndexDescriptor) -> BTreeMap<Vec<u8>, Comparable> 
         "partialFilterExpression",
         "collation",
         "storageEngine",
-        "prepareUnique",
     ];
     let compared =
         |name: &[u8]| !NOT_COMPARED.iter().any(|not| name == not.as_bytes()) && name != b"wildcardProjection";

@@ -108,9 +108,10 @@ fn validate_value(element: Element<'_>, plugin: &[u8]) -> Result<()> {
             let name: &[u8] = name;
             ensure!(!name.is_empty(), CODE, "Values in the index key pattern cannot be empty strings");
             ensure!(name == plugin, CODE, "Can't use more than one index plugin for a single index.");
+            let is_wildcard = element.name == "$**" || element.name.ends_with(b".$**");
             ensure!(
                 name != b"wildcard",
-                ErrorCode::location(7246202),
+                if is_wildcard { CODE } else { ErrorCode::location(7246202) },
                 "The key pattern value for an 'wildcard' index must be a non-zero number, not a string."
             );
         }

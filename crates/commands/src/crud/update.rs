@@ -103,6 +103,11 @@ impl<'a> UpdateArguments<'a> {
         statement: &UpdateStatement<'_>,
     ) -> Result<UpdateRequest> {
         let array_filters = statement.array_filters.as_deref().unwrap_or_default();
+        ensure!(
+            statement.constants.is_none() || matches!(statement.update, Value::Array(_)),
+            ErrorCode::location(51198),
+            "Constant values may only be specified for pipeline updates"
+        );
         Ok(UpdateRequest {
             constants: shared_or_empty(invocation, statement.constants),
             multi: statement.multi,

@@ -91,6 +91,7 @@ impl AccessPlanner<'_> {
             is_sparse: self.info.is_sparse,
             is_single_field: self.info.fields.len() == 1,
             is_multikey: self.info.is_field_multikey(field),
+            is_multikey_inside: self.info.is_field_multikey(field),
             collator: self.collation.collator,
         }
     }
@@ -119,7 +120,9 @@ impl AccessPlanner<'_> {
         if self.info.is_sparse && self.is_lost_by_sparse(condition, field) {
             return None;
         }
-        let found = predicate_bounds::intervals(condition.predicate, condition.negated, self.target(field));
+        let is_multikey_inside = self.is_multikey_inside(condition, field);
+        let target = Target { is_multikey_inside, ..self.target(field) };
+        let found = predicate_bounds::intervals(condition.predicate, condition.negated, target);
         match self.info.wildcard.as_ref().filter(|wildcard| wildcard.place == field) {
             None => found,
             Some(_) if !wildcard::is_answerable(condition.predicate) => None,
@@ -140,7 +143,14 @@ impl AccessPlanner<'_> {
     /// True if documents without keys may fulfil the condition.
     fn is_lost_by_sparse(&self, condition: &Condition<'_>, field: usize) -> bool {
         let accepts = predicate_bounds::accepts_missing(condition.predicate);
-        if condition.negated { !accepts || self.info.is_field_multikey(field) } else { accepts }
+        if condition.negated { !accepts || self.is_multikey_inside(condition, field) } else { accepts }
+    }
+
+    /// True if the field may have arrays inside of the one whose element the condition is about.
+    fn is_multikey_inside(&self, condition: &Condition<'_>, field: usize) -> bool {
+        let outside = condition.scope.map_or(0, |scope| scope.part_count);
+        let parts = self.info.fields.get(field).map_or(0, |field| field.path.part_count());
+        (outside..parts).any(|component| self.info.is_component_multikey(field, component))
     }
 
     fn build(&self, first_candidates: &[Candidate], first: Option<usize>) -> Access {

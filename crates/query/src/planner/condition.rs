@@ -77,17 +77,24 @@ fn collect<'q>(node: &'q Node, conjunct: usize, found: &mut Vec<Condition<'q>>) 
 
 fn collect_in_element<'q>(node: &'q Node, prefix: &FieldPath, scope: ElementScope, found: &mut Vec<Condition<'q>>) {
     for child in conjuncts(node) {
-        // Negations and nulls hold where the element has no such field at all; they are left to the document.
-        let Node::Leaf(leaf) = child else { continue };
+        let (leaf, negated) = match child {
+            Node::Leaf(leaf) => (leaf, false),
+            Node::Not(child) => match &**child {
+                Node::Leaf(leaf) => (leaf, true),
+                _ => continue,
+            },
+            _ => continue,
+        };
         if matches!(leaf.predicate, Predicate::ElemMatchObject(_)) || starts_with_number(&leaf.path) {
             continue;
         }
-        if accepts_missing(&leaf.predicate) {
+        // Nulls, and negations of all else, hold where the element has no such field at all; they are left to the document.
+        if accepts_missing(&leaf.predicate) != negated {
             continue;
         }
         let Ok(path) = prefix.join(&leaf.path) else { continue };
         let predicate = &leaf.predicate;
-        found.push(Condition { path, predicate, negated: false, conjunct: scope.group, scope: Some(scope) });
+        found.push(Condition { path, predicate, negated, conjunct: scope.group, scope: Some(scope) });
     }
 }
 

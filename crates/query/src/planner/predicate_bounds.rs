@@ -37,6 +37,8 @@ pub struct Target<'a> {
     pub is_single_field: bool,
     /// Some component of the path may be an array.
     pub is_multikey: bool,
+    /// Such a component is behind the array whose element the condition is about.
+    pub is_multikey_inside: bool,
     /// The collation of the index, which is that of the query.
     pub collator: Option<&'a dyn Collator>,
 }
@@ -44,6 +46,10 @@ pub struct Target<'a> {
 /// The intervals of a condition, or of its negation.
 pub fn intervals(predicate: &Predicate, negated: bool, target: Target<'_>) -> Option<(IntervalList, Tightness)> {
     let (list, tightness) = match (target.is_hashed, negated) {
+        // Where nothing is there is the hash of null.
+        (true, true) if matches!(predicate, Predicate::Exists) => {
+            (IntervalList::point(OwnedValue::Int64(hash_of(&OwnedValue::Null)?)), Tightness::NeedsFetch)
+        }
         (true, true) => return None,
         (true, false) => (hashed(predicate, target)?, Tightness::NeedsFetch),
         (false, true) => complement(predicate, target)?,
@@ -324,7 +330,7 @@ fn complement(predicate: &Predicate, target: Target<'_>) -> Option<(IntervalList
     let (list, tightness) = plain(predicate, target)?;
     if accepts_missing(predicate) {
         // An empty array is undefined in the index but is not null.
-        return (!target.is_multikey).then(|| (list.complement(), Tightness::NeedsFetch));
+        return (!target.is_multikey_inside).then(|| (list.complement(), Tightness::NeedsFetch));
     }
     if tightness != Tightness::Exact {
         return None;
@@ -362,6 +368,7 @@ fn hashed(predicate: &Predicate, target: Target<'_>) -> Option<IntervalList> {
                 if list.has_null() { undefined_beside_null(&OwnedValue::Null) } else { IntervalList::nothing() };
             Some(IntervalList::of(points?).union(extra))
         }
+        Predicate::Exists => Some(IntervalList::everything()),
         _ => None,
     }
 }

@@ -140,6 +140,10 @@ impl Stage for ProjectionStage {
         match self.kind {
             ProjectionKind::Default => "PROJECTION_DEFAULT",
             ProjectionKind::Simple => "PROJECTION_SIMPLE",
+            // Fields below others are put together, wherever they come from.
+            ProjectionKind::Covered if self.specification.elements().any(|field| field.name.contains(&b'.')) => {
+                "PROJECTION_DEFAULT"
+            }
             ProjectionKind::Covered => "PROJECTION_COVERED",
         }
     }

@@ -31,6 +31,9 @@ pub(super) async fn apply(invocation: &Invocation, what: &OplogOperation<'_>, ma
         }
         "dropDatabase" => (step.run_on_database().await, &[ErrorCode::NamespaceNotFound]),
         "renameCollection" => (step.rename().await, &[ErrorCode::NamespaceNotFound, ErrorCode::NamespaceExists]),
+        "collMod" if what.object.get("dryRun").is_some_and(|wish| wish.is_true()) => {
+            bail!(ErrorCode::InvalidOptions, "Cannot use dryRun with collMod in applyOps")
+        }
         "collMod" | "deleteIndex" | "deleteIndexes" | "dropIndex" | "dropIndexes" => {
             (step.run_on_collection(&name).await, &[ErrorCode::NamespaceNotFound, ErrorCode::IndexNotFound])
         }
