@@ -77,6 +77,7 @@ fn write_predicate(predicate: &Predicate, out: &mut String) {
         Predicate::Exists => out.push_str("ex"),
         Predicate::Type(_) => out.push_str("ty"),
         Predicate::Size(_) => out.push_str("sz"),
+        Predicate::EqualHash(_) => out.push_str("eh"),
         Predicate::Mod(_) => out.push_str("mo"),
         Predicate::Regex(regex) => {
             let _ = write!(out, "re/{}", regex.options());

@@ -32,6 +32,12 @@ pub(super) fn validate(key: DocRef<'_>, projection: DocRef<'_>) -> Result<()> {
         match (is_id(&excluded), is_id(&included)) {
             (true, _) => excluded.clear(),
             (false, true) => included.clear(),
+            // Of one field alone it is a projection like any other.
+            (false, false) if key.field_count() == 1 => bail!(
+                ErrorCode::location(31254),
+                "Cannot do exclusion on field {} in inclusion projection",
+                excluded.first().map_or_else(String::new, |path| text(path))
+            ),
             (false, false) => bail!(
                 ErrorCode::location(7246211),
                 "The wildcardProjection cannot combine inclusion and exclusion statements, with the exception that _id may be excluded for inclusion projections and included for exclusion projections"

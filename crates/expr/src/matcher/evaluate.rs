@@ -6,7 +6,10 @@ use super::{Leaf, MatchDetails, Modulo, Node, Predicate};
 use crate::expression::Scope;
 use bstr::BStr;
 use pando_base::{Error, Result, operation};
-use pando_doc::{DocRef, LeafArrays, NonLeafArrays, Number, PathOptions, StringComparator, Value, visit_path};
+use pando_doc::{
+    DocRef, HASH_SEED, LeafArrays, NonLeafArrays, Number, PathOptions, StringComparator, Value, doc, hash_element,
+    hash_null, visit_path,
+};
 use std::ops::ControlFlow;
 
 /// So many bytes of a document are gone over in a step when a field is looked for.
@@ -137,6 +140,7 @@ impl<'e> Evaluation<'e> {
         match predicate {
             Predicate::Comparison(comparison) => comparison.matches(value, self.strings),
             Predicate::ExprComparison(comparison) => expr_comparison::may_hold(comparison, value, self.strings),
+            Predicate::EqualHash(hash) => index_hash(value) == *hash,
             Predicate::In(list) => list.matches(value, self.strings),
             Predicate::Exists => value.is_some(),
             Predicate::Type(types) => value.is_some_and(|value| types.contains(value.value_type())),
@@ -201,4 +205,11 @@ impl Modulo {
         };
         number.wrapping_rem(self.divisor) == self.remainder
     }
+}
+
+/// The key that a hashed index has for the value, or for what is missing.
+pub(super) fn index_hash(value: Option<Value<'_>>) -> i64 {
+    let holder = value.map(|value| doc! { "": value });
+    let element = holder.as_ref().and_then(|holder| holder.view().raw_elements().next());
+    element.map_or_else(|| hash_null(HASH_SEED), |element| hash_element(element, HASH_SEED))
 }

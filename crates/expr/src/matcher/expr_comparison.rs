@@ -38,8 +38,27 @@ fn of_tree(tree: &Tree) -> Option<Node> {
                 [Tree::Constant(Some(value)), Tree::Path { variable: Variable::Root, path: Some(path) }] => {
                     leaf(path, flipped(operator), value)
                 }
+                [hashed, Tree::Constant(Some(OwnedValue::Int64(hash)))]
+                | [Tree::Constant(Some(OwnedValue::Int64(hash))), hashed]
+                    if operator == ComparisonOperator::Equal =>
+                {
+                    hash_leaf(hashed, *hash)
+                }
                 _ => None,
             }
+        }
+        _ => None,
+    }
+}
+
+/// The hash of a field of the document itself: below it an expression would take arrays apart.
+fn hash_leaf(hashed: &Tree, hash: i64) -> Option<Node> {
+    let Tree::Call { function, operands } = hashed else { return None };
+    match operands.as_slice() {
+        [Tree::Path { variable: Variable::Root, path: Some(path) }]
+            if function.name() == "$toHashedIndexKey" && path.part_count() == 1 =>
+        {
+            Some(Node::leaf(path.clone(), Predicate::EqualHash(hash)))
         }
         _ => None,
     }

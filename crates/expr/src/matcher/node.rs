@@ -51,6 +51,8 @@ pub enum Predicate {
     Comparison(Comparison),
     /// What a comparison inside `$expr` says of a path, unless an array is on it.
     ExprComparison(Comparison),
+    /// `$_internalEqHash`: the key that a hashed index has for it.
+    EqualHash(i64),
     /// `$in`.
     In(InList),
     /// `$exists: true`.
@@ -166,6 +168,7 @@ impl Predicate {
                 | Predicate::ElemMatchObject(_)
                 | Predicate::ElemMatchValue(_)
                 | Predicate::ExprComparison(_)
+                | Predicate::EqualHash(_)
         )
     }
 }

@@ -64,6 +64,7 @@ pub fn accepts_missing(predicate: &Predicate) -> bool {
         Predicate::Comparison(comparison) => comparison.matches(None, None),
         Predicate::ExprComparison(comparison) => comparison.operator.accepts(Ordering::Less),
         Predicate::In(list) => list.has_null(),
+        Predicate::EqualHash(hash) => hash_of(&OwnedValue::Null) == Some(*hash),
         Predicate::Not(child) => !accepts_missing(child),
         Predicate::And(children) => children.iter().all(accepts_missing),
         _ => false,
@@ -85,6 +86,7 @@ pub fn compares_strings(predicate: &Predicate) -> bool {
         Predicate::Exists
         | Predicate::Type(_)
         | Predicate::Size(_)
+        | Predicate::EqualHash(_)
         | Predicate::Mod(_)
         | Predicate::Bits(_)
         | Predicate::Geo(_)
@@ -109,6 +111,7 @@ fn plain(predicate: &Predicate, target: Target<'_>) -> Option<(IntervalList, Tig
         Predicate::Regex(regex) => Some(regex_intervals(regex, target)),
         Predicate::ElemMatchValue(child) => Some((element_intervals(child, target)?, Tightness::NeedsFetch)),
         Predicate::Size(_)
+        | Predicate::EqualHash(_)
         | Predicate::Bits(_)
         | Predicate::Geo(_)
         | Predicate::Near(_)
@@ -369,6 +372,7 @@ fn hashed(predicate: &Predicate, target: Target<'_>) -> Option<IntervalList> {
             Some(IntervalList::of(points?).union(extra))
         }
         Predicate::Exists => Some(IntervalList::everything()),
+        Predicate::EqualHash(hash) => Some(IntervalList::point(OwnedValue::Int64(*hash))),
         _ => None,
     }
 }

@@ -80,6 +80,10 @@ impl Parser<'_> {
             "$lt" => comparison(path, Less, value)?,
             "$lte" => comparison(path, LessOrEqual, value)?,
             "$_internalExprEq" => expr_comparison(path, Equal, element)?,
+            "$_internalEqHash" => match value {
+                Value::Int64(hash) => leaf(Predicate::EqualHash(hash)),
+                _ => return Err(Error::bad_value("The argument to $_internalEqHash must be of type NumberLong")),
+            },
             "$_internalExprGt" => expr_comparison(path, Greater, element)?,
             "$_internalExprGte" => expr_comparison(path, GreaterOrEqual, element)?,
             "$_internalExprLt" => expr_comparison(path, Less, element)?,
