@@ -77,6 +77,7 @@ fn write_predicate(predicate: &Predicate, out: &mut String) {
         Predicate::Exists => out.push_str("ex"),
         Predicate::Type(_) => out.push_str("ty"),
         Predicate::Size(_) => out.push_str("sz"),
+        Predicate::Schema(operator) => out.push_str(operator.name()),
         Predicate::EqualHash(_) => out.push_str("eh"),
         Predicate::Mod(_) => out.push_str("mo"),
         Predicate::Regex(regex) => {

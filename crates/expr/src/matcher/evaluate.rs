@@ -140,6 +140,7 @@ impl<'e> Evaluation<'e> {
         match predicate {
             Predicate::Comparison(comparison) => comparison.matches(value, self.strings),
             Predicate::ExprComparison(comparison) => expr_comparison::may_hold(comparison, value, self.strings),
+            Predicate::Schema(operator) => operator.matches(value),
             Predicate::EqualHash(hash) => index_hash(value) == *hash,
             Predicate::In(list) => list.matches(value, self.strings),
             Predicate::Exists => value.is_some(),

@@ -35,7 +35,7 @@ pub use comparison::{Comparison, ComparisonOperator, InList};
 pub use details::MatchDetails;
 pub use failure::explain_failure;
 pub use node::{Leaf, Modulo, Node, Predicate};
-pub use schema::Schema;
+pub use schema::{Schema, SchemaOperator};
 pub use text_clause::TextClause;
 pub use type_set::TypeSet;
 pub use where_clause::WhereClause;

@@ -1,6 +1,6 @@
 //! The tree of a filter.
 
-use super::{Bits, BucketGeoWithin, Comparison, InList, Schema, TextClause, TypeSet, WhereClause};
+use super::{Bits, BucketGeoWithin, Comparison, InList, Schema, SchemaOperator, TextClause, TypeSet, WhereClause};
 use crate::{Expression, Regex};
 use pando_doc::FieldPath;
 use pando_geo::{GeoPredicate, NearQuery};
@@ -51,6 +51,8 @@ pub enum Predicate {
     Comparison(Comparison),
     /// What a comparison inside `$expr` says of a path, unless an array is on it.
     ExprComparison(Comparison),
+    /// `$_internalSchemaMinItems` and its kin.
+    Schema(Box<SchemaOperator>),
     /// `$_internalEqHash`: the key that a hashed index has for it.
     EqualHash(i64),
     /// `$in`.
@@ -169,6 +171,7 @@ impl Predicate {
                 | Predicate::ElemMatchValue(_)
                 | Predicate::ExprComparison(_)
                 | Predicate::EqualHash(_)
+                | Predicate::Schema(_)
         )
     }
 }

@@ -257,7 +257,7 @@ fn rank_of_predicate(predicate: &Predicate) -> u8 {
         Predicate::Type(_) => 32,
         Predicate::Geo(_) => 34,
         Predicate::Near(_) => 44,
-        Predicate::ExprComparison(_) | Predicate::EqualHash(_) => 41,
+        Predicate::ExprComparison(_) | Predicate::EqualHash(_) | Predicate::Schema(_) => 41,
         Predicate::Not(_) | Predicate::And(_) | Predicate::Never => 33,
     }
 }

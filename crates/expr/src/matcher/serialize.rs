@@ -79,6 +79,7 @@ fn write_predicate(predicate: &Predicate, operators: &mut DocBuilder) {
                 array.push(Value::Regex { pattern: regex.pattern(), options: regex.options() });
             }
         }),
+        Predicate::Schema(operator) => operators.append(operator.name(), operator.argument().view()),
         Predicate::EqualHash(hash) => operators.append("$_internalEqHash", *hash),
         Predicate::Exists => operators.append("$exists", true),
         Predicate::Type(types) => operators.array("$type", |array| types.write(array)),

@@ -80,7 +80,7 @@ pub fn compares_strings(predicate: &Predicate) -> bool {
         Predicate::In(list) => {
             list.values().iter().any(|value| may_hold_strings(value.view())) || !list.regexes().is_empty()
         }
-        Predicate::Regex(_) | Predicate::ElemMatchObject(_) => true,
+        Predicate::Regex(_) | Predicate::ElemMatchObject(_) | Predicate::Schema(_) => true,
         Predicate::ElemMatchValue(child) | Predicate::Not(child) => compares_strings(child),
         Predicate::And(children) => children.iter().any(compares_strings),
         Predicate::Exists
@@ -111,6 +111,7 @@ fn plain(predicate: &Predicate, target: Target<'_>) -> Option<(IntervalList, Tig
         Predicate::Regex(regex) => Some(regex_intervals(regex, target)),
         Predicate::ElemMatchValue(child) => Some((element_intervals(child, target)?, Tightness::NeedsFetch)),
         Predicate::Size(_)
+        | Predicate::Schema(_)
         | Predicate::EqualHash(_)
         | Predicate::Bits(_)
         | Predicate::Geo(_)

@@ -1,7 +1,9 @@
 //! Operators on what a path leads to: the table of their names.
 
 use super::{Level, Parser, comparison, element, evaluation, geo};
-use crate::matcher::{BitTest, Comparison, ComparisonOperator, InList, Node, Predicate};
+use crate::matcher::{
+    BitTest, Comparison, ComparisonOperator, InList, MatchExpression, Node, Predicate, SchemaOperator,
+};
 use bstr::BStr;
 use pando_base::{Error, Result};
 use pando_doc::{ArrayRef, DocRef, Element, FieldPath, Value};
@@ -113,7 +115,16 @@ impl Parser<'_> {
             "$near" | "$nearSphere" | "$geoNear" => {
                 return Err(Error::bad_value(format!("near must be first in: {all}")));
             }
-            _ => return Err(Error::bad_value(format!("unknown operator: {}", element.name))),
+            _ => {
+                let filter = |inner: DocRef<'_>| {
+                    let node = self.nested(inner)?;
+                    Ok(MatchExpression::from_node(node, self.context.collator.clone()))
+                };
+                match SchemaOperator::parse(element, &filter)? {
+                    Some(operator) => leaf(Predicate::Schema(Box::new(operator))),
+                    None => return Err(Error::bad_value(format!("unknown operator: {}", element.name))),
+                }
+            }
         }))
     }
 

@@ -2,8 +2,9 @@
 
 use super::{Level, Parser};
 use crate::Expression;
+use crate::matcher::schema::property_count;
 use crate::matcher::{BucketGeoWithin, Node, Schema, TextClause, WhereClause};
-use pando_base::{Error, ErrorCode, Result};
+use pando_base::{Error, ErrorCode, Result, operation};
 use pando_doc::{Element, FieldPath, Value, doc};
 use std::sync::Arc;
 
@@ -34,6 +35,20 @@ impl Parser<'_> {
             "$where" => self.where_clause(element, level)?,
             "$jsonSchema" => self.json_schema(element)?,
             "$_internalBucketGeoWithin" => Node::BucketGeo(Arc::new(BucketGeoWithin::parse(element.value)?)),
+            "$_internalSchemaMinProperties" => self.properties(element, "minProperties")?,
+            "$_internalSchemaMaxProperties" => self.properties(element, "maxProperties")?,
+            "$_internalSchemaCond" => self.conditional(element, level)?,
+            "$_internalSchemaXor" => self.one_of(element, level)?,
+            "$_internalSchemaRootDocEq" => match element.value {
+                Value::Document(_) => {
+                    let expression = doc! { "$eq": ["$$ROOT", { "$literal": element.value }] };
+                    Node::Expr(Box::new(Expression::parse(Value::Document(expression.view()), self.context)?))
+                }
+                other => {
+                    let reason = format!("{name} must be an object, found type {}", other.value_type());
+                    return Err(Error::type_mismatch(reason));
+                }
+            },
             "$sampleRate" => self.sample_rate(element, level)?,
             _ => {
                 let hint =
@@ -75,6 +90,47 @@ impl Parser<'_> {
         let condition = doc! { "$lt": [{ "$rand": {} }, rate] };
         let expression = Expression::parse(Value::Document(condition.view()), self.context)?;
         Ok(if rate == 0.0 { Node::AlwaysFalse } else { Node::Expr(Box::new(expression)) })
+    }
+
+    /// So many fields at least, or at most.
+    fn properties(&self, element: Element<'_>, keyword: &str) -> Result<Node> {
+        let count = property_count(element)?;
+        let schema = doc! { (keyword): count };
+        Ok(Node::Schema(Box::new(Schema::parse(schema.view(), self.context)?)))
+    }
+
+    /// The second where the first holds, else the third.
+    fn conditional(&self, element: Element<'_>, level: Level) -> Result<Node> {
+        let mut branches = self.internal_branches(element, level)?.into_iter();
+        let (Some(condition), Some(then), Some(otherwise), None) =
+            (branches.next(), branches.next(), branches.next(), branches.next())
+        else {
+            return Err(Error::failed_to_parse(format!("{} requires exactly three MatchExpressions", element.name)));
+        };
+        let first = Node::And(vec![condition.clone(), then]);
+        Ok(Node::Or(vec![first, Node::And(vec![Node::negate(condition), otherwise])]))
+    }
+
+    /// One of these and no other.
+    fn one_of(&self, element: Element<'_>, level: Level) -> Result<Node> {
+        let branches = self.internal_branches(element, level)?;
+        let alone = |place: usize| {
+            let others = branches.iter().enumerate().filter(|(other, _)| *other != place);
+            let others: Vec<Node> = others.map(|(_, node)| node.clone()).collect();
+            let own = branches.get(place).cloned();
+            Node::And(own.into_iter().chain((!others.is_empty()).then_some(Node::Nor(others))).collect())
+        };
+        operation::tick((branches.len() * branches.len()) as u64)?;
+        Ok(Node::Or((0..branches.len()).map(alone).collect()))
+    }
+
+    /// Searches have no place in these.
+    fn internal_branches(&self, element: Element<'_>, level: Level) -> Result<Vec<Node>> {
+        let branches = self.branches(element, level)?;
+        if branches.iter().any(|branch| branch.has_text() || branch.near_count() > 0) {
+            return Err(Error::bad_value(format!("{} cannot contain $text or $near", element.name)));
+        }
+        Ok(branches)
     }
 
     fn expr(&self, element: Element<'_>, level: Level) -> Result<Node> {

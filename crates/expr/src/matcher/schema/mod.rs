@@ -9,10 +9,13 @@
 
 mod evaluate;
 mod explain;
+mod operator;
 mod parse;
 mod unordered;
 
 pub(super) use explain::fulfilled;
+pub use operator::SchemaOperator;
+pub(super) use operator::property_count;
 
 use super::{Comparison, TypeSet};
 use crate::Regex;
