@@ -1,7 +1,8 @@
 //! `$dateFromString`, and the dates that `$convert` reads: what was read of a text becomes a date.
 
 use super::calendar::{day_of_iso_week, days_in_month, first_of_month};
-use super::zone::{DAY, Zone};
+use super::read_text::Relative;
+use super::zone::Zone;
 use super::{read_format, read_text, write_text};
 use crate::expression::{Environment, Operand};
 use bstr::BStr;
@@ -24,6 +25,8 @@ pub(super) struct Fields {
     pub(super) second: Option<i64>,
     pub(super) millisecond: i64,
     pub(super) zone: Option<TextZone>,
+    /// How far the date is moved.
+    pub(super) relative: Relative,
 }
 
 /// A zone that stands in the text.
@@ -119,7 +122,7 @@ fn parse_with(text: &BStr, zone: &Zone, read: impl FnOnce(&[u8]) -> std::result:
         return Err(invalid("The parsed time was invalid"));
     }
     let time = ((hour * 60 + minute) * 60 + second) * 1000 + fields.millisecond;
-    let local = days.checked_mul(DAY).and_then(|days| days.checked_add(time));
+    let local = fields.relative.applied(days, time);
     let moment = match (&fields.zone, zone.is_utc()) {
         (None, _) => local.and_then(|local| zone.moment_of(local)),
         (Some(TextZone { offset, .. }), true) => local.and_then(|local| local.checked_sub(*offset)),
