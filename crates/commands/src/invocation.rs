@@ -53,6 +53,8 @@ pub struct Invocation {
     lock_stats: Mutex<Option<Box<LockStats>>>,
     /// The collections that its pipeline named when it was found that the client may run it.
     seen_by_pipeline: OnceLock<Seen>,
+    /// Its reply says `ok` as a whole number, as those do that are made of an aggregation's.
+    says_whole_ok: AtomicBool,
 }
 
 /// What a command can decide about its connection.
@@ -110,6 +112,7 @@ impl Invocation {
             transaction: OnceLock::new(),
             lock_stats: Mutex::new(None),
             seen_by_pipeline: OnceLock::new(),
+            says_whole_ok: AtomicBool::new(false),
         }
     }
 
@@ -214,6 +217,19 @@ impl Invocation {
     /// What the command said, once.
     pub fn take_next(&self) -> Option<NextInvocation> {
         self.next.lock().take()
+    }
+
+    /// Its reply says `ok` as a whole number.
+    pub(crate) fn say_whole_ok(&self) {
+        self.says_whole_ok.store(true, Ordering::Relaxed);
+    }
+
+    /// Ends the reply of a command that succeeded.
+    pub fn append_ok(&self, reply: &mut DocBuilder) {
+        match self.says_whole_ok.load(Ordering::Relaxed) {
+            true => reply.append("ok", 1),
+            false => crate::reply::append_ok(reply),
+        }
     }
 
     /// Notes which collections the command's pipeline names, where somebody has asked whether the

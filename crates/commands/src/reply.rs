@@ -3,7 +3,7 @@
 use pando_base::Error;
 use pando_doc::{Array, DocBuilder, DocRef};
 
-/// Ends a reply of a command that succeeded, unless it said `ok` itself.
+/// Ends a reply of a command that succeeded.
 pub fn append_ok(reply: &mut DocBuilder) {
     reply.append("ok", 1.0);
 }

@@ -121,7 +121,7 @@ impl ParseContext {
                 let reason = format!("Attempt to set internal constant: {}", variable.name);
                 return Err(Error::location(4738901, reason));
             }
-            check_user_variable(variable.name)?;
+            check_user_variable(variable.name).map_err(|error| error.context("Invalid 'let' parameter"))?;
             let expression = Expression::parse(variable.value, self)?.optimize()?;
             if expression.paths().is_none_or(|paths| !paths.is_empty()) {
                 let reason = "Command let Expression tried to access a field, but this is not allowed because Command let expressions run before the query examines any documents.";

@@ -155,9 +155,7 @@ impl CanonicalQuery {
                 refused("geoNear expression not allowed with $natural sort order")
             }
             () if is_near && is_by_records => refused("geoNear expression not allowed with $natural hint"),
-            () if is_text && self.natural.is_some() => {
-                refused("text expression not allowed with $natural sort order")
-            }
+            () if is_text && self.natural.is_some() => refused("text expression not allowed with $natural sort order"),
             () if is_text && is_hinted => refused("text and hint not allowed in same query"),
             () if is_text && self.tailable => refused("text and tailable cursor not allowed in same query"),
             () if is_near && self.tailable => refused("Tailable cursors and geo $near cannot be used together"),

@@ -2,7 +2,8 @@
 
 use crate::canonical::{id_of, id_of_root};
 use crate::executor::{
-    Collections, Executor, NO_TABLE_SCAN, StoredFunctions, TRIAL_RESULTS_MAX, TRIAL_WORKS_MAX, YieldPolicy, script_limits,
+    Collections, Executor, NO_TABLE_SCAN, StoredFunctions, TRIAL_RESULTS_MAX, TRIAL_WORKS_MAX, YieldPolicy,
+    script_limits,
 };
 use crate::explain::plan_documents;
 use crate::limits::{PlannerLimits, USER_ROLES_ARE_SHOWN, expression_limits};

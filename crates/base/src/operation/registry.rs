@@ -29,6 +29,14 @@ struct Registry {
     last_id: AtomicU32,
     is_shutting_down: AtomicBool,
     shards: [Shard; SHARD_COUNT],
+    connections: Mutex<Connections>,
+}
+
+/// The clients behind connections, by number. Those that have gone are swept out when there are twice as many as there were.
+#[derive(Default)]
+struct Connections {
+    clients: BTreeMap<i64, Weak<Client>>,
+    swept_at: usize,
 }
 
 /// An operation's tie to its registry: takes the operation out when its last handle goes.
@@ -64,7 +72,23 @@ impl OperationRegistry {
             last_id: AtomicU32::new(0),
             is_shutting_down: AtomicBool::new(false),
             shards: Default::default(),
+            connections: Mutex::default(),
         }))
+    }
+
+    /// Takes note of the client behind a connection, for as long as it is there.
+    pub fn note_connection(&self, client: &Arc<Client>) {
+        let mut connections = self.0.connections.lock();
+        if connections.clients.len() >= connections.swept_at {
+            connections.clients.retain(|_, client| client.strong_count() > 0);
+            connections.swept_at = connections.clients.len().saturating_mul(2).max(64);
+        }
+        connections.clients.insert(client.connection_id(), Arc::downgrade(client));
+    }
+
+    /// The clients behind connections, by number.
+    pub fn connections(&self) -> Vec<Arc<Client>> {
+        self.0.connections.lock().clients.values().filter_map(Weak::upgrade).collect()
     }
 
     /// Begins an operation. During shutdown it is told to stop at once.

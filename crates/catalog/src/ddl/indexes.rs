@@ -33,6 +33,11 @@ impl Catalog {
             check_id_collation(collection, validated.view())?;
         }
         let completed = complete_index_spec(validated.view(), &collection.options)?;
+        self.prepare_stored_index(collection, completed)
+    }
+
+    /// The same of a specification in the form that is stored, as another collection has it.
+    pub fn prepare_stored_index(&self, collection: &Collection, completed: Doc) -> Result<PreparedIndex> {
         Ok(match compare_with_existing(collection, completed.view())? {
             SpecFit::New => PreparedIndex::New(completed),
             SpecFit::Exists(name) => PreparedIndex::Exists(name),

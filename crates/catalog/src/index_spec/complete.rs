@@ -44,7 +44,7 @@ pub fn complete_index_spec(specification: DocRef<'_>, options: &CollectionOption
         _ => builder.append("name", ID_INDEX_NAME),
     }
     append_options(&mut builder, specification, is_id);
-    append_collation(&mut builder, specification, options, kind);
+    append_collation(&mut builder, specification, options, kind)?;
     match (kind, text) {
         (IndexKind::Text, Some(text)) => text.append_to(&mut builder, specification),
         (IndexKind::TwoDSphere | IndexKind::TwoDSphereBucket, _) if !specification.contains("2dsphereIndexVersion") => {
@@ -72,14 +72,30 @@ fn append_options(builder: &mut DocBuilder, specification: DocRef<'_>, is_id: bo
     }
 }
 
-/// An index without a collation has the collection's; the one that compares bytes is never written.
-fn append_collation(builder: &mut DocBuilder, specification: DocRef<'_>, options: &CollectionOptions, kind: IndexKind) {
+/// An index without a collation has the collection's; the one that compares bytes is never written. Kinds that have none cannot
+/// have the collection's either: for them it has to be said that bytes are compared.
+fn append_collation(
+    builder: &mut DocBuilder,
+    specification: DocRef<'_>,
+    options: &CollectionOptions,
+    kind: IndexKind,
+) -> Result<()> {
     match specification.get("collation").and_then(|collation| collation.as_document()) {
         Some(collation) if is_simple(collation) => {}
         Some(collation) => builder.append("collation", collation),
-        None if matches!(kind, IndexKind::Text | IndexKind::TwoD) => {}
-        None => builder.append_some("collation", collation_of(options)),
+        None => {
+            let inherited = collation_of(options);
+            ensure!(
+                inherited.is_none() || !matches!(kind, IndexKind::Text | IndexKind::TwoD),
+                ErrorCode::CannotCreateIndex,
+                "Index type '{}' does not support collation: {}",
+                if kind == IndexKind::Text { "text" } else { "2d" },
+                inherited.cloned().unwrap_or_default()
+            );
+            builder.append_some("collation", inherited);
+        }
     }
+    Ok(())
 }
 
 fn collation_of(options: &CollectionOptions) -> Option<&Doc> {

@@ -1,7 +1,7 @@
 //! A new specification beside the indexes that a collection has.
 
-use crate::fail_points::EXPIRE_IN_CAPPED;
 use super::signature::{self, Comparable};
+use crate::fail_points::EXPIRE_IN_CAPPED;
 use crate::index::{IndexDescriptor, IndexKind};
 use crate::{ClusteredIndex, Collection};
 use pando_base::{Error, ErrorCode, Result, bail, ensure};

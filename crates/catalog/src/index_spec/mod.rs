@@ -10,10 +10,10 @@ mod complete;
 mod conflict;
 mod expiry;
 mod key_pattern;
+mod signature;
 #[cfg(test)]
 mod tests;
 mod validate;
-mod signature;
 mod wildcard_projection;
 
 pub use complete::{complete_index_spec, default_id_index_spec};

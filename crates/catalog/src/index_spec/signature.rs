@@ -78,7 +78,10 @@ mod tests {
     fn u8_filters_are_the_same_however_they_are_written() {
         let same = |left: Doc, right: Doc| conditions(left.view()) == conditions(right.view());
         let plain = || doc! { "a": { "$gt": 0, "$lt": 10 }, "b": "x" };
-        assert!(same(plain(), doc! { "$and": [{ "b": { "$eq": "x" } }, { "a": { "$lt": 10.0 } }, { "a": { "$gt": 0 } }] }));
+        assert!(same(
+            plain(),
+            doc! { "$and": [{ "b": { "$eq": "x" } }, { "a": { "$lt": 10.0 } }, { "a": { "$gt": 0 } }] }
+        ));
         assert!(!same(plain(), doc! { "a": { "$gt": 5, "$lt": 10 }, "b": "x" }));
         let types = |first: i32, second: i32| {
             doc! { "$and": [{ "a": { "$type": first } }, { "a": { "$type": second } }] }

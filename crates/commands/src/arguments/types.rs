@@ -110,9 +110,10 @@ impl<'a> Argument<'a> for PlainDoc<'a> {
     const TYPES: &'static [ValueType] = &ValueType::ALL;
 
     fn read(place: &Place<'_>, value: Value<'a>) -> Result<PlainDoc<'a>> {
-        value.as_document().map(PlainDoc).ok_or_else(|| {
-            Error::type_mismatch(format!("Expected field {}to be of type object", place.name()))
-        })
+        value
+            .as_document()
+            .map(PlainDoc)
+            .ok_or_else(|| Error::type_mismatch(format!("Expected field {}to be of type object", place.name())))
     }
 }
 

@@ -61,7 +61,7 @@ async fn create(
     let wanted = source.indexes.iter().filter(|index| target.with_indexes && !index.descriptor.is_id_index());
     for index in wanted {
         let specification = &index.descriptor.specification;
-        let prepared = data.catalog.prepare_index(&copy, specification.view())?;
+        let prepared = data.catalog.prepare_stored_index(&copy, specification.clone())?;
         let PreparedIndex::New(specification) = prepared else { continue };
         copy = change(operation, "createIndexes", namespace, |operation| {
             data.catalog.create_index_on_empty(operation, &*data.observers, &copy, &specification)

@@ -288,7 +288,8 @@ impl Request<'_> {
         );
         if is_empty(operation, collection)? {
             let next = change(operation, "createIndexes", namespace, |operation| {
-                add_to_empty(data, operation, Arc::clone(collection), &wanted)
+                // As they were given: of what is complete nobody can tell that the simple collation was asked for.
+                add_to_empty(data, operation, Arc::clone(collection), self.specifications)
             })
             .await?;
             let counts = Some((count_before, index_count(&next)));

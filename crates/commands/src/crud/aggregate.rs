@@ -226,6 +226,7 @@ async fn run(invocation: &Invocation, reply: &mut DocBuilder) -> Result<()> {
         None => begin_whole_read(invocation, data, &mut operation).await?,
     }
     if arguments.explain.0 {
+        super::output::check(invocation, data, &mut operation, &request)?;
         let verbosity = pando_query::explain::Verbosity::QueryPlanner;
         let explained = data
             .query

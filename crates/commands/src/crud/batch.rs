@@ -7,6 +7,7 @@ use pando_base::{Category, Error, ErrorCode, Result, ensure};
 use pando_doc::{DocBuilder, DocRef, OwnedValue};
 use pando_query::write::UpdateResult;
 use pando_repl::ReplGate;
+use pando_repl::write_concern::WriteConcern;
 
 /// The most statements of one command.
 pub(super) const STATEMENT_COUNT_MAX: usize = 100_000;
@@ -86,6 +87,15 @@ impl<'a> BatchResult<'a> {
 
     /// Writes the reply.
     pub(super) fn append_to(self, invocation: &Invocation, data: &Data, is_update: bool, reply: &mut DocBuilder) {
+        // The replies to writes without a write concern say nothing; drivers do not even wait for them.
+        let is_silent = invocation.given_write_concern().ok().flatten().is_some_and(WriteConcern::wants_no_outcome);
+        if is_silent {
+            reply.append("n", 0);
+            if is_update {
+                reply.append("nModified", 0);
+            }
+            return;
+        }
         reply.append("n", as_int(self.n));
         if data.replication.is_replicated() {
             append_replication(data, reply);

@@ -62,7 +62,10 @@ async fn run(invocation: &Invocation, reply: &mut DocBuilder) -> Result<()> {
     let mut operation = invocation.operation()?;
     begin_whole_read(invocation, data, &mut operation).await?;
     let count = match super::views::is_view(data, &request.namespace)? {
-        true => super::views::count(data, &mut operation, &request).await?,
+        true => {
+            invocation.say_whole_ok();
+            super::views::count(data, &mut operation, &request).await?
+        }
         false => data.query.count(&mut operation, &request).await?,
     };
     match i32::try_from(count) {

@@ -56,7 +56,10 @@ async fn run(invocation: &Invocation, reply: &mut DocBuilder) -> Result<()> {
     let mut operation = invocation.operation()?;
     begin_whole_read(invocation, data, &mut operation).await?;
     let values = match super::views::is_view(data, &request.namespace)? {
-        true => super::views::distinct(data, &mut operation, &request).await?,
+        true => {
+            invocation.say_whole_ok();
+            super::views::distinct(data, &mut operation, &request).await?
+        }
         false => data.query.distinct(&mut operation, &request).await?,
     };
     reply.append("values", &values);

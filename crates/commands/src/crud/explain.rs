@@ -149,6 +149,7 @@ async fn inner_command(
             let request = AggregateArguments::parse_document(inner)?.request(invocation, namespace()?)?;
             let level = invocation.generic.read_concern_level();
             stage_read_concern::check(request.pipeline.iter().map(|stage| stage.view()), level, true)?;
+            super::output::check(invocation, data, operation, &request)?;
             query.explain_aggregate(operation, &request, Some(NodeStages::of(invocation)), verbosity).await
         }
         "mapReduce" | "mapreduce" => {

@@ -7,7 +7,7 @@
 
 use super::reading::{append_snapshot_time, begin_read_with, note_cursor};
 use super::tailing::News;
-use crate::arguments::SafeLong;
+use crate::arguments::{Place, SafeLong};
 use crate::stable_api::check_same;
 use crate::table::run_boxed;
 use crate::{
@@ -68,6 +68,9 @@ arguments! {
 
 async fn run(invocation: &Invocation, reply: &mut DocBuilder) -> Result<()> {
     let data = invocation.data()?;
+    if invocation.target().is_nullish() {
+        return Err(Place::of_command("getMore").missing("getMore"));
+    }
     let Value::Int64(id) = invocation.target() else {
         let found = invocation.target().value_type().name();
         let reason = format!("BSON field 'getMore.getMore' is the wrong type '{found}', expected type 'long'");

@@ -118,8 +118,7 @@ pub(super) fn shape_request(invocation: &Invocation) -> Result<FindRequest> {
             Some(_) => Err(Error::bad_value(format!("{kind} field {name} must be an object"))),
         }
     };
-    if invocation.body().get("collation").and_then(|collation| collation.as_document()).is_some_and(|it| it.is_empty())
-    {
+    if field("collation")?.is_some_and(DocRef::is_empty) {
         return Err(Error::bad_value("optional field collation cannot be an empty object"));
     }
     let mut request = FindRequest::new(invocation.collection()?);

@@ -28,7 +28,7 @@ arguments! {
 async fn run(invocation: &Invocation, reply: &mut DocBuilder) -> Result<()> {
     let data = invocation.data()?;
     let arguments = KillCursorsArguments::parse(&invocation.request)?;
-    let namespace = invocation.collection()?;
+    invocation.collection()?;
     // As in all of MongoDB's lists of a type, null is nobody.
     let given = arguments.cursors.values().enumerate().filter(|(_, value)| !value.is_nullish());
     let ids: Vec<i64> = given.map(id).collect::<Result<_>>()?;
@@ -40,9 +40,8 @@ async fn run(invocation: &Invocation, reply: &mut DocBuilder) -> Result<()> {
             options.namespace
         );
     }
-    // A cursor of another collection is not this request's business.
-    let kill = |id: &i64| data.cursors.namespace_of(*id).is_some_and(|of| of == namespace) && data.cursors.kill(*id);
-    let (killed, unknown): (Vec<i64>, Vec<i64>) = ids.into_iter().partition(kill);
+    // Whatever collection the request names: a cursor is known by its number.
+    let (killed, unknown): (Vec<i64>, Vec<i64>) = ids.into_iter().partition(|id| data.cursors.kill(*id));
     let lists: [(&str, &[i64]); 4] =
         [("cursorsKilled", &killed), ("cursorsNotFound", &unknown), ("cursorsAlive", &[]), ("cursorsUnknown", &[])];
     for (name, ids) in lists {

@@ -34,7 +34,8 @@ pub(super) fn count_as_pipeline(request: &CountRequest) -> AggregateRequest {
     if let Some(skip) = request.skip.filter(|skip| *skip > 0) {
         pipeline.push(doc! { "$skip": skip });
     }
-    if let Some(limit) = request.limit_count().and_then(|limit| i64::try_from(limit).ok()) {
+    // A limit of zero is none for a collection, but a view knows it only as a stage, which refuses it.
+    if let Some(limit) = request.limit.and_then(i64::checked_abs) {
         pipeline.push(doc! { "$limit": limit });
     }
     pipeline.push(doc! { "$count": "count" });

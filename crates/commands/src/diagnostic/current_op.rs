@@ -9,8 +9,9 @@ use pando_env::Place;
 use pando_expr::{MatchExpression, ParseContext};
 use pando_locks::{LockerInfo, LockerReport};
 use pando_session::TransactionAccount;
-use std::collections::HashMap;
 use std::collections::hash_map::Entry;
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
 
 pub(super) const ROW: CommandRow = CommandRow {
     name: "currentOp",
@@ -24,26 +25,36 @@ pub(super) const ROW: CommandRow = CommandRow {
 
 fn run(invocation: &Invocation, reply: &mut DocBuilder) -> Result<()> {
     let mut filter = DocBuilder::new();
-    let mut is_own_only = false;
+    let (mut is_own_only, mut with_idle, mut truncates) = (false, false, true);
     for element in invocation.body().elements().skip(1) {
         match &**element.name {
             b"$ownOps" => is_own_only = element.value.is_true(),
-            b"$all" | b"$truncateOps" => {}
+            b"$all" => with_idle = element.value.is_true(),
+            // One reply holds all operations, so none may be large; tests may want them whole.
+            b"$truncateOps" => truncates = !invocation.node.options.test_commands_enabled || element.value.is_true(),
             _ if crate::arguments::is_generic(element.name) => {}
             _ => filter.append_element(element),
         }
     }
     let filter = MatchExpression::parse(filter.finish().view(), &ParseContext::new(invocation.node.now_ms()))?;
     let is_ours = |context: &OperationContext| !is_own_only || invocation.is_own_client(context.client());
-    let observer = Observer::of(&invocation.node);
+    let observer = Observer::of(&invocation.node, truncates);
     reply.array("inprog", |array| {
-        for context in invocation.node.operations.list().iter().filter(|context| is_ours(context)) {
+        let operations = invocation.node.operations.list();
+        for context in operations.iter().filter(|context| is_ours(context)) {
             let described = observer.describe(context);
             if filter.matches(described.view()) {
                 array.push(&described);
             }
         }
         let is_ours = |client: &Client| !is_own_only || invocation.is_own_client(client);
+        if with_idle {
+            for described in observer.idle_connections(&operations, &is_ours) {
+                if filter.matches(described.view()) {
+                    array.push(&described);
+                }
+            }
+        }
         for described in observer.idle_transactions(&is_ours) {
             if filter.matches(described.view()) {
                 array.push(&described);
@@ -62,11 +73,16 @@ pub(crate) struct Observer<'a> {
     node: &'a Node,
     /// The locks, by operation.
     locks: HashMap<u32, LockerInfo>,
+    /// Large commands are shown in part.
+    truncates: bool,
 }
+
+/// Commands of more bytes are shown in part, as so many.
+const COMMAND_BYTES_MAX: usize = 1000;
 
 impl<'a> Observer<'a> {
     /// Looks at the locks first.
-    pub(crate) fn of(node: &'a Node) -> Observer<'a> {
+    pub(crate) fn of(node: &'a Node, truncates: bool) -> Observer<'a> {
         let mut locks: HashMap<u32, LockerInfo> = HashMap::new();
         let reports = node.data.as_ref().map(|data| data.services.locks.lockers()).unwrap_or_default();
         for LockerReport { operation, info, .. } in reports {
@@ -76,7 +92,7 @@ impl<'a> Observer<'a> {
                 Entry::Occupied(mut place) => place.get_mut().absorb(info),
             }
         }
-        Observer { node, locks }
+        Observer { node, locks, truncates }
     }
 
     fn append_locks(&self, operation_id: u32, out: &mut DocBuilder) {
@@ -97,7 +113,7 @@ impl<'a> Observer<'a> {
 
     /// One operation.
     pub(crate) fn describe(&self, context: &OperationContext) -> Doc {
-        let mut operation = describe(self.node, context);
+        let mut operation = describe(self.node, context, self.truncates);
         let account = self.append_transaction(context, &mut operation);
         self.append_locks(account.map_or(context.id(), |account| account.operation_id), &mut operation);
         operation.finish()
@@ -116,6 +132,23 @@ impl<'a> Observer<'a> {
             None => out.document("parameters", |out| out.append("txnNumber", number)),
         });
         account
+    }
+
+    /// The connections on which nothing goes on.
+    pub(crate) fn idle_connections(
+        &self,
+        operations: &[OperationContext],
+        is_shown: &dyn Fn(&Client) -> bool,
+    ) -> Vec<Doc> {
+        let busy: HashSet<i64> = operations.iter().map(|context| context.client().connection_id()).collect();
+        let clients = self.node.operations.connections();
+        let is_idle = |client: &&Arc<Client>| !busy.contains(&client.connection_id()) && is_shown(client);
+        let described = clients.iter().filter(is_idle).map(|client| {
+            let mut out = DocBuilder::new();
+            append_client(self.node, client, false, &mut out);
+            out.finish()
+        });
+        described.collect()
     }
 
     /// The transactions that wait for their clients.
@@ -172,7 +205,13 @@ fn append_account(node: &Node, account: &TransactionAccount, out: &mut DocBuilde
 }
 
 /// What is told of a cursor, of one in use and of an idle one.
-pub(crate) fn append_cursor(node: &Node, cursor: &CursorFacts, originating: Option<DocRef<'_>>, out: &mut DocBuilder) {
+pub(crate) fn append_cursor(
+    node: &Node,
+    cursor: &CursorFacts,
+    originating: Option<DocRef<'_>>,
+    truncates: bool,
+    out: &mut DocBuilder,
+) {
     let count = |number: u64| i64::try_from(number).unwrap_or(i64::MAX);
     let (now_ms, forward_ms) = (node.now_ms(), node.env.clock().monotonic_ns() / 1_000_000);
     let date = |at_ms: u64| Value::DateTime(now_ms.saturating_sub(count(forward_ms.saturating_sub(at_ms))));
@@ -184,13 +223,13 @@ pub(crate) fn append_cursor(node: &Node, cursor: &CursorFacts, originating: Opti
     out.append("noCursorTimeout", cursor.no_timeout);
     out.append("tailable", cursor.tailable);
     out.append("awaitData", cursor.await_data);
-    out.append_some("originatingCommand", originating);
+    if let Some(command) = originating {
+        append_command("originatingCommand", command, truncates, out);
+    }
 }
 
-fn describe(node: &Node, context: &OperationContext) -> DocBuilder {
-    let (client, description) = (context.client(), context.description());
-    let elapsed_micros = (context.elapsed_ns() / 1000) as i64;
-    let mut operation = DocBuilder::new();
+/// Who it is, and whether something goes on.
+fn append_client(node: &Node, client: &Client, is_active: bool, operation: &mut DocBuilder) {
     operation.append("type", "op");
     operation.append("host", &node.options.host);
     operation.append("desc", client.description());
@@ -210,8 +249,36 @@ fn describe(node: &Node, context: &OperationContext) -> DocBuilder {
             });
         });
     }
-    operation.append("active", true);
+    operation.append("active", is_active);
     operation.append("currentOpTime", iso_8601(node.now_ms()));
+}
+
+/// A command; one that is too large in part, beside its comment.
+pub(crate) fn append_command(name: &str, command: DocRef<'_>, truncates: bool, out: &mut DocBuilder) {
+    if !truncates || command.size_bytes() <= COMMAND_BYTES_MAX {
+        out.append(name, command);
+        return;
+    }
+    let comment = command.get("comment");
+    let mut rest = DocBuilder::new();
+    command.elements().filter(|field| field.name != "comment").for_each(|field| rest.append_element(field));
+    let mut text = rest.finish().to_string();
+    if text.len() > COMMAND_BYTES_MAX {
+        let end = (0..=COMMAND_BYTES_MAX - 3).rev().find(|end| text.is_char_boundary(*end)).unwrap_or(0);
+        text.truncate(end);
+        text.push_str("...");
+    }
+    out.document(name, |out| {
+        out.append("$truncated", text);
+        out.append_some("comment", comment);
+    });
+}
+
+fn describe(node: &Node, context: &OperationContext, truncates: bool) -> DocBuilder {
+    let (client, description) = (context.client(), context.description());
+    let elapsed_micros = (context.elapsed_ns() / 1000) as i64;
+    let mut operation = DocBuilder::new();
+    append_client(node, client, true, &mut operation);
     operation.append_some("lsid", description.session.as_ref().map(|bytes| DocRef::trusted(bytes)));
     operation.append("opid", context.id() as i32);
     operation.append("secs_running", elapsed_micros / 1_000_000);
@@ -223,14 +290,16 @@ fn describe(node: &Node, context: &OperationContext) -> DocBuilder {
     });
     operation.append("ns", namespace.unwrap_or_default());
     operation.append("redacted", false);
-    operation.append_some("command", description.command.as_ref().map(|bytes| DocRef::trusted(bytes)));
+    if let Some(command) = &description.command {
+        append_command("command", DocRef::trusted(command), truncates, &mut operation);
+    }
     if !description.plan_summary.is_empty() {
         operation.append("planSummary", &*description.plan_summary);
     }
     if let Some(cursor) = &description.cursor {
         let originating = description.originating_command.as_ref().map(|bytes| DocRef::trusted(bytes));
         operation.document("cursor", |out| {
-            append_cursor(node, cursor, originating, out);
+            append_cursor(node, cursor, originating, truncates, out);
             out.append("operationUsingCursorId", i64::from(context.id()));
         });
     }

@@ -1,7 +1,7 @@
 //! `$collStats`: one document that says how large a collection is.
 
 use super::{Asked, Make, options};
-use crate::arguments::{Argument, Place, SafeInt, PlainBool, at_least};
+use crate::arguments::{Argument, Place, PlainBool, SafeInt, at_least};
 use crate::catalog::append_storage_stats;
 use crate::timeseries::{append_timeseries_stats, timeseries};
 use pando_base::{Error, ErrorCode, Namespace, Result, bail, ensure};

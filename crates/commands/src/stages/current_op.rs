@@ -3,7 +3,7 @@
 use super::{Asked, Make, options};
 use crate::arguments::Place;
 use crate::diagnostic::{Observer, append_cursor};
-use pando_base::{ErrorCode, Namespace, OperationContext, Result, ensure};
+use pando_base::{Client, ErrorCode, Namespace, OperationContext, Result, bail, ensure};
 use pando_doc::{Doc, DocBuilder, DocRef, Value};
 use pando_query::cursor::IdleCursor;
 use std::sync::Arc;
@@ -17,7 +17,6 @@ crate::arguments! {
         local_operations: bool = "localOps" or false,
         truncate: bool = "truncateOps" or false,
         backtrace: bool = "backtrace" or false,
-        all_nodes: bool = "targetAllNodes" or false,
     }
 }
 
@@ -40,9 +39,11 @@ pub(super) fn parse(value: Value<'_>, namespace: &Namespace) -> Result<Make> {
         "$currentOp must be run against the 'admin' database with {{aggregate: 1}}"
     );
     let wish = Wish {
+        with_connections: arguments.idle_connections,
         with_cursors: arguments.idle_cursors,
         with_sessions: arguments.idle_sessions,
         with_others: arguments.all_users,
+        truncates: arguments.truncate,
     };
     Ok(Arc::new(move |asked: &Asked, _: &mut pando_operation::Operation| make(asked, wish)))
 }
@@ -51,6 +52,10 @@ pub(super) fn parse(value: Value<'_>, namespace: &Namespace) -> Result<Make> {
 fn check_flags(options: DocRef<'_>) -> Result<()> {
     const FIRST: [&str; 2] = ["allUsers", "localOps"];
     const OTHERS: [&str; 5] = ["idleConnections", "idleCursors", "idleSessions", "truncateOps", "backtrace"];
+    let mut names = options.elements().map(|option| option.name);
+    if let Some(unknown) = names.find(|name| !FIRST.iter().chain(&OTHERS).any(|known| name == known)) {
+        bail!(ErrorCode::FailedToParse, "Unrecognized option '{unknown}' in $currentOp stage.");
+    }
     for (names, code) in [(&FIRST[..], ErrorCode::TypeMismatch), (&OTHERS[..], ErrorCode::FailedToParse)] {
         for option in options.elements().filter(|option| names.iter().any(|name| option.name == *name)) {
             let found = option.value.value_type();
@@ -68,9 +73,11 @@ fn check_flags(options: DocRef<'_>) -> Result<()> {
 /// What is to be shown beside one's own operations.
 #[derive(Clone, Copy)]
 struct Wish {
+    with_connections: bool,
     with_cursors: bool,
     with_sessions: bool,
     with_others: bool,
+    truncates: bool,
 }
 
 fn make(asked: &Asked, wish: Wish) -> Result<Vec<Doc>> {
@@ -79,8 +86,12 @@ fn make(asked: &Asked, wish: Wish) -> Result<Vec<Doc>> {
     let is_shown = |context: &OperationContext| user.is_none() || context.client().user() == user;
     let operations = asked.node.operations.list();
     let shown = operations.iter().filter(|context| is_shown(context));
-    let observer = Observer::of(&asked.node);
+    let observer = Observer::of(&asked.node, wish.truncates);
     let mut documents: Vec<Doc> = shown.map(|context| observer.describe(context)).collect();
+    if wish.with_connections {
+        let is_shown = |client: &Client| user.is_none() || client.user() == user;
+        documents.extend(observer.idle_connections(&operations, &is_shown));
+    }
     if wish.with_sessions {
         documents.extend(observer.idle_transactions(&|client| user.is_none() || client.user() == user));
     }
@@ -88,12 +99,12 @@ fn make(asked: &Asked, wish: Wish) -> Result<Vec<Doc>> {
         let cursors = &asked.data()?.cursors;
         let mut idle = cursors.idle();
         idle.retain(|cursor| user.is_none() || user == cursor.options.user);
-        documents.extend(idle.iter().map(|cursor| idle_cursor(asked, cursor)));
+        documents.extend(idle.iter().map(|cursor| idle_cursor(asked, cursor, wish.truncates)));
     }
     Ok(documents)
 }
 
-fn idle_cursor(asked: &Asked, idle: &IdleCursor) -> Doc {
+fn idle_cursor(asked: &Asked, idle: &IdleCursor, truncates: bool) -> Doc {
     let options = &idle.options;
     let mut document = DocBuilder::new();
     document.append("type", "idleCursor");
@@ -110,6 +121,6 @@ fn idle_cursor(asked: &Asked, idle: &IdleCursor) -> Doc {
         });
     }
     let originating = Some(options.originating_command.view());
-    document.document("cursor", |cursor| append_cursor(&asked.node, &idle.facts, originating, cursor));
+    document.document("cursor", |cursor| append_cursor(&asked.node, &idle.facts, originating, truncates, cursor));
     document.finish()
 }

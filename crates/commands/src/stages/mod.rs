@@ -90,9 +90,7 @@ impl StageProvider for NodeStages {
             b"$listLocalSessions" => {
                 ("$listLocalSessions", inner_sessions::parse_local_sessions(stage.value, namespace))
             }
-            b"$listSampledQueries" => {
-                ("$listSampledQueries", list_sampled_queries::parse(stage.value, namespace))
-            }
+            b"$listSampledQueries" => ("$listSampledQueries", list_sampled_queries::parse(stage.value, namespace)),
             b"$listSessions" => ("$listSessions", inner_sessions::parse_stored_sessions(stage.value, namespace)),
             b"$operationMetrics" => {
                 let parameters = &self.asked.node.parameters;

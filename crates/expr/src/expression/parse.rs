@@ -169,7 +169,7 @@ impl<'c> Parser<'c> {
         }
         let Some(name) = text.strip_prefix(b"$$") else {
             let path = FieldPath::parse(text.get(1..).unwrap_or_default())?;
-            return Ok(self.within_variable(b"CURRENT", Some(path)));
+            return Ok(self.current(Some(path)));
         };
         let (name, rest) = match name.find_byte(b'.') {
             Some(dot) => (&name[..dot], name.get(dot + 1..)),
@@ -183,6 +183,15 @@ impl<'c> Parser<'c> {
         self.variable(BStr::new(name), path)
     }
 
+    /// The path in what is current: the document, unless somebody has said otherwise.
+    fn current(&self, path: Option<FieldPath>) -> Node {
+        let is_bound = self.bound.iter().any(|(bound, _)| bound == "CURRENT");
+        match self.context.variables.get("CURRENT").filter(|_| !is_bound) {
+            Some(value) => constant(Some(value.to_shared(&self.context.variables)), path),
+            None => self.within_variable(b"CURRENT", path),
+        }
+    }
+
     /// The path in a bound variable, or in the document if none of this name is bound.
     fn within_variable(&self, name: &[u8], path: Option<FieldPath>) -> Node {
         let slot = self.bound.iter().rev().find(|(bound, _)| bound == name).map(|(_, slot)| *slot);
@@ -190,12 +199,14 @@ impl<'c> Parser<'c> {
     }
 
     fn variable(&self, name: &BStr, path: Option<FieldPath>) -> Result<Node> {
-        let is_bound = self.bound.iter().any(|(bound, _)| bound == name);
-        if is_bound || name == "CURRENT" {
+        if name == "CURRENT" {
+            return Ok(self.current(path));
+        }
+        if self.bound.iter().any(|(bound, _)| bound == name) {
             return Ok(self.within_variable(name, path));
         }
         let unavailable = || Ok(Node::Unavailable(name.to_owned()));
-        let constant = match &**name {
+        let value = match &**name {
             b"ROOT" => return Ok(Node::Path { variable: Variable::Root, path }),
             b"REMOVE" => None,
             b"NOW" | b"CLUSTER_TIME" if !self.context.has_clocks => return unavailable(),
@@ -226,13 +237,18 @@ impl<'c> Parser<'c> {
                 None => return Err(undefined(name)),
             },
         };
-        Ok(match path {
-            None => Node::Constant(constant),
-            Some(path) => {
-                let operand = constant.map_or(super::Operand::Missing, super::Operand::Owned);
-                Node::Constant(super::path::in_operand(&operand, &path).into_value())
-            }
-        })
+        Ok(constant(value, path))
+    }
+}
+
+/// A value that is known, or what a path leads to in it.
+fn constant(value: Option<OwnedValue>, path: Option<FieldPath>) -> Node {
+    match path {
+        None => Node::Constant(value),
+        Some(path) => {
+            let operand = value.map_or(super::Operand::Missing, super::Operand::Owned);
+            Node::Constant(super::path::in_operand(&operand, &path).into_value())
+        }
     }
 }
 

@@ -15,6 +15,7 @@ mod apply;
 mod apply_array;
 mod array_filter;
 mod bit;
+mod fill;
 mod mutable;
 mod node;
 mod operation;

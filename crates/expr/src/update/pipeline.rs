@@ -1,5 +1,6 @@
 //! Updates by pipeline: `$set`, `$addFields`, `$unset`, `$project`, `$replaceRoot`, `$replaceWith`.
 
+use super::fill;
 use super::oplog_update::{OplogUpdates, parse_oplog_update};
 use super::replacement::with_id_of;
 use crate::{Expression, ParseContext, Projection, ProjectionPolicies};
@@ -67,6 +68,7 @@ fn parse_step(stage: Value<'_>, context: &ParseContext) -> Result<Step> {
             (updates.check)(update)?;
             Ok(Step::OplogUpdate(update.to_doc(), updates))
         }
+        "$fill" => Ok(Step::Project(Projection::parse_add_fields(fill::added(element)?.view(), context)?)),
         _ if !is_stage(name) => Err(unrecognized(element)),
         _ => {
             let reason = format!("{name} is not allowed to be used within an update");

@@ -46,7 +46,11 @@ const NO_SHARDS: &str = "sharding is not there yet";
 
 /// All of them.
 pub const UNMEANT: &[Unmeant] = &[
-    warned("security.clusterIpSourceWhitelist", &[], "it is the old name of clusterIpSourceAllowlist and means the same"),
+    warned(
+        "security.clusterIpSourceWhitelist",
+        &[],
+        "it is the old name of clusterIpSourceAllowlist and means the same",
+    ),
     warned("net.listenBacklog", &[], "the system's limit holds"),
     warned("net.wireObjectCheck", &["true"], CHECKED),
     warned("net.objectCheck", &["true"], CHECKED),

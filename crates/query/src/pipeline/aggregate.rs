@@ -5,8 +5,8 @@ use super::parse::chain;
 use super::stages::{change_stream, unpack};
 use super::{
     DistinctGroup, DocumentSource, ExecutorSource, ListSource, PipelineContext, PipelineParser, Pulled, Pushdown,
-    SharedStage, StageProvider, StageRun, StreamState, WhenMatched, WhenNotMatched, Within, parse_pipeline, require_collation,
-    view_stages, with_view,
+    SharedStage, StageProvider, StageRun, StreamState, WhenMatched, WhenNotMatched, Within, parse_pipeline,
+    require_collation, view_stages, with_view,
 };
 use super::{bounded, dependencies};
 use crate::executor::{
@@ -25,7 +25,7 @@ use pando_doc::{Array, Doc, INTERNAL_SIZE_BYTES_MAX, too_large};
 use pando_expr::matcher::Node;
 use pando_expr::metadata::{is_metadata, without_metadata};
 use pando_expr::projection::ProjectionKind;
-use pando_expr::{Features, MatchExpression, ParseContext, Projection, ProjectionPolicies, SharedCollator};
+use pando_expr::{MatchExpression, ParseContext, Projection, ProjectionPolicies, SharedCollator};
 use pando_operation::Operation;
 use pando_script::SharedScript;
 use std::sync::Arc;
@@ -290,7 +290,7 @@ impl QueryEngine {
         let stream = stages.first().and_then(|first| first.stream()).map(|(_, state)| StreamEnd::new(state));
         let output = stages.last().and_then(|stage| stage.output());
         let mut planned = plan_pipeline(&request.namespace, &stages);
-        self.search_by_distance(&stages, &mut planned.query, &parser.context, collection.as_deref())?;
+        self.search_by_distance(&stages, &mut planned.query, collection.as_deref())?;
         planned.query.hint = request.hint.clone();
         planned.query.natural = request.hint.natural();
         planned.query.allow_disk_use = request.allow_disk_use;
@@ -381,9 +381,7 @@ impl QueryEngine {
         let mut planned = plan_pipeline(namespace, stages);
         planned.query.collator = collator.clone();
         if stages.first().is_some_and(|first| matches!(first.pushdown(), Pushdown::GeoNear(_))) {
-            let mut context = self.parse_context(operation, &Doc::new(), &Doc::new(), None)?;
-            context.collator = collator.clone();
-            self.search_by_distance(stages, &mut planned.query, &context, collection.as_deref())?;
+            self.search_by_distance(stages, &mut planned.query, collection.as_deref())?;
         }
         self.start_pipeline(operation, stages, planned, collection.as_ref()).map(|(source, _)| source)
     }
@@ -393,14 +391,11 @@ impl QueryEngine {
         &self,
         stages: &[SharedStage],
         query: &mut CanonicalQuery,
-        context: &ParseContext,
         collection: Option<&Collection>,
     ) -> Result<()> {
         let Some(Pushdown::GeoNear(search)) = stages.first().map(|first| first.pushdown()) else { return Ok(()) };
         let filter = search.filter(&query.namespace, collection)?;
-        // Its query is one of a pipeline, where no JavaScript is run.
-        let context = context.clone().with_features(Features { javascript: false, ..Features::ALL });
-        let parsed = CanonicalQuery::of_filter(&query.namespace, filter.view(), &context)?;
+        let parsed = CanonicalQuery::of_filter(&query.namespace, filter.view(), &search.context())?;
         query.filter = parsed.filter;
         query.script = parsed.script;
         query.near_output = Some(search.output());

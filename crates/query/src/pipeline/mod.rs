@@ -39,8 +39,8 @@ pub use stages::unpack::Unpacking;
 pub use stages::{Stream, StreamState, Unwinding, Watched};
 pub use touch::{Touch, Touches, touches};
 pub use views::{find_as_pipeline, with_view};
-pub use within::{Permits, Within};
 use views::{require_collation, view_stages};
+pub use within::{Permits, Within};
 
 use crate::request::SortPattern;
 use pando_base::Result;

@@ -95,6 +95,7 @@ pub fn parse_pipeline(stages: &[Doc], parser: &PipelineParser) -> Result<Vec<Sha
     within::check(&parsed, parser.within)?;
     // Some stages are several.
     check_length(parsed.len(), stages_max)?;
+    drop_nothing(&mut parsed);
     check_places(&parsed)?;
     unpack::expanded(parsed, parser)
 }
@@ -123,17 +124,23 @@ fn check_places(stages: &[SharedStage]) -> Result<()> {
     Ok(())
 }
 
-/// A search by distance is first when what comes to nothing before it is gone, and behind measurements that are unpacked.
+/// Conditions that everything fulfils are dropped in front of a search by distance, which then is the first.
+fn drop_nothing(stages: &mut Vec<SharedStage>) {
+    let is_nothing =
+        |stage: &SharedStage| matches!(stage.pushdown(), Pushdown::Match(filter) if filter.root().is_trivially_true());
+    let before = stages.iter().take_while(|stage| is_nothing(stage)).count();
+    if stages.get(before).is_some_and(|stage| matches!(stage.pushdown(), Pushdown::GeoNear(_))) {
+        stages.drain(..before);
+    }
+}
+
 fn check_first(stage: &SharedStage, before: &[SharedStage]) -> Result<()> {
     let name = stage.name();
     if !matches!(stage.pushdown(), Pushdown::GeoNear(_)) {
         return Err(Error::location(40602, format!("{name} is only valid as the first stage in a pipeline")));
     }
-    let is_nothing = |stage: &SharedStage| {
-        matches!(stage.pushdown(), Pushdown::Match(filter) if filter.root().is_trivially_true())
-    };
-    let is_behind_unpacking = before.last().is_some_and(|last| last.unpacking().is_some());
-    if is_behind_unpacking || before.iter().all(is_nothing) {
+    // Measurements that are unpacked before are searched by their buckets.
+    if before.last().is_some_and(|last| last.unpacking().is_some()) {
         return Ok(());
     }
     let reason = format!(

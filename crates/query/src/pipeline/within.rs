@@ -29,7 +29,8 @@ pub struct Permits {
 }
 
 /// Stages that are nowhere but in a pipeline of their own.
-const ALONE: &[&str] = &["$_internalApplyOplogUpdate", "$changeStream", "$changeStreamSplitLargeEvent", "$merge", "$out"];
+const ALONE: &[&str] =
+    &["$_internalApplyOplogUpdate", "$changeStream", "$changeStreamSplitLargeEvent", "$merge", "$out"];
 /// Stages that tell of the node to nobody's documents.
 const NOT_IN_UNIONS: &[&str] = &["$listCachedAndActiveUsers", "$listLocalSessions"];
 /// Stages that have the documents of a `$facet` to themselves, beside those that must be first.
@@ -51,11 +52,7 @@ impl Permits {
     pub(super) fn of_stages(stages: &[SharedStage]) -> Permits {
         stages.iter().fold(Permits::EVERYWHERE, |all, stage| {
             let one = stage.permits();
-            Permits {
-                facet: all.facet && one.facet,
-                lookup: all.lookup && one.lookup,
-                union: all.union && one.union,
-            }
+            Permits { facet: all.facet && one.facet, lookup: all.lookup && one.lookup, union: all.union && one.union }
         })
     }
 }

@@ -91,7 +91,8 @@ impl Builder<'_> {
             }
             PlanNode::Sort { child, pattern, limit } => {
                 let generator = SortKeyGenerator::new(pattern, self.context.collator.clone())?;
-                let others = [Meta::TextScore, Meta::GeoNearDistance, Meta::GeoNearPoint, Meta::IndexKey, Meta::RecordId];
+                let others =
+                    [Meta::TextScore, Meta::GeoNearDistance, Meta::GeoNearPoint, Meta::IndexKey, Meta::RecordId];
                 let wants_others = others.into_iter().any(|kind| self.context.metadata.contains(kind));
                 let is_of_documents = child.is_fetched() && !wants_others && !pattern.needs_metadata();
                 let child = Builder { wants_all: true, ..*self }.node(child, wants_keys)?;

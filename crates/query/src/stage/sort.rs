@@ -112,7 +112,18 @@ impl SortStage {
     ) -> SortStage {
         let (sorter, held) = (resources.sorter(limit), resources.account.held());
         let (layouts, outgoing) = (Vec::new(), None);
-        SortStage { child, pattern, generator, limit, is_of_documents: true, resources, sorter, layouts, held, outgoing }
+        SortStage {
+            child,
+            pattern,
+            generator,
+            limit,
+            is_of_documents: true,
+            resources,
+            sorter,
+            layouts,
+            held,
+            outgoing,
+        }
     }
 
     /// The same, but not of documents alone.

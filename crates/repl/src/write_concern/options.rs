@@ -165,6 +165,11 @@ impl WriteConcern {
         self.acknowledgement == Acknowledgement::Members(1) && self.timeout_ms == 0 && self.sync == Sync::Unset
     }
 
+    /// Does the client want to know nothing of what became of its writes, not even that they are on the disk?
+    pub fn wants_no_outcome(&self) -> bool {
+        self.is_unacknowledged() && matches!(self.sync, Sync::None | Sync::Unset)
+    }
+
     /// Does the client want no reply?
     pub fn is_unacknowledged(&self) -> bool {
         self.acknowledgement == Acknowledgement::Members(0)

@@ -28,7 +28,7 @@ pub(super) fn complete(
 ) {
     let node = &invocation.node;
     match outcome {
-        Ok(()) => replies::append_ok(reply),
+        Ok(()) => invocation.append_ok(reply),
         Err(error) => {
             if let Some(entry) = node.table.find(invocation.row.name.as_bytes()) {
                 entry.counters.failed.increment();

@@ -267,6 +267,7 @@ impl RequestHandler for Dispatcher {
     fn connected(&self, peer: Peer) -> Arc<Attached> {
         let connection = ConnectionState::new(peer.connection_id, peer.remote, peer.local);
         let connection = Arc::new(connection.with_certificate(peer.certificate_subject));
+        self.node.operations.note_connection(&connection.client);
         Arc::new(Attached { dispatcher: self.clone(), connection })
     }
 

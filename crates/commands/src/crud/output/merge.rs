@@ -21,12 +21,14 @@ use std::sync::Arc;
 const ATTEMPTS_MAX: u32 = 10;
 
 /// The stage as written.
-struct Merge<'a> {
+pub(super) struct Merge<'a> {
     data: &'a Data,
     namespace: &'a Namespace,
     on: Vec<String>,
     /// What the pipeline of `whenMatched` sees beside `$$new`.
     variables: Vec<(String, Expression)>,
+    /// The values of the command's own variables.
+    command_variables: Doc,
     matched: &'a WhenMatched,
     not_matched: WhenNotMatched,
     bypass_validation: bool,
@@ -45,11 +47,7 @@ pub(super) async fn run(
     let namespace = &target.namespace;
     check_can_write(invocation, data, namespace, None)?;
     refuse_view(data, namespace)?;
-    let catalog = data.catalog.latest();
-    let read = catalog.collection(&request.namespace).map(|collection| &**collection);
-    let context = data.query.parse_context(operation, &request.collation, &request.variables, read)?;
-    let merge = Merge::parse(data, target, &context, request.bypass_document_validation)?;
-    merge.check_unique(data.catalog.latest().collection(namespace).map(|collection| &**collection))?;
+    let merge = checked(data, operation, target, request)?;
     while let Some(documents) = source.next(operation).await? {
         let results = documents.into_iter().map(|document| merge.prepared(operation, document));
         let results: Vec<ResultToMerge> = results.collect::<Result<_>>()?;
@@ -60,6 +58,21 @@ pub(super) async fn run(
         outcome?;
     }
     Ok(())
+}
+
+/// Reads what is to be done, and sees that the fields lead to one document at most.
+pub(super) fn checked<'a>(
+    data: &'a Data,
+    operation: &Operation,
+    target: &'a MergeOutput,
+    request: &AggregateRequest,
+) -> Result<Merge<'a>> {
+    let catalog = data.catalog.latest();
+    let read = catalog.collection(&request.namespace).map(|collection| &**collection);
+    let context = data.query.parse_context(operation, &request.collation, &request.variables, read)?;
+    let merge = Merge::parse(data, target, &context, request.bypass_document_validation)?;
+    merge.check_unique(catalog.collection(&target.namespace).map(|collection| &**collection))?;
+    Ok(merge)
 }
 
 /// A result on its way into the collection.
@@ -82,7 +95,17 @@ impl<'a> Merge<'a> {
         let variables = variables(specification, matched, context)?;
         let on = on_fields(specification)?;
         let collation = context.collator.as_ref().map(|collator| collator.specification().clone());
-        Ok(Merge { data, namespace, on, variables, matched, not_matched: *not_matched, bypass_validation, collation })
+        Ok(Merge {
+            data,
+            namespace,
+            on,
+            variables,
+            command_variables: context.variables.clone(),
+            matched,
+            not_matched: *not_matched,
+            bypass_validation,
+            collation,
+        })
     }
 
     /// The fields must lead to one document at most, which a unique index sees to.
@@ -220,6 +243,10 @@ impl<'a> Merge<'a> {
     /// The variables of the pipeline for a result.
     fn constants(&self, document: &Doc) -> Result<Doc> {
         let mut constants = DocBuilder::new();
+        // Those of the whole command first; the stage's own take their place.
+        let is_own = |name: &BStr| name == "new" || self.variables.iter().any(|(own, _)| name == own.as_str());
+        let others = self.command_variables.elements().filter(|variable| !is_own(variable.name));
+        others.for_each(|variable| constants.append_element(variable));
         constants.append("new", document);
         for (name, expression) in &self.variables {
             constants.append_some(name, expression.evaluate_document(document.view())?.into_value());

@@ -8,6 +8,7 @@ mod out;
 mod out_target;
 
 use crate::locking::{lock_for_read, unlock};
+use crate::stages::NodeStages;
 use crate::{Data, Invocation};
 use pando_base::Result;
 use pando_doc::Doc;
@@ -38,6 +39,23 @@ pub(super) async fn run(
             out::run(invocation, data, operation, request, (&namespace, timeseries.as_ref()), source).await
         }
         Some(OutputStage::Merge(target)) => merge::run(invocation, data, operation, &target, request, source).await,
+    }
+}
+
+/// What is wrong with the output of a pipeline that is only explained.
+pub(super) fn check(
+    invocation: &Invocation,
+    data: &Data,
+    operation: &mut Operation,
+    request: &AggregateRequest,
+) -> Result<()> {
+    let last = request.pipeline.last().and_then(|stage| stage.view().first());
+    if last.is_none_or(|last| last.name != "$merge") {
+        return Ok(());
+    }
+    match data.query.aggregate(operation, request, Some(NodeStages::of(invocation)))?.output {
+        Some(OutputStage::Merge(target)) => merge::checked(data, operation, &target, request).map(|_| ()),
+        _ => Ok(()),
     }
 }
 

@@ -27,7 +27,13 @@ pub(super) async fn run(
     (target, timeseries): (&Namespace, Option<&Doc>),
     mut source: Turns<'_>,
 ) -> Result<()> {
-    check_can_write(invocation, data, target, None)?;
+    // A name that no collection can have is found when the results are to get it.
+    check_can_write(invocation, data, target, None).map_err(|error| match error.code() {
+        ErrorCode::InvalidNamespace => {
+            error.with_code(ErrorCode::IllegalOperation).context("error with target namespace")
+        }
+        _ => error,
+    })?;
     ensure!(
         !target.is_system(),
         ErrorCode::location(17385),
@@ -101,7 +107,12 @@ async fn create(
             let observers = &*data.observers;
             let mut made = data.catalog.create_collection(operation, observers, temporary, options.clone())?;
             for index in &target.indexes {
-                if let PreparedIndex::New(specification) = data.catalog.prepare_index(&made, index.view())? {
+                // One with a version is another collection's, as it is stored.
+                let prepared = match index.view().contains("v") {
+                    true => data.catalog.prepare_stored_index(&made, index.clone())?,
+                    false => data.catalog.prepare_index(&made, index.view())?,
+                };
+                if let PreparedIndex::New(specification) = prepared {
                     made = data.catalog.create_index_on_empty(operation, observers, &made, &specification)?;
                 }
             }

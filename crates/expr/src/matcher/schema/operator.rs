@@ -18,8 +18,14 @@ pub struct SchemaOperator {
 
 #[derive(Clone, Debug)]
 enum Test {
-    Items { is_least: bool, count: u64 },
-    Length { is_least: bool, count: u64 },
+    Items {
+        is_least: bool,
+        count: u64,
+    },
+    Length {
+        is_least: bool,
+        count: u64,
+    },
     UniqueItems,
     /// The document fulfils the filter.
     Object(Box<MatchExpression>),
@@ -29,7 +35,10 @@ enum Test {
     ItemsFrom(u64, Placeholder),
     Type(TypeSet),
     Equal,
-    Multiple { divisor: f64, remainder: f64 },
+    Multiple {
+        divisor: f64,
+        remainder: f64,
+    },
     Subtype(i64),
 }
 
@@ -152,10 +161,7 @@ impl Placeholder {
     }
 }
 
-fn item_at(
-    element: Element<'_>,
-    filter: &dyn Fn(pando_doc::DocRef<'_>) -> Result<MatchExpression>,
-) -> Result<Test> {
+fn item_at(element: Element<'_>, filter: &dyn Fn(pando_doc::DocRef<'_>) -> Result<MatchExpression>) -> Result<Test> {
     let name = element.name.to_string();
     let Value::Document(options) = element.value else {
         return Err(Error::type_mismatch(format!("{name} must be an object")));
@@ -165,10 +171,7 @@ fn item_at(
     Ok(Test::ItemAt(count_of(place)?, Placeholder::parse(&name, options.get("expression"), filter)?))
 }
 
-fn items_from(
-    element: Element<'_>,
-    filter: &dyn Fn(pando_doc::DocRef<'_>) -> Result<MatchExpression>,
-) -> Result<Test> {
+fn items_from(element: Element<'_>, filter: &dyn Fn(pando_doc::DocRef<'_>) -> Result<MatchExpression>) -> Result<Test> {
     let name = element.name.to_string();
     let Value::Array(arguments) = element.value else {
         return Err(Error::failed_to_parse(format!("{name} must be an array")));
@@ -182,7 +185,8 @@ fn items_from(
 }
 
 fn multiple(element: Element<'_>) -> Result<Test> {
-    let refused = || Error::bad_value(format!("malformed {}, needs an array of a divisor and a remainder", element.name));
+    let refused =
+        || Error::bad_value(format!("malformed {}, needs an array of a divisor and a remainder", element.name));
     let Value::Array(numbers) = element.value else { return Err(refused()) };
     let numbers: Vec<f64> = numbers.values().filter_map(|value| value.to_double()).collect();
     match numbers.as_slice() {

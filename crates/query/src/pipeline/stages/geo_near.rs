@@ -8,7 +8,7 @@ use crate::planner::NearOutput;
 use pando_base::{Error, ErrorCode, Namespace, Result};
 use pando_catalog::{Collection, IndexKind};
 use pando_doc::{Array, Doc, DocBuilder, DocRef, FieldPath, OwnedValue, Value, doc};
-use pando_expr::{Expression, ParseContext};
+use pando_expr::{Expression, Features, ParseContext};
 use pando_geo::NearQuery;
 use std::sync::Arc;
 
@@ -32,6 +32,8 @@ pub struct GeoNear {
     distance_multiplier: Option<f64>,
     distance_field: FieldPath,
     include_locations: Option<FieldPath>,
+    /// What its query may name.
+    context: ParseContext,
 }
 
 pub(in crate::pipeline) fn parse(value: Value<'_>, context: &ParseContext) -> Result<SharedStage> {
@@ -83,6 +85,7 @@ pub(in crate::pipeline) fn parse(value: Value<'_>, context: &ParseContext) -> Re
         distance_multiplier,
         distance_field,
         include_locations,
+        context: context.clone(),
     }))
 }
 
@@ -150,6 +153,11 @@ impl GeoNear {
     pub(super) fn on_buckets(&self, key: FieldPath) -> Result<GeoNear> {
         let distance_field = FieldPath::lenient(BUCKET_DISTANCE)?;
         Ok(GeoNear { key: Some(key), distance_field, include_locations: None, ..self.clone() })
+    }
+
+    /// The surroundings of its query, which is one of a pipeline, where no JavaScript is run.
+    pub(crate) fn context(&self) -> ParseContext {
+        self.context.clone().with_features(Features { javascript: false, ..Features::ALL })
     }
 
     /// The point and the distances.

@@ -96,6 +96,10 @@ pub(in crate::pipeline) fn parse_merge(value: Value<'_>, parser: &PipelineParser
 /// Where a `$merge` writes, in a pipeline on this collection, and what it does there.
 pub(in crate::pipeline) fn read_merge(value: Value<'_>, source: &Namespace) -> Result<OutputStage> {
     let specification = match value {
+        Value::String(collection) if collection.is_empty() => {
+            let reason = format!("Invalid $merge target namespace: '{}.'", source.database());
+            return Err(Error::new(ErrorCode::InvalidNamespace, reason));
+        }
         Value::String(collection) => doc! { "into": collection },
         Value::Document(specification) => specification.to_doc(),
         other => {
@@ -107,6 +111,8 @@ pub(in crate::pipeline) fn read_merge(value: Value<'_>, source: &Namespace) -> R
     let into = specification.get("into").ok_or_else(|| options::missing("$merge", "into"))?;
     let namespace = merge_target(into, source)?;
     let database = namespace.database();
+    let collection = namespace.collection();
+    ensure!(!namespace.is_system(), ErrorCode::location(31319), "Cannot $merge to special collection: {collection}");
     ensure!(!namespace.is_internal(), ErrorCode::location(31320), "Cannot $merge to internal database: {database}");
     let (matched, not_matched) = (when_matched(&specification)?, when_not_matched(&specification)?);
     let keeps_or_fails = matches!(matched, WhenMatched::Keep | WhenMatched::Fail);

@@ -25,8 +25,8 @@ pub(in crate::pipeline) fn parse(value: Value<'_>) -> Result<SharedStage> {
         size = Some(option.value.to_i64_or_zero());
     }
     let size = size.ok_or_else(|| Error::location(28749, "$sample stage must specify a size"))?;
-    let size = u64::try_from(size)
-        .map_err(|_| Error::location(28747, "size argument to $sample must not be negative"))?;
+    let size =
+        u64::try_from(size).map_err(|_| Error::location(28747, "size argument to $sample must not be negative"))?;
     Ok(Arc::new(SampleSpec(size)))
 }
 

@@ -3,8 +3,8 @@
 use super::options;
 use crate::executor::Collections;
 use crate::pipeline::{
-    DocumentSource, Needs, Permits, PipelineContext, PipelineParser, Pulled, ShardSplit, SharedStage, StageSpec, Within,
-    parse_pipeline,
+    DocumentSource, Needs, Permits, PipelineContext, PipelineParser, Pulled, ShardSplit, SharedStage, StageSpec,
+    Within, parse_pipeline,
 };
 use bstr::BStr;
 use pando_base::{Error, ErrorCode, Namespace, Result};
