@@ -99,6 +99,13 @@ fn wall_ms(env: &Env) -> Arc<dyn Fn() -> i64 + Send + Sync> {
     Arc::new(move || i64::try_from(env.clock().wall_ms()).unwrap_or(i64::MAX))
 }
 
+/// What the variables that tell the time are.
+#[derive(Clone, Copy)]
+struct Times {
+    now_ms: i64,
+    cluster: Option<Timestamp>,
+}
+
 impl QueryEngine {
     /// An engine over a node's collections.
     pub fn new(
@@ -197,6 +204,19 @@ impl QueryEngine {
         self.yield_override.unwrap_or_else(|| YieldPolicy::of(&self.parameters))
     }
 
+    /// From here on the expressions of this operation see the present time as `$$NOW` and `$$CLUSTER_TIME`, however long it takes: the
+    /// statements of one command tell the same time.
+    pub fn fix_times(&self, operation: &mut Operation) {
+        let times = self.times(operation);
+        operation.extensions.insert(times);
+    }
+
+    fn times(&self, operation: &Operation) -> Times {
+        let now_ms = i64::try_from(operation.env.clock().wall_ms()).unwrap_or(i64::MAX);
+        let cluster = self.cluster_clock.as_ref().map(|clock| clock()).filter(|time| time.is_some());
+        Times { now_ms, cluster }
+    }
+
     /// The surroundings of a request's expressions. Without a collation of its own it has the collection's.
     pub fn parse_context(
         &self,
@@ -208,9 +228,9 @@ impl QueryEngine {
         let default = collection.and_then(|collection| collection.options.collation.as_ref());
         let chosen = if collation.is_empty() { default } else { Some(collation) };
         let collation = chosen.map(|collation| Collation::parse(collation.view())).transpose()?.flatten();
-        let now_ms = i64::try_from(operation.env.clock().wall_ms()).unwrap_or(i64::MAX);
-        let mut context = ParseContext::new(now_ms);
-        context.cluster_time = self.cluster_clock.as_ref().map(|clock| clock()).filter(|time| time.is_some());
+        let times = operation.extensions.get::<Times>().copied().unwrap_or_else(|| self.times(operation));
+        let mut context = ParseContext::new(times.now_ms);
+        context.cluster_time = times.cluster;
         context.user_roles = user_roles(operation, &self.parameters);
         context.random = Some(self.random.clone());
         context.script = self.script(operation);

@@ -124,6 +124,7 @@ async fn run(invocation: &Invocation, reply: &mut DocBuilder) -> Result<()> {
         stored_functions::load(invocation, data, &mut operation).await?;
     }
     let retryable = RetryableWrite::begin(invocation, data, &mut operation, statements.len()).await?;
+    data.query.fix_times(&mut operation);
     let mut result = BatchResult::new(invocation);
     for (index, delete) in statements.iter().enumerate() {
         invocation.node.counters.operations.delete.increment();

@@ -154,6 +154,7 @@ async fn run(invocation: &Invocation, reply: &mut DocBuilder) -> Result<()> {
         Box::pin(stored_functions::load(invocation, data, &mut operation)).await?;
     }
     let retryable = RetryableWrite::begin(invocation, data, &mut operation, statements.len()).await?;
+    data.query.fix_times(&mut operation);
     let mut result = BatchResult::new(invocation);
     for (index, update) in statements.iter().enumerate() {
         let counters = &invocation.node.counters;

@@ -1,7 +1,7 @@
 //! `$_internalFindAllValuesAtPath`: all values that a path leads to, each once and in their order. It takes arrays apart as `distinct`
 //! does, for which it is made: also a number may be a place in an array.
 
-use super::function::{Arity, Function};
+use super::function::{Arity, Evaluation, Function};
 use super::parse::Parser;
 use super::tree::{Node, Variable};
 use super::{Environment, Operand};
@@ -18,7 +18,7 @@ pub(super) fn parse(_: &mut Parser<'_>, element: Element<'_>) -> Result<Node> {
     };
     FieldPath::parse(path)?;
     let whole = Node::Path { variable: Variable::Root, path: None };
-    let function = Function { name: NAME, arity: Arity::Exactly(2), evaluate };
+    let function = Function { name: NAME, arity: Arity::Exactly(2), evaluate: Evaluation::Plain(evaluate) };
     Ok(Node::Call { function, operands: vec![whole, Node::Constant(Some(element.value.to_owned()))] })
 }
 

@@ -1,11 +1,9 @@
 //! Operators that look into arrays or take parts of them.
 
+use super::places::Places;
 use super::{Environment, Operand};
 use pando_base::{Error, Result, operation};
 use pando_doc::{Number, Value};
-
-/// Small values lie close together: going over a byte of an array costs as many times that of a string.
-const VALUE_STEPS: usize = 8;
 
 /// A whole number of 32 bits, with the codes of the errors: not a number, not whole.
 pub(super) fn whole_i32(operand: &Operand<'_>, codes: (i32, i32), what: &str) -> Result<i32> {
@@ -18,13 +16,11 @@ pub(super) fn whole_i32(operand: &Operand<'_>, codes: (i32, i32), what: &str) ->
     })
 }
 
-/// The index counted from the end if it is negative.
-fn place(index: i64, length: usize) -> Option<usize> {
-    let index = if index < 0 { index.checked_add(i64::try_from(length).ok()?)? } else { index };
-    usize::try_from(index).ok().filter(|index| *index < length)
-}
-
-pub(super) fn array_elem_at<'a>(operands: &[Operand<'a>], _: &Environment<'_>) -> Result<Operand<'a>> {
+pub(super) fn array_elem_at<'a>(
+    operands: &[Operand<'a>],
+    _: &Environment<'_>,
+    places: &mut Places<'a>,
+) -> Result<Operand<'a>> {
     let [array, index] = operands else { return Ok(Operand::NULL) };
     if array.is_nullish() || index.is_nullish() {
         return Ok(Operand::NULL);
@@ -36,34 +32,21 @@ pub(super) fn array_elem_at<'a>(operands: &[Operand<'a>], _: &Environment<'_>) -
             return Err(Error::location(28689, reason));
         }
     };
-    at(array, index.into())
+    places.value_at(array, index.into())
 }
 
-/// The values of an array are gone through to find a place.
-fn at<'a>(array: &Operand<'a>, index: i64) -> Result<Operand<'a>> {
-    let Some(Value::Array(values)) = array.view() else { return Ok(Operand::Missing) };
-    // Only a place that is counted from the end needs to know where that is.
-    let (length, steps) =
-        if index < 0 { (values.len(), values.as_doc().size_bytes()) } else { (usize::MAX, index as usize) };
-    operation::tick_bytes(steps.min(values.as_doc().size_bytes()) * VALUE_STEPS)?;
-    if let Operand::Borrowed(Value::Array(array)) = array {
-        return Ok(Operand::from(place(index, length).and_then(|place| array.get(place))));
-    }
-    Ok(array.child(place(index, length).and_then(|place| values.get(place))))
+pub(super) fn first<'a>(operands: &[Operand<'a>], _: &Environment<'_>, places: &mut Places<'a>) -> Result<Operand<'a>> {
+    end(operands, "$first", 0, places)
 }
 
-pub(super) fn first<'a>(operands: &[Operand<'a>], _: &Environment<'_>) -> Result<Operand<'a>> {
-    end(operands, "$first", 0)
+pub(super) fn last<'a>(operands: &[Operand<'a>], _: &Environment<'_>, places: &mut Places<'a>) -> Result<Operand<'a>> {
+    end(operands, "$last", -1, places)
 }
 
-pub(super) fn last<'a>(operands: &[Operand<'a>], _: &Environment<'_>) -> Result<Operand<'a>> {
-    end(operands, "$last", -1)
-}
-
-fn end<'a>(operands: &[Operand<'a>], name: &str, index: i64) -> Result<Operand<'a>> {
+fn end<'a>(operands: &[Operand<'a>], name: &str, index: i64, places: &mut Places<'a>) -> Result<Operand<'a>> {
     let Some(array) = operands.first() else { return Ok(Operand::NULL) };
     match array.or_null() {
-        Value::Array(_) => at(array, index),
+        Value::Array(_) => places.value_at(array, index),
         value if value.is_nullish() => Ok(Operand::NULL),
         _ => {
             let reason = format!("{name}'s argument must be an array, but is {}", array.type_name());
@@ -72,14 +55,11 @@ fn end<'a>(operands: &[Operand<'a>], name: &str, index: i64) -> Result<Operand<'
     }
 }
 
-pub(super) fn size<'a>(operands: &[Operand<'a>], _: &Environment<'_>) -> Result<Operand<'a>> {
-    match operands.first().and_then(Operand::view) {
-        Some(Value::Array(array)) => {
-            operation::tick_bytes(array.as_doc().size_bytes() * VALUE_STEPS)?;
-            Ok(Operand::from(array.len() as i32))
-        }
+pub(super) fn size<'a>(operands: &[Operand<'a>], _: &Environment<'_>, places: &mut Places<'a>) -> Result<Operand<'a>> {
+    match operands.first() {
+        Some(array) if matches!(array.view(), Some(Value::Array(_))) => Ok(Operand::from(places.length(array)? as i32)),
         other => {
-            let found = other.map_or("missing", |value| value.value_type().name());
+            let found = other.map_or("missing", Operand::type_name);
             let reason = format!("The argument to $size must be an array, but was of type: {found}");
             Err(Error::location(17124, reason))
         }

@@ -1,5 +1,7 @@
 //! The walk over the tree of an expression, for one document.
 
+use super::function::Evaluation;
+use super::places::Places;
 use super::tree::{Node, Variable};
 use super::{Expression, Operand, javascript, path, random, scoped};
 use crate::context::{SharedCollator, strings};
@@ -42,6 +44,7 @@ pub struct Scope<'a> {
     root: DocRef<'a>,
     slots: Vec<Operand<'a>>,
     environment: Environment<'a>,
+    places: Places<'a>,
 }
 
 impl<'a> Scope<'a> {
@@ -50,7 +53,12 @@ impl<'a> Scope<'a> {
     pub fn new(root: DocRef<'a>, expression: &'a Expression) -> Scope<'a> {
         // Few expressions have variables, and one is evaluated for every document.
         let slots = if expression.slots == 0 { Vec::new() } else { vec![Operand::Missing; expression.slots] };
-        Scope { root, slots, environment: Environment::new(&expression.collator, expression.limits) }
+        Scope {
+            root,
+            slots,
+            environment: Environment::new(&expression.collator, expression.limits),
+            places: Places::default(),
+        }
     }
 
     /// Sets a variable.
@@ -146,19 +154,19 @@ pub(super) fn evaluate<'a>(node: &'a Node, scope: &mut Scope<'a>) -> Result<Oper
 }
 
 /// The few operands of most calls stay on the stack.
-fn call<'a>(function: super::function::Evaluate, operands: &'a [Node], scope: &mut Scope<'a>) -> Result<Operand<'a>> {
+fn call<'a>(function: Evaluation, operands: &'a [Node], scope: &mut Scope<'a>) -> Result<Operand<'a>> {
     match operands {
         [only] => {
             let value = evaluate(only, scope)?;
-            function(&[value], &scope.environment)
+            function.call(&[value], &scope.environment, &mut scope.places)
         }
         [left, right] => {
             let values = [evaluate(left, scope)?, evaluate(right, scope)?];
-            function(&values, &scope.environment)
+            function.call(&values, &scope.environment, &mut scope.places)
         }
         operands => {
             let values = operands.iter().map(|node| evaluate(node, scope)).collect::<Result<Vec<_>>>()?;
-            function(&values, &scope.environment)
+            function.call(&values, &scope.environment, &mut scope.places)
         }
     }
 }

@@ -1,11 +1,14 @@
 //! Operators that are plain functions of their evaluated operands.
 
+use super::places::Places;
 use super::{Environment, Operand};
 use pando_base::{Error, Result};
 use std::fmt;
 
 /// A function of operands in order.
 pub(super) type Evaluate = for<'a> fn(&[Operand<'a>], &Environment<'_>) -> Result<Operand<'a>>;
+/// A function of operands in order that remembers where the values of an array lie.
+pub(super) type EvaluateInPlaces = for<'a> fn(&[Operand<'a>], &Environment<'_>, &mut Places<'a>) -> Result<Operand<'a>>;
 /// A function of named operands; none where one was not given.
 pub(super) type EvaluateNamed = for<'a> fn(&[Option<Operand<'a>>], &Environment<'_>) -> Result<Operand<'a>>;
 
@@ -35,12 +38,33 @@ impl Arity {
     }
 }
 
+/// How an operator with operands in order is evaluated.
+#[derive(Clone, Copy)]
+pub(super) enum Evaluation {
+    Plain(Evaluate),
+    InPlaces(EvaluateInPlaces),
+}
+
+impl Evaluation {
+    pub(super) fn call<'a>(
+        self,
+        operands: &[Operand<'a>],
+        environment: &Environment<'_>,
+        places: &mut Places<'a>,
+    ) -> Result<Operand<'a>> {
+        match self {
+            Evaluation::Plain(evaluate) => evaluate(operands, environment),
+            Evaluation::InPlaces(evaluate) => evaluate(operands, environment, places),
+        }
+    }
+}
+
 /// An operator with operands in order.
 #[derive(Clone, Copy)]
 pub struct Function {
     pub(super) name: &'static str,
     pub(super) arity: Arity,
-    pub(super) evaluate: Evaluate,
+    pub(super) evaluate: Evaluation,
 }
 
 impl PartialEq for Function {

@@ -30,6 +30,7 @@ mod operand;
 mod optimize;
 mod parse;
 mod path;
+mod places;
 mod random;
 mod regex;
 mod registry;

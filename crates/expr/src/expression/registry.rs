@@ -1,7 +1,9 @@
 //! The one table of operators: how each is parsed and what it calls.
 
 use super::conditional as special;
-use super::function::{Argument, Arity, Evaluate, EvaluateNamed, Function, NamedFunction};
+use super::function::{
+    Argument, Arity, Evaluate, EvaluateInPlaces, EvaluateNamed, Evaluation, Function, NamedFunction,
+};
 use super::parse::ParseSpecial;
 use super::{
     all_values, api_version, arithmetic, array, array_make, bitwise, boolean, comparison, date, javascript, meta, misc,
@@ -20,7 +22,12 @@ pub(super) enum Entry {
 }
 
 const fn call(name: &'static str, arity: Arity, evaluate: Evaluate) -> Entry {
-    Entry::Call(Function { name, arity, evaluate })
+    Entry::Call(Function { name, arity, evaluate: Evaluation::Plain(evaluate) })
+}
+
+/// One that remembers where the values of an array lie.
+const fn look(name: &'static str, arity: Arity, evaluate: EvaluateInPlaces) -> Entry {
+    Entry::Call(Function { name, arity, evaluate: Evaluation::InPlaces(evaluate) })
 }
 
 const fn named(
@@ -151,10 +158,10 @@ pub(super) fn find(name: &str) -> Option<Entry> {
         "$map" => Entry::Special(special::parse_map),
         "$filter" => Entry::Special(special::parse_filter),
         "$reduce" => Entry::Special(special::parse_reduce),
-        "$arrayElemAt" => call("$arrayElemAt", Exactly(2), array::array_elem_at),
-        "$first" => call("$first", Exactly(1), array::first),
-        "$last" => call("$last", Exactly(1), array::last),
-        "$size" => call("$size", Exactly(1), array::size),
+        "$arrayElemAt" => look("$arrayElemAt", Exactly(2), array::array_elem_at),
+        "$first" => look("$first", Exactly(1), array::first),
+        "$last" => look("$last", Exactly(1), array::last),
+        "$size" => look("$size", Exactly(1), array::size),
         "$isArray" => call("$isArray", Exactly(1), array::is_array),
         "$in" => call("$in", Exactly(2), array::is_in),
         "$indexOfArray" => call("$indexOfArray", Between(2, 4), array::index_of_array),

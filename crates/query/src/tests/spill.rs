@@ -6,7 +6,8 @@ use crate::explain::Verbosity;
 use crate::pipeline::StageRun;
 use crate::request::AggregateRequest;
 use crate::spill::{
-    GROUP_MEMORY_BYTES_MAX, PARAMETERS, SORT_MEMORY_BYTES_MAX, SPILL_FREE_BYTES_MIN, WINDOW_MEMORY_BYTES_MAX,
+    DENSIFY_MEMORY_BYTES_MAX, GROUP_MEMORY_BYTES_MAX, PARAMETERS, SORT_MEMORY_BYTES_MAX, SPILL_FREE_BYTES_MIN,
+    WINDOW_MEMORY_BYTES_MAX,
 };
 use pando_base::{MetricTree, MetricValue, ParameterSet, Result};
 use pando_doc::{Doc, FieldPath, Value, doc};
@@ -111,6 +112,11 @@ fn x14_without_leave_to_use_the_disk_too_much_is_refused() {
     pipeline.insert(0, doc! { "$match": { "b": 1 } });
     tight.engine.parameters.set(&SORT_MEMORY_BYTES_MAX, 100 << 20).unwrap();
     assert_eq!(run(&tight, &pipeline, Some(false)).unwrap_err().code().number(), 5643011);
+    // The partitions of a $densify stay in memory, whatever is allowed.
+    let densify = doc! { "$densify": { "field": "a", "partitionByFields": ["_id"], "range": { "step": 1, "bounds": "partition" } } };
+    let pipeline = [doc! { "$sort": { "_id": 1 } }, densify];
+    tight.engine.parameters.set(&DENSIFY_MEMORY_BYTES_MAX, 1000).unwrap();
+    assert_eq!(run(&tight, &pipeline, None).unwrap_err().code().number(), 6007200);
     assert_eq!(disk.operation_count(), 0);
 }
 

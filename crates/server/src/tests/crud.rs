@@ -62,6 +62,46 @@ fn u2_errors_of_statements_are_told_by_their_place() {
 }
 
 #[test]
+fn u6_one_command_tells_one_time() {
+    run(async {
+        let mut node = node().await;
+        node.insert((0..4).map(|number| doc! { "_id": number }).collect()).await;
+        let times = |filter: Doc| doc! { "q": filter, "u": [{ "$set": { "t": "$$CLUSTER_TIME" } }], "multi": true };
+        let updates = doc! { "update": "c", "updates": [times(doc! { "_id": { "$lt": 2 } }), times(doc! { "_id": { "$gte": 2 } })] };
+        node.ok(updates).await;
+        let told = |node: &Doc| node.get("t").map(Value::to_owned).expect("the time is told");
+        let found = node.find(doc! { "find": "c" }).await;
+        assert!(found.iter().all(|document| told(document) == told(&found[0])), "{found:?}");
+        let merge = doc! { "aggregate": "c", "cursor": {}, "pipeline": [
+            { "$merge": { "into": "c", "on": "_id", "whenMatched": [{ "$set": { "t": "$$CLUSTER_TIME" } }] } },
+        ] };
+        node.ok(merge).await;
+        let merged = node.find(doc! { "find": "c" }).await;
+        assert!(merged.iter().all(|document| told(document) == told(&merged[0])), "{merged:?}");
+        assert!(told(&merged[0]) != told(&found[0]), "the results were written later");
+    });
+}
+
+#[test]
+fn u6_counting_has_no_clock() {
+    run(async {
+        let mut node = node().await;
+        let filter = doc! { "$expr": { "$lt": ["$d", "$$NOW"] } };
+        let count = doc! { "count": "c", "query": filter.view() };
+        let distinct = doc! { "distinct": "c", "key": "d", "query": filter.view() };
+        let lists = doc! { "listCollections": 1, "filter": { "$expr": { "$ne": ["$name", "$$CLUSTER_TIME"] } } };
+        node.ok(doc! { "create": "c" }).await;
+        // Without a document nobody asks.
+        assert_eq!(number(&node.ok(count.clone()).await, "n"), 0.0);
+        node.insert(vec![doc! { "d": 1 }]).await;
+        for command in [count, distinct, lists] {
+            assert_eq!(node.code(command.clone()).await, 51144, "{command}");
+        }
+        node.ok(doc! { "find": "c", "filter": filter }).await;
+    });
+}
+
+#[test]
 fn u3_cursors_give_batches_and_end() {
     run(async {
         let mut node = node().await;

@@ -53,6 +53,7 @@ pub(super) async fn run(
         let results: Vec<ResultToMerge> = results.collect::<Result<_>>()?;
         let collection = collection_for_insert(data, operation, namespace).await?;
         merge.check_unique(Some(&collection))?;
+        data.query.fix_times(operation);
         let outcome = merge.batch(operation, &collection, results).await;
         unlock(operation);
         outcome?;

@@ -8,7 +8,7 @@ mod named;
 mod nary;
 
 use super::evaluate::Environment;
-use super::function::Function;
+use super::function::{Evaluation, Function};
 use super::tree::Node;
 use super::{Operand, scoped, set};
 use bstr::BString;
@@ -190,7 +190,7 @@ fn check_call(node: Node) -> Result<Node> {
             Err(Error::location(17311, format!("{reason} {}", value_type_name(array))))
         }
         ("$setIsSubset", [_, Node::Constant(_)]) => {
-            let function = Function { evaluate: set::is_subset_of_constant, ..*function };
+            let function = Function { evaluate: Evaluation::Plain(set::is_subset_of_constant), ..*function };
             Ok(Node::Call { function, operands: operands.clone() })
         }
         _ => Ok(node),

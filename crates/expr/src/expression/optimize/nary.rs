@@ -4,6 +4,7 @@
 use super::{constant, constants, is_constant};
 use crate::expression::evaluate::Environment;
 use crate::expression::function::Function;
+use crate::expression::places::Places;
 use crate::expression::tree::Node;
 use pando_base::{Result, operation};
 use pando_doc::OwnedValue;
@@ -39,7 +40,7 @@ fn grouping(function: Function, count: usize, environment: &Environment<'_>) -> 
 pub(super) fn call(function: Function, operands: Vec<Node>, environment: &Environment<'_>) -> Result<Node> {
     let fold = |operands: &[Node]| -> Result<Node> {
         let values = constants(operands).unwrap_or_default();
-        Ok(constant((function.evaluate)(&values, environment)?))
+        Ok(constant(function.evaluate.call(&values, environment, &mut Places::default())?))
     };
     if operands.iter().all(is_constant) {
         return fold(&operands);

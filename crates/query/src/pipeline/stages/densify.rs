@@ -336,6 +336,10 @@ impl DensifySource {
             _ => value.clone(),
         };
         let current = match (known, &densify.bounds) {
+            // What lies below the bounds is no place to go on from.
+            (Some(current), Bounds::Explicit(lower, _)) if order(&current, lower).is_lt() => {
+                densify.step_from(lower, -1)?
+            }
             (Some(current), _) => current,
             (None, Bounds::Explicit(lower, _)) => densify.step_from(lower, -1)?,
             (None, Bounds::Full) if self.least.is_some() => {
