@@ -30,6 +30,9 @@ pub enum Error {
     /// The type bits do not go with the number.
     #[error("KeyString format error: Invalid type bits for numeric value")]
     BadTypeBits,
+    /// The type bits are those of an integer and the number is none. MongoDB has a code for each form of a number.
+    #[error("KeyString format error: Invalid type bits for a number that is no integer")]
+    NotAnInteger(u16),
     /// The type bits end too early or have a wrong length.
     #[error("KeyString format error: Invalid size byte(s).")]
     BadTypeBitsSize,
@@ -56,6 +59,7 @@ impl Error {
             Error::UnknownType(_) => ErrorCode::location(50811),
             Error::BadNumber => ErrorCode::location(50810),
             Error::BadTypeBits => ErrorCode::location(50819),
+            Error::NotAnInteger(code) => ErrorCode::location(i32::from(code)),
             Error::BadTypeBitsSize => ErrorCode::location(50615),
             Error::TooDeep => ErrorCode::Overflow,
             Error::BadRecordId => ErrorCode::location(8273000),

@@ -262,6 +262,14 @@ fn x13_clustered_collections_store_by_id() {
         assert!(error.reason().starts_with("E11000 duplicate key error collection: db.c dup key: { _id: 2 }"));
         operation.recovery_unit.abandon_snapshot().unwrap();
         assert_eq!(fixture.find(&mut operation, Value::Int64(2)).unwrap().unwrap().1.get("_id"), Some(Value::Int32(2)));
+        // What the key was written from is not to be seen in it; the error says so, with the code of the number's form.
+        for (id, code) in [(f64::NAN, 50819), (f64::INFINITY, 50826), (-1e300, 50826), (1.5, 50810), (0.25, 50825)] {
+            fixture.insert(&mut operation, &doc! { "_id": id }).unwrap();
+            let error = fixture.insert(&mut operation, &doc! { "_id": id }).unwrap_err();
+            assert_eq!(error.code(), ErrorCode::location(code), "{id}");
+            operation.recovery_unit.abandon_snapshot().unwrap();
+            assert!(fixture.delete(&mut operation, Value::Double(id)).unwrap());
+        }
         assert!(fixture.find(&mut operation, Value::Int64(9)).unwrap().is_none());
         assert!(fixture.update(&mut operation, &doc! { "_id": 2_i32, "a": 5_i32 }).unwrap());
         assert!(fixture.delete(&mut operation, Value::Int32(1)).unwrap());

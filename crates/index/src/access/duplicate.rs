@@ -33,7 +33,12 @@ pub fn duplicate_cluster_key_error(
     collation: Option<DocRef<'_>>,
     key: &[u8],
 ) -> Error {
-    let values = to_doc(key, KeyOrdering::ASCENDING, &[], Version::V1).unwrap_or_default();
+    let values = match to_doc(key, KeyOrdering::ASCENDING, &[], Version::V1) {
+        Ok(values) => values,
+        // The key has no type bits: of a number that is no integer nobody can say which one it was.
+        Err(error @ pando_keystring::Error::NotAnInteger(_)) => return error.into(),
+        Err(_) => Doc::default(),
+    };
     let mut pattern = DocBuilder::new();
     pattern.append(field, 1_i32);
     let pattern = pattern.finish();

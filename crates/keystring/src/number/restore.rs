@@ -4,7 +4,7 @@ use super::conversion::{Rounding, double_to_digits};
 use super::decimal::{EXPONENT_BIAS, EXPONENT_COUNT, Magnitude};
 use super::encode::scaled_down;
 use super::parse::{ParsedNumber, Shape};
-use super::{LARGE_START, Marker};
+use super::{LARGE_START, Marker, TINY_END};
 use crate::type_bits::{NumberType, TypeBitsReader, ZeroType};
 use crate::{Error, Result, Version};
 use pando_doc::{Decimal128, DecimalParts};
@@ -62,6 +62,14 @@ fn restore_integer(number: ParsedNumber) -> Result<i64> {
         }
         // -2^63 has no positive counterpart and is written like the double.
         Shape::Binary { double: LARGE_START, marker: Marker::Double, .. } if number.negative => Ok(i64::MIN),
+        Shape::NotANumber => Err(Error::NotAnInteger(50819)),
+        Shape::Infinity => Err(Error::NotAnInteger(50826)),
+        Shape::Binary { double, .. } if double >= LARGE_START => Err(Error::NotAnInteger(50826)),
+        Shape::Binary { double, .. } if double >= 1.0 => Err(Error::NotAnInteger(50810)),
+        Shape::Binary { double, .. } if double >= TINY_END => Err(Error::NotAnInteger(50825)),
+        Shape::Binary { .. } | Shape::Scaled { .. } => Err(Error::NotAnInteger(50823)),
+        Shape::IntegerAndMore { .. } => Err(Error::NotAnInteger(50810)),
+        Shape::Whole { high, .. } if high >> 62 != 0 => Err(Error::NotAnInteger(50818)),
         _ => Err(Error::BadTypeBits),
     }
 }
