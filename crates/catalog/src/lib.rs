@@ -24,6 +24,7 @@ mod check;
 mod collection;
 mod ddl;
 mod durable;
+mod engine_options;
 mod fail_points;
 mod ident;
 mod index;

@@ -88,7 +88,7 @@ pub static REQUIRE_API_VERSION: Parameter<bool> =
 
 /// From when an operation is slow. MongoDB sets it with `profile` and `--slowms`; it is a parameter here as well.
 pub static SLOW_MS: Parameter<i32> =
-    Parameter::new("slowms", 100, "Operations that take longer than this many milliseconds are logged.").at_least(-1);
+    Parameter::new("slowms", 100, "Operations that take longer than this many milliseconds are logged.");
 
 /// How many of the slow operations are logged and profiled.
 pub static SLOW_OP_SAMPLE_RATE: Parameter<f64> =

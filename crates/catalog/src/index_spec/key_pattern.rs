@@ -155,6 +155,11 @@ fn validate_path(element: Element<'_>, kind: IndexKind) -> Result<()> {
 fn validate_wildcard(key: DocRef<'_>) -> Result<()> {
     let wildcards: Vec<_> = key.elements().filter(|element| is_wildcard_path(element.name)).collect();
     ensure!(wildcards.len() <= 1, ErrorCode::location(7246201), "Index Key can contain only one wildcard index field");
+    ensure!(
+        !wildcards.is_empty(),
+        ErrorCode::location(7246202),
+        "No wildcard index field is specified for the wildcard index"
+    );
     let Some(root) = wildcards.first().and_then(|wildcard| wildcard.name.strip_suffix(b".$**")) else { return Ok(()) };
     for element in key.elements().filter(|element| !is_wildcard_path(element.name)) {
         let path: &[u8] = element.name;

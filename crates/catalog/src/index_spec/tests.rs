@@ -41,6 +41,7 @@ fn key_patterns_are_checked() {
         doc! { "a": "" },
         doc! { "a": "no such" },
         doc! { "a": "geoHaystack" },
+        doc! { "$**": "wildcard" },
         doc! { "a": "hashed", "b": "2d" },
         doc! { "a": "text", "b": (f64::MAX) },
         doc! { "b": 2, "a": "text" },

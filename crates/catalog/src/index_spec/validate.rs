@@ -2,6 +2,7 @@
 
 use super::expiry::{KEEP_AS_GIVEN, SKIP_CHECK};
 use super::{EXPIRE_AFTER_SECONDS_INACTIVE, validate_key_pattern};
+use crate::engine_options::check_engine_options;
 use crate::fail_points::SKIP_FIELD_NAMES;
 use crate::index::{ID_INDEX_NAME, IndexKind, is_id_key_pattern};
 use pando_base::{ErrorCode, Result, bail, ensure};
@@ -106,8 +107,16 @@ fn validate_field(specification: DocRef<'_>, element: Element<'_>) -> Result<()>
         b"partialFilterExpression" | b"storageEngine" if value.as_document().is_none() => {
             wrong_type(element, "an object")
         }
+        b"storageEngine" => validate_engine_options(value.as_document().unwrap_or(EMPTY)),
         b"wildcardProjection" => validate_projection(specification, element),
-        b"weights" if value.as_document().is_none() && value.as_str().is_none() => wrong_type(element, "an object"),
+        b"weights" => match value {
+            Value::Document(_) => Ok(()),
+            Value::String(all) if all == "$**" => Ok(()),
+            Value::String(_) | Value::Array(_) => {
+                bail!(ErrorCode::CannotCreateIndex, "text index option 'weights' must be an object")
+            }
+            _ => wrong_type(element, "an object"),
+        },
         b"background" | b"unique" | b"sparse" | b"dropDups" | b"prepareUnique" | b"clustered"
             if !value.is_number() && value.as_bool().is_none() =>
         {
@@ -132,6 +141,11 @@ fn validate_field(specification: DocRef<'_>, element: Element<'_>) -> Result<()>
             if !value.is_number() =>
         {
             wrong_type(element, "a number")
+        }
+        b"textIndexVersion" => {
+            let version = value.to_i64_or_zero();
+            ensure!((1..=3).contains(&version), ErrorCode::CannotCreateIndex, "bad textIndexVersion: {version}");
+            Ok(())
         }
         _ => Ok(()),
     }
@@ -182,6 +196,15 @@ fn validate_version(specification: DocRef<'_>, element: Element<'_>) -> Result<(
     Ok(())
 }
 
+fn validate_engine_options(options: DocRef<'_>) -> Result<()> {
+    ensure!(
+        !options.is_empty(),
+        ErrorCode::CannotCreateIndex,
+        "Empty \"storageEngine\" options are invalid. Please remove the field or include valid options."
+    );
+    check_engine_options(options)
+}
+
 fn validate_projection(specification: DocRef<'_>, element: Element<'_>) -> Result<()> {
     let key = key_of(specification);
     ensure!(
@@ -200,7 +223,8 @@ fn validate_projection(specification: DocRef<'_>, element: Element<'_>) -> Resul
         ErrorCode::FailedToParse,
         "The 'wildcardProjection' field can't be an empty object"
     );
-    super::wildcard_projection::validate(key, projection)
+    // An index on everything has nothing beside the projection that this could meet.
+    if key.field_count() > 1 { super::wildcard_projection::validate(key, projection) } else { Ok(()) }
 }
 
 fn key_of(specification: DocRef<'_>) -> DocRef<'_> {

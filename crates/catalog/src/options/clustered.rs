@@ -77,8 +77,9 @@ impl ClusteredIndex {
             let reason = format!("BSON field 'clusteredIndex.{field}' is missing but a required field");
             Error::location(40414, reason)
         };
-        let key = specification.get("key").ok_or_else(|| missing("key"))?;
-        let unique = specification.get("unique").ok_or_else(|| missing("unique"))?;
+        let given = |field: &str| specification.get(field).filter(|value| !value.is_nullish());
+        let key = given("key").ok_or_else(|| missing("key"))?;
+        let unique = given("unique").ok_or_else(|| missing("unique"))?;
         let is_flag = matches!(unique, Value::Bool(_)) || unique.is_number();
         ensure!(
             is_flag,
@@ -86,7 +87,7 @@ impl ClusteredIndex {
             "{}",
             wrong_type("unique", unique, "bool, long, int, decimal, double")
         );
-        let version = specification.get("v").filter(|version| !version.is_nullish());
+        let version = given("v");
         let is_number = version.is_none_or(|version| version.is_number());
         let found = version.unwrap_or(Value::Null);
         ensure!(is_number, ErrorCode::TypeMismatch, "{}", wrong_type("v", found, "long, int, decimal, double"));
@@ -105,13 +106,13 @@ impl ClusteredIndex {
         let key = key.as_document().ok_or_else(|| Error::type_mismatch("'clusteredIndex.key' has to be a document"))?;
         let field = key.first().map(|first| first.name.to_string()).unwrap_or_default();
         let usual = if is_id_key_pattern(key) { ID_INDEX_NAME.to_owned() } else { format!("{field}_1") };
-        let name = match specification.get("name") {
+        // It may even be empty.
+        let name = match given("name") {
             None => &usual,
             Some(name) => {
                 name.as_str().ok_or_else(|| Error::type_mismatch("'clusteredIndex.name' has to be a string"))?
             }
         };
-        ensure!(!name.is_empty(), ErrorCode::CannotCreateIndex, "index name cannot be empty");
         Ok(ClusteredIndex { specification: canonical(key, name), legacy: false })
     }
 

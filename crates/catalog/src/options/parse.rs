@@ -4,6 +4,7 @@ use super::{
     CAPPED_MAX_DOCUMENTS_LIMIT, CAPPED_SIZE_BYTES_MAX, ClusteredIndex, CollectionOptions, ValidationAction,
     ValidationLevel,
 };
+use crate::engine_options::check_engine_options;
 use pando_base::{Error, ErrorCode, Result, Uuid, bail, ensure};
 use pando_doc::{Doc, DocRef, Element, JsonFormat, Value, doc_to_json};
 
@@ -64,8 +65,14 @@ impl CollectionOptions {
     /// Reads the fields of a `create` command, its own name left out. Arguments that every command may have are skipped.
     pub fn parse_command(options: DocRef<'_>) -> Result<CollectionOptions> {
         check_clustered_alone(options)?;
+        ensure!(
+            !options.contains("pipeline") || options.contains("viewOn"),
+            ErrorCode::InvalidOptions,
+            "'pipeline' requires 'viewOn' to also be specified"
+        );
         let parsed = CollectionOptions::parse(options, Source::Command)?;
-        parsed.check()?;
+        // Also one that is false.
+        parsed.check(options.contains("clusteredIndex"))?;
         Ok(parsed)
     }
 
@@ -109,12 +116,12 @@ impl CollectionOptions {
             b"autoIndexId" => self.auto_index_id = Some(value.is_true()),
             b"temp" => self.temp = value.is_true(),
             b"changeStreamPreAndPostImages" => self.pre_and_post_images = parse_images(value)?,
-            b"storageEngine" => self.storage_engine = Some(parse_storage_engine(value)?),
-            b"indexOptionDefaults" => self.index_option_defaults = Some(typed_document(value, "indexOptionDefaults")?),
+            b"storageEngine" => self.storage_engine = Some(parse_storage_engine(value, source)?),
+            b"indexOptionDefaults" => self.index_option_defaults = Some(parse_index_defaults(value, source)?),
             b"validator" => self.validator = Some(document(value, "validator")?),
             b"validationAction" => self.validation_action = Some(parse_action(value)?),
             b"validationLevel" => self.validation_level = Some(parse_level(value)?),
-            b"collation" => self.collation = Some(parse_collation(value)?),
+            b"collation" => self.collation = Some(parse_collation(value, source)?),
             b"clusteredIndex" => self.clustered_index = ClusteredIndex::parse(value)?,
             b"expireAfterSeconds" => self.expire_after_seconds = Some(parse_expiry(value)?),
             b"viewOn" => self.view_on = Some(parse_view_on(value)?),
@@ -128,15 +135,15 @@ impl CollectionOptions {
     }
 
     /// Options that need or exclude each other.
-    fn check(&self) -> Result<()> {
-        self.check_capped()?;
+    fn check(&self, mentions_cluster: bool) -> Result<()> {
+        self.check_capped(mentions_cluster)?;
         self.check_expiry()?;
         self.check_view()?;
         self.check_timeseries()
     }
 
-    fn check_capped(&self) -> Result<()> {
-        if self.clustered_index.is_some() {
+    fn check_capped(&self, mentions_cluster: bool) -> Result<()> {
+        if mentions_cluster {
             ensure!(
                 self.capped_size_bytes == 0,
                 ErrorCode::location(6049200),
@@ -156,7 +163,7 @@ impl CollectionOptions {
                 "A capped clustered collection requires the 'expireAfterSeconds' field"
             );
             ensure!(
-                self.id_index.is_none(),
+                self.id_index.is_none() || self.clustered_index.is_none(),
                 ErrorCode::InvalidOptions,
                 "The 'clusteredIndex' option is not supported with the 'idIndex' option"
             );
@@ -277,7 +284,7 @@ fn parse_images(value: Value<'_>) -> Result<bool> {
     }
 }
 
-fn parse_storage_engine(value: Value<'_>) -> Result<Doc> {
+fn parse_storage_engine(value: Value<'_>, source: Source) -> Result<Doc> {
     let Value::Document(engines) = value else {
         bail!(ErrorCode::TypeMismatch, "'storageEngine' must be a document");
     };
@@ -289,7 +296,27 @@ fn parse_storage_engine(value: Value<'_>) -> Result<Doc> {
             "'storageEngine.{name}' has to be an embedded document."
         );
     }
+    if source == Source::Command {
+        check_engine_options(engines)?;
+    }
     Ok(engines.to_doc())
+}
+
+/// What indexes of the collection are to have: options of the engine and nothing else.
+fn parse_index_defaults(value: Value<'_>, source: Source) -> Result<Doc> {
+    let defaults = typed_document(value, "indexOptionDefaults")?;
+    for element in defaults.view().elements() {
+        let name = element.name;
+        ensure!(
+            name == "storageEngine",
+            ErrorCode::IDLUnknownField,
+            "BSON field 'indexOptionDefaults.{name}' is an unknown field."
+        );
+        if !element.value.is_nullish() {
+            parse_storage_engine(element.value, source)?;
+        }
+    }
+    Ok(defaults)
 }
 
 fn document(value: Value<'_>, name: &str) -> Result<Doc> {
@@ -320,8 +347,13 @@ fn parse_level(value: Value<'_>) -> Result<ValidationLevel> {
     })
 }
 
-fn parse_collation(value: Value<'_>) -> Result<Doc> {
+fn parse_collation(value: Value<'_>, source: Source) -> Result<Doc> {
     let collation = document(value, "collation")?;
+    ensure!(
+        source != Source::Command || collation.get("locale").is_some_and(|locale| !locale.is_nullish()),
+        ErrorCode::location(40414),
+        "BSON field 'create.collation.locale' is missing but a required field"
+    );
     ensure!(!collation.is_empty(), ErrorCode::BadValue, "'collation' cannot be an empty document.");
     Ok(collation)
 }

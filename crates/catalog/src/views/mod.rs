@@ -21,4 +21,4 @@ pub use references::referenced_collections;
 /// How many views may stand on each other.
 pub const VIEW_DEPTH_MAX: usize = 20;
 /// The most bytes of a resolved pipeline.
-pub const VIEW_PIPELINE_BYTES_MAX: usize = 16 * 1024 * 1024;
+pub const VIEW_PIPELINE_BYTES_MAX: usize = 16 * 1000 * 1000;

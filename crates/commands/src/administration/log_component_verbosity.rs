@@ -4,7 +4,7 @@
 //! document does not name stays as it is.
 
 use pando_base::{Component, Error, Log, ParameterValue, Result, bail};
-use pando_doc::{Doc, DocBuilder, DocRef, doc_from_json};
+use pando_doc::{Doc, DocBuilder, DocRef, Element, doc_from_json};
 
 /// The name of the level in each part's document.
 const LEVEL: &str = "verbosity";
@@ -34,16 +34,7 @@ fn children(component: Component) -> impl Iterator<Item = Component> {
 fn read(document: DocRef<'_>, component: Component, found: &mut Vec<(Component, Option<u8>)>) -> Result<()> {
     for element in document.elements() {
         if *element.name == *LEVEL {
-            let level = element.value.as_number().map(|level| level.truncated_i64());
-            let Some(level) = level else {
-                bail!(
-                    pando_base::ErrorCode::BadValue,
-                    "Expected {}.verbosity to be a number, but found {}",
-                    component.setting(),
-                    element.value.value_type().name()
-                );
-            };
-            found.push((component, u8::try_from(level).ok()));
+            found.push((component, level_of(element, component)?));
             continue;
         }
         let Some(child) = children(component).find(|child| *child.setting().as_bytes() == **element.name) else {
@@ -51,18 +42,40 @@ fn read(document: DocRef<'_>, component: Component, found: &mut Vec<(Component, 
         };
         match element.value.as_document() {
             Some(below) => read(below, child, found)?,
-            None => match element.value.as_number() {
-                // A level in the place of a part's document.
-                Some(level) => found.push((child, u8::try_from(level.truncated_i64()).ok())),
-                None => {
-                    let found = element.value.value_type().name();
-                    let reason = format!("Invalid type {found} for component settings of {}", element.name);
-                    return Err(Error::bad_value(reason));
-                }
-            },
+            // A level in the place of a part's document.
+            None if element.value.is_number() => found.push((child, level_of(element, component)?)),
+            None => {
+                let found = element.value.value_type().name();
+                let reason = format!("Invalid type {found} for component settings of {}", element.name);
+                return Err(Error::bad_value(reason));
+            }
         }
     }
     Ok(())
+}
+
+/// A level: an integer from -1 on, of any type of number.
+fn level_of(element: Element<'_>, outer: Component) -> Result<Option<u8>> {
+    let number = element.value.as_number().map(|number| number.truncated_i64());
+    let is_finite = element.value.to_double().is_some_and(f64::is_finite);
+    let level = number.filter(|_| is_finite).and_then(|number| i32::try_from(number).ok());
+    let place = outer.setting();
+    let Some(level) = level else {
+        bail!(
+            pando_base::ErrorCode::BadValue,
+            "Expected {place}.{} to be safely cast to integer, but could not: {}",
+            element.name,
+            element.value
+        );
+    };
+    if level < INHERITED {
+        bail!(
+            pando_base::ErrorCode::BadValue,
+            "Expected {place}.{} to be greater than or equal to -1, but found {level}",
+            element.name
+        );
+    }
+    Ok((level >= 0).then(|| u8::try_from(level).unwrap_or(u8::MAX)))
 }
 
 /// Checks a document.
@@ -115,7 +128,14 @@ mod tests {
 
     #[test]
     fn u15_parts_that_there_are_not_are_refused() {
-        for wrong in [doc! { "nonsense": { "verbosity": 1 } }, doc! { "query": "x" }, doc! { "verbosity": "x" }] {
+        for wrong in [
+            doc! { "nonsense": { "verbosity": 1 } },
+            doc! { "query": "x" },
+            doc! { "verbosity": "x" },
+            doc! { "query": { "verbosity": (1_i64 << 31) } },
+            doc! { "query": { "verbosity": (f64::NAN) } },
+            doc! { "query": -2 },
+        ] {
             assert_eq!(check_verbosity(wrong.bytes()).unwrap_err().code(), pando_base::ErrorCode::BadValue);
         }
     }

@@ -32,6 +32,8 @@ async fn run(invocation: &Invocation, reply: &mut DocBuilder) -> Result<()> {
     let arguments = ProfileArguments::parse(&invocation.request)?;
     let level = match invocation.target().as_number() {
         Some(level) => level.truncated_i64(),
+        // What is null is not given: a question.
+        None if invocation.target().is_nullish() => -1,
         None => {
             return Err(Error::type_mismatch(format!(
                 "BSON field 'profile.profile' is the wrong type '{}', expected types '[long, int, decimal, double]'",
@@ -62,7 +64,7 @@ async fn run(invocation: &Invocation, reply: &mut DocBuilder) -> Result<()> {
         reply.append("note", NOTE);
     }
     if let Some(slow_ms) = arguments.slow_ms {
-        let slow_ms = slow_ms.0.clamp(-1, i64::from(i32::MAX)) as i32;
+        let slow_ms = slow_ms.0.clamp(i64::from(i32::MIN), i64::from(i32::MAX)) as i32;
         node.parameters.set(&SLOW_MS, slow_ms)?;
     }
     if let Some(rate) = arguments.sample_rate {

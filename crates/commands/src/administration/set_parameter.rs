@@ -56,6 +56,7 @@ fn run(invocation: &Invocation, reply: &mut DocBuilder) -> Result<()> {
             crate::security::check_cluster_auth_mode(parameters, mode)?;
         }
         let shown = parameters.show(name).map(|shown| present_value(&invocation.node, name, shown));
+        check_type(name, element.value)?;
         let before = parameters.set_from_value(name, value(name, element.value)?)?;
         let before = shown.unwrap_or(before);
         if is_list_of_sources(name) {
@@ -78,6 +79,17 @@ fn run(invocation: &Invocation, reply: &mut DocBuilder) -> Result<()> {
     Ok(())
 }
 
+/// Two parameters that say which type they are of, where others tell that a value cannot be made one of theirs.
+fn check_type(name: &str, value: Value<'_>) -> Result<()> {
+    let (is_fit, expected) = match name {
+        "automationServiceDescriptor" => (value.as_str().is_some(), "string"),
+        "logComponentVerbosity" => (matches!(value, Value::Document(_) | Value::Array(_)), "object"),
+        _ => return Ok(()),
+    };
+    ensure!(is_fit, ErrorCode::TypeMismatch, "Value for parameter {name} must be of type '{expected}'");
+    Ok(())
+}
+
 fn value(name: &str, value: Value<'_>) -> Result<ParameterValue> {
     if is_list_of_sources(name) {
         return sources(value);
@@ -90,6 +102,7 @@ fn value(name: &str, value: Value<'_>) -> Result<ParameterValue> {
         Value::Decimal(number) => ParameterValue::Double(Number::Decimal(number).to_double()),
         Value::String(text) => ParameterValue::String(text.to_string()),
         Value::Document(document) => ParameterValue::Document(document.bytes().to_vec()),
+        Value::Array(array) => ParameterValue::Document(array.as_doc().bytes().to_vec()),
         other => {
             let reason = format!("a parameter cannot be of the type {}", other.value_type());
             return Err(Error::bad_value(reason));

@@ -3,7 +3,7 @@
 //! Dispatch parses them once. They are kept owned and small: documents share the request's bytes.
 
 use super::cluster::{check_database_version, check_shard_version};
-use super::field::{Place, at_least};
+use super::field::Place;
 use bstr::BStr;
 use pando_base::{Error, ErrorCode, Result, Timestamp, Uuid, bail, ensure};
 use pando_doc::{Doc, DocBuilder, OwnedValue, RawElement, Value, ValueType};
@@ -353,7 +353,8 @@ fn uuid(value: Value<'_>) -> Option<Uuid> {
 
 fn transaction_number(value: Value<'_>) -> Result<Option<i64>> {
     match value {
-        Value::Int64(number) => at_least("txnNumber", number, 0).map(Some),
+        // Whether it is negative is looked at together with the session.
+        Value::Int64(number) => Ok(Some(number)),
         Value::Null | Value::Undefined => Ok(None),
         other => {
             let outer = Place::of_command("OperationSessionInfo");

@@ -1,7 +1,7 @@
 //! `collMod`: options of a collection, of one of its indexes, or what a view is.
 
 use super::change::{change, lock_exclusively};
-use super::collection_options::check_validator;
+use super::collection_options::{check_expiry_of_documents, check_validator};
 use super::fail_points::{self, rest_at};
 use super::names::check_uuid;
 use super::system_views::ViewDocuments;
@@ -96,6 +96,7 @@ async fn run(invocation: &Invocation, reply: &mut DocBuilder) -> Result<()> {
     let mut operation = invocation.operation()?;
     let checked = check_unique_beside_writers(data, &mut operation, &namespace, &arguments).await?;
     lock_exclusively(data, &mut operation, &[&namespace, &system_views]).await?;
+    rest_at(&fail_points::AFTER_LOCKS_OF_CHANGE, &operation.context, &namespace).await?;
     check_uuid(data, &namespace, arguments.collection_uuid)?;
     if let Some(collection) = data.catalog.collection_for_write(&mut operation, &namespace)? {
         if let Some(checked) = &checked {
@@ -151,7 +152,8 @@ async fn modify_collection(
     for (is_given, name) in [(arguments.view_on.is_some(), "viewOn"), (arguments.pipeline.is_some(), "pipeline")] {
         ensure!(!is_given, ErrorCode::InvalidOptions, "option only supported on a view: {name}");
     }
-    let mut change_of = change_of(collection, arguments)?;
+    let mut change_of = change_of(collection, arguments, invocation.node.now_ms())?;
+    require_prepare_unique_alone(arguments, change_of.index.as_ref())?;
     let rounded = |size_bytes| crate::settings::capped_size(&invocation.node.parameters, size_bytes);
     change_of.capped_size_bytes = change_of.capped_size_bytes.map(rounded);
     if let (Some(level), Some(action)) = (change_of.validation_level, change_of.validation_action) {
@@ -198,9 +200,8 @@ async fn modify_timeseries(
         (arguments.view_on.is_some(), "viewOn"),
         (arguments.pipeline.is_some(), "pipeline"),
         (arguments.pre_and_post_images.is_some(), "changeStreamPreAndPostImages"),
-        (arguments.capped_size.is_some(), "cappedSize"),
-        (arguments.capped_max.is_some(), "cappedMax"),
     ];
+    // Sizes are not handed on to the buckets: they are passed over.
     for (is_given, name) in refused {
         ensure!(!is_given, ErrorCode::InvalidOptions, "option not supported on a time-series collection: {name}");
     }
@@ -208,6 +209,7 @@ async fn modify_timeseries(
     let system_views = Namespace::system_views(&namespace.database_name());
     let mut operation = invocation.operation()?;
     lock_exclusively(data, &mut operation, &[namespace, buckets, &system_views]).await?;
+    rest_at(&fail_points::AFTER_LOCKS_OF_CHANGE, &operation.context, buckets).await?;
     check_uuid(data, buckets, arguments.collection_uuid)?;
     let Some(collection) = data.catalog.collection_for_write(&mut operation, buckets)? else {
         bail!(ErrorCode::NamespaceNotFound, "ns does not exist")
@@ -222,7 +224,9 @@ async fn modify_timeseries(
         .as_ref()
         .map(|index| IndexArguments { key_pattern: key.as_ref().map(Doc::view), ..index.clone() });
     let index = index.map(|index| index_change(&collection, &index)).transpose()?;
-    let expiry = arguments.expire_after_seconds.map(|given| expiry(&collection, given)).transpose()?;
+    let now_ms = invocation.node.now_ms();
+    let expiry = arguments.expire_after_seconds.map(|given| expiry(&collection, given, now_ms)).transpose()?;
+    require_prepare_unique_alone(arguments, index.as_ref())?;
     let change_of = CollModChange {
         timeseries: changed.as_ref().map(|options| options.to_doc()),
         expire_after_seconds: expiry,
@@ -319,13 +323,39 @@ fn check_dry_run(arguments: &CollModArguments<'_>) -> Result<()> {
     Ok(())
 }
 
-fn change_of(collection: &Collection, arguments: &CollModArguments<'_>) -> Result<CollModChange> {
+/// Whether new duplicates are refused is changed by itself.
+fn require_prepare_unique_alone(arguments: &CollModArguments<'_>, change: Option<&IndexChange>) -> Result<()> {
+    let Some(index) = arguments.index.as_ref().filter(|_| change.is_some_and(|change| change.prepare_unique.is_some()))
+    else {
+        return Ok(());
+    };
+    let others = [
+        index.expire_after_seconds.is_some(),
+        index.hidden.is_some(),
+        index.unique.is_some(),
+        index.force_non_unique.is_some(),
+        arguments.validator.is_some(),
+        arguments.validation_level.is_some(),
+        arguments.validation_action.is_some(),
+        arguments.pre_and_post_images.is_some(),
+        arguments.expire_after_seconds.is_some(),
+        arguments.timeseries.is_some(),
+    ];
+    ensure!(
+        !others.contains(&true),
+        ErrorCode::InvalidOptions,
+        "prepareUnique cannot be combined with any other modification."
+    );
+    Ok(())
+}
+
+fn change_of(collection: &Collection, arguments: &CollModArguments<'_>, now_ms: i64) -> Result<CollModChange> {
     let options = &collection.options;
     let given_level = arguments.validation_level.map(level).transpose()?;
     let given_action = arguments.validation_action.map(action).transpose()?;
     // Whoever changes one of the three has the other two written down as well.
     let is_about_validation = arguments.validator.is_some() || given_level.is_some() || given_action.is_some();
-    let expiry = arguments.expire_after_seconds.map(|given| expiry(collection, given)).transpose()?;
+    let expiry = arguments.expire_after_seconds.map(|given| expiry(collection, given, now_ms)).transpose()?;
     Ok(CollModChange {
         validator: arguments.validator.map(DocRef::to_doc),
         validation_level: given_level.or(is_about_validation.then(|| options.validation_level_or_default())),
@@ -370,7 +400,7 @@ fn capped_max(documents: i64) -> Result<i64> {
 }
 
 /// A number of seconds, or "off".
-fn expiry(collection: &Collection, given: Value<'_>) -> Result<Option<i64>> {
+fn expiry(collection: &Collection, given: Value<'_>, now_ms: i64) -> Result<Option<i64>> {
     ensure!(
         collection.is_clustered(),
         ErrorCode::InvalidOptions,
@@ -383,7 +413,11 @@ fn expiry(collection: &Collection, given: Value<'_>) -> Result<Option<i64>> {
             "Invalid string value for the 'clusteredIndex::expireAfterSeconds' option. Got: '{text}'. Accepted value is \
              'off'"
         ),
-        number if number.is_number() => check_expiry(number.to_i64_or_zero()).map(Some),
+        number if number.is_number() => {
+            let seconds = check_expiry(number.to_i64_or_zero())?;
+            check_expiry_of_documents(seconds, now_ms)?;
+            Ok(Some(seconds))
+        }
         other => bail!(
             ErrorCode::TypeMismatch,
             "BSON field 'collMod.expireAfterSeconds' is the wrong type '{}', expected types '[string, long']",
@@ -500,10 +534,9 @@ fn find_index<'a>(collection: &'a Collection, arguments: &IndexArguments<'_>) ->
 }
 
 fn append_index_change(change: &IndexChange, old: &Index, reply: &mut DocBuilder) {
-    let seconds = |seconds: i64| i32::try_from(seconds).unwrap_or(i32::MAX);
     if let Some(new) = change.expire_after_seconds {
-        reply.append_some("expireAfterSeconds_old", old.descriptor.expire_after_seconds.map(seconds));
-        reply.append("expireAfterSeconds_new", seconds(new));
+        reply.append_some("expireAfterSeconds_old", old.descriptor.expire_after_seconds);
+        reply.append("expireAfterSeconds_new", new);
     }
     if let Some(new) = change.hidden {
         reply.append("hidden_old", old.descriptor.hidden);

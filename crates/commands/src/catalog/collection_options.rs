@@ -69,6 +69,9 @@ pub(super) fn check_for_client(
         );
         check_cluster_key(invocation, namespace, clustered)?;
     }
+    if let Some(seconds) = options.expire_after_seconds {
+        check_expiry_of_documents(seconds, invocation.node.now_ms())?;
+    }
     let id_index = options.id_index.as_ref();
     ensure!(
         id_index.is_none() || options.auto_index_id.is_none(),
@@ -91,6 +94,16 @@ pub(super) fn check_for_client(
         Some(validator) => check_validator(invocation, namespace, validator.view(), is_strict(options)),
         None => Ok(()),
     }
+}
+
+/// Documents that lie by their time do not expire before there was any: the seconds are those of an ObjectId.
+pub(super) fn check_expiry_of_documents(seconds: i64, now_ms: i64) -> Result<()> {
+    ensure!(
+        seconds <= now_ms / 1000,
+        ErrorCode::InvalidOptions,
+        "TTL index 'expireAfterSeconds' option must be within an acceptable range, try a lower number"
+    );
+    Ok(())
 }
 
 /// Whether no document can be there that the validator refuses.

@@ -10,7 +10,7 @@ use crate::arguments::{SafeBool, SafeLong, at_least};
 use crate::timeseries::{check_same_timeseries, check_timeseries_options, create_timeseries};
 use crate::{Access, Class, CommandRow, Data, Invocation, NamespaceOf, SecondaryOk, arguments, run_boxed};
 use pando_base::{ErrorCode, Namespace, Result, Uuid, ensure};
-use pando_catalog::{CollectionOptions, ViewDefinition};
+use pando_catalog::{ClusteredIndex, CollectionOptions, ViewDefinition};
 use pando_doc::{Array, DocBuilder, DocRef, Value};
 
 /// What a client is told who still says whether there is to be an index on `_id`.
@@ -62,6 +62,10 @@ async fn run(invocation: &Invocation, reply: &mut DocBuilder) -> Result<()> {
     let arguments = CreateArguments::parse(&invocation.request)?;
     if let Some(size) = arguments.size {
         at_least("create.size", size.0, 1)?;
+    }
+    if let Some(null) = arguments.clustered_index.filter(|clustered| clustered.is_nullish()) {
+        // Of a field with several types null is none.
+        ClusteredIndex::parse(null)?;
     }
     let namespace = invocation.collection()?;
     namespace.validate_for_create()?;

@@ -5,7 +5,7 @@ use super::change::{change, is_a_view, lock_exclusively, lock_to_create};
 use super::collation;
 use super::fail_points::TTL_REGISTERED;
 use super::names::{check_uuid, index_count};
-use super::partial_filter::check_partial_filter;
+use super::partial_filter::{check_partial_filter, check_wildcard_projection};
 use crate::arguments::SafeBool;
 use crate::timeseries::{buckets_index, timeseries};
 use crate::{
@@ -338,6 +338,9 @@ fn check_buildable(data: &Data, namespace: &Namespace, specification: &Doc) -> R
     );
     if let Some(filter) = &descriptor.partial_filter {
         check_partial_filter(filter.view())?;
+    }
+    if let Some(Value::Document(projection)) = specification.get("wildcardProjection") {
+        check_wildcard_projection(projection)?;
     }
     IndexAccess::new(&descriptor, &**data.write_path().indexing().hooks()).map(|_| ())
 }

@@ -7,7 +7,7 @@ use crate::locking::lock_for_read;
 use crate::{Access, Action, Admission, CommandRow, Data, Invocation, NamespaceOf, SecondaryOk, arguments, run_boxed};
 use pando_base::{ErrorCode, Namespace, RecordId, Result, bail, ensure};
 use pando_catalog::Collection;
-use pando_doc::{Doc, DocBuilder, DocRef};
+use pando_doc::{Doc, DocBuilder, DocRef, Value};
 use pando_env::Place;
 use pando_operation::Operation;
 use pando_query::FindPlan;
@@ -83,12 +83,24 @@ async fn run(invocation: &Invocation, reply: &mut DocBuilder) -> Result<()> {
         size_bytes_max: positive(arguments.max_size),
         documents_max: positive(arguments.max_objects),
     };
+    ensure!(
+        data.catalog.latest().view(&namespace)?.is_none(),
+        ErrorCode::CommandNotSupportedOnView,
+        "Namespace {namespace} is a view, not a collection"
+    );
     let collection = data.collections().open(&mut operation, &namespace)?;
     match (&collection, min, max) {
         (None, ..) => {}
-        (Some(_), Some(min), Some(max)) => {
-            let key_pattern = arguments.key_pattern.map_or_else(|| key_pattern_of(min.view()), DocRef::to_doc);
-            range(data, &mut operation, &namespace, (min, max, key_pattern), &mut sum).await?;
+        (Some(collection), ..) if collection.records.num_records()? == 0 => {}
+        (Some(collection), Some(min), Some(max)) => {
+            let given = arguments.key_pattern.filter(|pattern| !pattern.is_empty());
+            let wanted = given.map_or_else(|| key_pattern_of(min.view()), DocRef::to_doc);
+            let Some(pattern) = index_with(collection, wanted.view(), true) else {
+                bail!(ErrorCode::OperationFailed, "Couldn't find valid index containing key pattern");
+            };
+            let bound = |given: &Doc| extended(given.view(), pattern.view(), false);
+            let bounds = (bound(&min), bound(&max), pattern.clone());
+            range(data, &mut operation, &namespace, bounds, &mut sum).await?;
         }
         (Some(collection), ..) if arguments.estimate.0 && !sum.has_limits() => {
             sum.documents = collection.records.num_records()?;
@@ -124,6 +136,39 @@ fn key_pattern_of(bound: DocRef<'_>) -> Doc {
     bound.elements().map(|element| (element.name, 1)).collect()
 }
 
+/// The key pattern of an index that begins with these fields and has every document, once if it has to be so.
+pub(super) fn index_with(collection: &Collection, wanted: DocRef<'_>, once: bool) -> Option<Doc> {
+    let begins = |pattern: DocRef<'_>| {
+        pattern.field_count() >= wanted.field_count()
+            && wanted.elements().zip(pattern.elements()).all(|(one, other)| {
+                one.name == other.name && one.value.is_number() && one.value.to_double() == other.value.to_double()
+            })
+    };
+    if collection.options.clustered_index.as_ref().is_some_and(|clustered| clustered.has_key(wanted)) {
+        return Some(wanted.to_doc());
+    }
+    let mut usable = collection.indexes.iter().filter(|index| {
+        let descriptor = &index.descriptor;
+        let is_whole = descriptor.partial_filter.is_none() && !descriptor.sparse;
+        is_whole && !(once && index.multikey.is_multikey()) && begins(descriptor.key_pattern.view())
+    });
+    usable.next().map(|index| index.descriptor.key_pattern.clone())
+}
+
+/// A bound with a value for each field of the pattern: where it has none, what comes before everything or behind it.
+pub(super) fn extended(bound: DocRef<'_>, pattern: DocRef<'_>, is_behind: bool) -> Doc {
+    let mut out = DocBuilder::new();
+    for element in pattern.elements() {
+        let is_descending = element.value.to_double().is_some_and(|way| way < 0.0);
+        let end = if is_descending != is_behind { Value::MaxKey } else { Value::MinKey };
+        match bound.elements().find(|given| given.name == element.name) {
+            Some(given) => out.append_element(given),
+            None => out.append(element.name, end),
+        }
+    }
+    out.finish()
+}
+
 async fn scan(operation: &mut Operation, collection: &Collection, sum: &mut Sum) -> Result<()> {
     let mut after: Option<RecordId> = None;
     loop {
@@ -150,7 +195,12 @@ async fn range(
     sum: &mut Sum,
 ) -> Result<()> {
     let request = FindRequest { min, max, hint: Hint::KeyPattern(key_pattern), ..FindRequest::new(namespace.clone()) };
-    let FindPlan::Executor(mut executor) = data.query.find(operation, &request)? else {
+    let plan = match data.query.find(operation, &request) {
+        // Nothing lies between bounds in the wrong order.
+        Err(error) if error.code() == ErrorCode::location(51175) => return Ok(()),
+        plan => plan?,
+    };
+    let FindPlan::Executor(mut executor) = plan else {
         bail!(ErrorCode::OperationFailed, "Couldn't find valid index containing key pattern")
     };
     while !sum.is_full() && !drive(&mut *executor, operation, data.collections(), sum).await? {}

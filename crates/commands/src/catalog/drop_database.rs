@@ -43,7 +43,8 @@ async fn run(invocation: &Invocation, _reply: &mut DocBuilder) -> Result<()> {
     );
     ensure!(!database.is_admin(), ErrorCode::IllegalOperation, "Dropping the '{database}' database is prohibited.");
     let target = invocation.target();
-    if !target.is_number() {
+    // What is null is not given, and so not the 1 that it has to be.
+    if !target.is_number() && !target.is_nullish() {
         let place = Place::of_command("dropDatabase");
         let numbers = [ValueType::Int64, ValueType::Int32, ValueType::Decimal, ValueType::Double];
         return Err(place.field("dropDatabase".into()).wrong_type(target.value_type(), &numbers));

@@ -25,6 +25,8 @@ pub(crate) static CONFLICT_OF_DROP_DATABASE: FailPoint =
 pub(crate) static AFTER_ABORTING_INDEXES: FailPoint = FailPoint::new("hangAfterAbortingIndexes");
 /// `collMod` has looked for duplicates in an index that is to be unique, and has no lock.
 pub(crate) static AFTER_UNIQUE_CHECK: OfNamespace = of_namespace("hangAfterCollModIndexUniqueReleaseIXLock");
+/// `collMod` has its locks.
+pub(crate) static AFTER_LOCKS_OF_CHANGE: OfNamespace = of_namespace("hangAfterDatabaseLock");
 /// `reIndex` ends the process when the indexes are gone.
 pub(crate) static RE_INDEX_CRASH: FailPoint = FailPoint::new("reIndexCrashAfterDrop");
 /// `collMod` takes validators that are none.
@@ -40,6 +42,7 @@ pub(crate) static ALL: &[&dyn AnyFailPoint] = &[
     &CONFLICT_OF_DROP_DATABASE,
     &AFTER_ABORTING_INDEXES,
     &AFTER_UNIQUE_CHECK,
+    &AFTER_LOCKS_OF_CHANGE,
     &RE_INDEX_CRASH,
     &MALFORMED_VALIDATORS,
     &TTL_REGISTERED,

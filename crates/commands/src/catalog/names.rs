@@ -1,7 +1,7 @@
 //! What several commands ask about collections by name.
 
 use crate::Invocation;
-use pando_base::{Error, ErrorCode, Namespace, Result};
+use pando_base::{Error, ErrorCode, Namespace, Result, ensure};
 use pando_catalog::Collection;
 use pando_doc::Value;
 use pando_expr::{Features, ParseContext};
@@ -15,6 +15,8 @@ pub(super) fn index_count(collection: &Collection) -> i32 {
 
 /// A whole namespace in an argument.
 pub(super) fn full_name(value: Value<'_>, field: &str) -> Result<Namespace> {
+    // What is null is not given, and then the name is none.
+    ensure!(!value.is_nullish(), ErrorCode::InvalidNamespace, "Invalid namespace specified ''");
     let Some(text) = value.as_str() else {
         let found = value.value_type().name();
         let reason = format!("BSON field '{field}' is the wrong type '{found}', expected type 'string'");

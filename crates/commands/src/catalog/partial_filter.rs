@@ -1,8 +1,10 @@
-//! Which filters a partial index may have: those of which the planner can tell whether a query implies them.
+//! Which filters a partial index may have: those of which the planner can tell whether a query implies them. And which projections a
+//! wildcard index: names that are taken in or left out.
 
 use pando_base::{ErrorCode, Result, bail, ensure};
 use pando_doc::DocRef;
 use pando_expr::matcher::{Node, Predicate};
+use pando_expr::projection::{Projection, ProjectionPolicies};
 use pando_expr::{Features, MatchExpression, ParseContext};
 
 /// How deep a filter may be nested.
@@ -13,6 +15,12 @@ pub(super) fn check_partial_filter(filter: DocRef<'_>) -> Result<()> {
     let context = ParseContext::default().with_features(Features::NONE);
     let parsed = MatchExpression::parse(filter, &context)?;
     check(parsed.root(), 0, filter)
+}
+
+/// Refuses a projection that cannot be read.
+pub(super) fn check_wildcard_projection(projection: DocRef<'_>) -> Result<()> {
+    let parsed = Projection::parse(projection, ProjectionPolicies::WILDCARD, &ParseContext::default());
+    parsed.map(|_| ()).map_err(|error| error.context("Failed to parse projection: wildcardProjection"))
 }
 
 fn check(node: &Node, level: usize, filter: DocRef<'_>) -> Result<()> {
@@ -49,6 +57,24 @@ fn check(node: &Node, level: usize, filter: DocRef<'_>) -> Result<()> {
 mod tests {
     use super::*;
     use pando_doc::doc;
+
+    #[test]
+    fn u7_projections_of_wildcard_indexes_are_names() {
+        for allowed in [doc! { "a": 1 }, doc! { "a": 0, "_id": 1 }, doc! { "a": { "b": 1, "c": true } }] {
+            assert!(check_wildcard_projection(allowed.view()).is_ok(), "{allowed}");
+        }
+        for (refused, code) in [
+            (doc! { "a": 1, "b": 0 }, 31254),
+            (doc! { "a": 0, "b": 1 }, 31253),
+            (doc! { "a": { "b": 1, "c": 0 } }, 31254),
+            (doc! { "a": 1, "a.b": 1 }, 31249),
+            (doc! { "a.b": 1, "a": 1 }, 31250),
+            (doc! { "a": "$b" }, 51271),
+        ] {
+            let error = check_wildcard_projection(refused.view()).unwrap_err();
+            assert_eq!(error.code(), ErrorCode::location(code), "{refused}");
+        }
+    }
 
     #[test]
     fn u7_partial_filters_are_those_that_can_be_implied() {

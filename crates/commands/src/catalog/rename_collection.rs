@@ -3,11 +3,11 @@
 use super::change::{change, lock_exclusively};
 use super::copy::{CopyTarget, copy_collection, discard_copy, temporary_name};
 use super::names::{check_uuid, full_name};
+use crate::arguments::Place;
 use crate::{Access, Class, CommandRow, Data, Invocation, NamespaceOf, SecondaryOk, arguments, run_boxed};
 use pando_base::{ErrorCode, Namespace, Result, Uuid, bail, ensure};
 use pando_catalog::{CollectionOptions, RenameOptions};
 use pando_doc::{DocBuilder, Value};
-use pando_env::Place;
 use pando_operation::Operation;
 
 pub(super) const ROW: CommandRow = CommandRow {
@@ -21,13 +21,13 @@ pub(super) const ROW: CommandRow = CommandRow {
     namespace: NamespaceOf::FullName,
     privileges: Access::Checked(crate::access::may_rename),
     counts_in_top: false,
-    place: Place::Lanes,
+    place: pando_env::Place::Lanes,
     ..CommandRow::DEFAULT
 };
 
 arguments! {
     struct RenameArguments<'a> of "renameCollection" {
-        to: Value<'a> = "to",
+        to: Option<Value<'a>> = "to",
         drop_target: Option<Value<'a>> = "dropTarget",
         stay_temp: bool = "stayTemp" or false,
         collection_uuid: Option<Uuid> = "collectionUUID",
@@ -38,7 +38,9 @@ async fn run(invocation: &Invocation, _reply: &mut DocBuilder) -> Result<()> {
     let data = invocation.data()?;
     let arguments = RenameArguments::parse(&invocation.request)?;
     let from = full_name(invocation.target(), "renameCollection.renameCollection")?;
-    let to = full_name(arguments.to, "renameCollection.to")?;
+    let to = arguments.to.filter(|to| !to.is_nullish());
+    let to = to.ok_or_else(|| Place::of_command("renameCollection").missing("to"))?;
+    let to = full_name(to, "renameCollection.to")?;
     let (drop_target, target_uuid) = drop_target(arguments.drop_target)?;
     ensure!(from != to, ErrorCode::IllegalOperation, "Can't rename a collection to itself");
     check_names(invocation, &from, &to)?;
@@ -64,7 +66,12 @@ fn drop_target(given: Option<Value<'_>>) -> Result<(bool, Option<Uuid>)> {
     match given {
         None | Some(Value::Null | Value::Undefined) => Ok((false, None)),
         Some(Value::Bool(flag)) => Ok((flag, None)),
-        Some(Value::Binary { subtype: 4, bytes }) => Ok((true, bytes.try_into().map(Uuid::from_bytes).ok())),
+        Some(Value::Binary { subtype: 4, bytes }) if bytes.len() == 16 => {
+            Ok((true, bytes.try_into().map(Uuid::from_bytes).ok()))
+        }
+        Some(Value::Binary { .. }) => {
+            bail!(ErrorCode::InvalidUUID, "uuid must be a 16-byte binary field with UUID (4) subtype")
+        }
         Some(number) if number.is_number() => Ok((number.is_true(), None)),
         Some(other) => bail!(
             ErrorCode::TypeMismatch,

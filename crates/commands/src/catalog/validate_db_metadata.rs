@@ -4,7 +4,7 @@ use crate::arguments::Place;
 use crate::locking::lock_for_read;
 use crate::stable_api::check_operators;
 use crate::{Access, CommandRow, Data, Invocation, arguments, run_boxed};
-use pando_base::{DatabaseName, Error, ErrorCode, Namespace, Result};
+use pando_base::{DatabaseName, Error, ErrorCode, Namespace, Result, ensure};
 use pando_catalog::{Collection, ViewDefinition};
 use pando_doc::{DocBuilder, DocRef, Value};
 
@@ -108,7 +108,14 @@ async fn run(invocation: &Invocation, reply: &mut DocBuilder) -> Result<()> {
     let latest = data.catalog.latest();
     let databases: Vec<DatabaseName> = match arguments.database {
         Some(name) => {
+            ensure!(!name.is_empty(), ErrorCode::location(28539), "need a valid database name");
             let database = DatabaseName::new(name)?;
+            // What cannot be the name of a database at all was refused with the name.
+            ensure!(
+                database.validate().is_ok() || name.contains(['.', '\0']),
+                ErrorCode::location(13280),
+                "invalid db name: {name}"
+            );
             database.validate()?;
             vec![database]
         }

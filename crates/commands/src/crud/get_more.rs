@@ -105,7 +105,19 @@ async fn run(invocation: &Invocation, reply: &mut DocBuilder) -> Result<()> {
         invocation.context.set_deadline_after(left_ns);
         invocation.context.check()?;
     }
+    let comment = DocRef::trusted(cursor.options.originating_command.bytes()).get("comment");
+    let own = invocation.shown_body();
+    // A cursor's comment is that of what goes on with it, unless that has one.
+    let commented = comment.filter(|_| own.get("comment").is_none()).map(|comment| {
+        let mut commented = DocBuilder::with_capacity(own.size_bytes() + 64);
+        commented.append_all(own.view());
+        commented.append("comment", comment);
+        commented.finish()
+    });
     invocation.context.describe(|description| {
+        if let Some(commented) = commented {
+            description.command = Some(commented.into_bytes());
+        }
         description.originating_command = Some(cursor.options.originating_command.shared_bytes().clone());
         description.cursor = Some(cursor.facts());
         description.plan_summary = cursor.source.plan_summary().to_owned().into();

@@ -13,6 +13,7 @@ const REFUSED: &[&str] = &[
     "$collStats",
     "$currentOp",
     "$indexStats",
+    "$listCatalog",
     "$listCachedAndActiveUsers",
     "$listLocalSessions",
     "$listSampledQueries",
@@ -23,6 +24,7 @@ const REFUSED: &[&str] = &[
     "$planCacheStats",
     "$queryStats",
     "$shardedDataDistribution",
+    "$unionWith",
 ];
 
 /// Refuses a pipeline with such a stage.
@@ -67,6 +69,8 @@ mod tests {
         let refused = [
             doc! { "$collStats": { "count": {} } },
             doc! { "$lookup": { "from": "b", "pipeline": [{ "$indexStats": {} }], "as": "c" } },
+            doc! { "$unionWith": "b" },
+            doc! { "$lookup": { "from": "b", "pipeline": [{ "$unionWith": { "coll": "c" } }], "as": "d" } },
             doc! { "$facet": { "a": [{ "$match": {} }, { "$out": "b" }] } },
         ];
         for stage in &refused {

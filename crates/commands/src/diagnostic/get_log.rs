@@ -21,7 +21,9 @@ crate::arguments! {
 fn run(invocation: &Invocation, reply: &mut DocBuilder) -> Result<()> {
     Arguments::parse(&invocation.request)?;
     let log = &invocation.node.log;
-    let (total, lines) = match invocation.target_text()? {
+    // What is null is not given.
+    let name = if invocation.target().is_nullish() { "" } else { invocation.target_text()? };
+    let (total, lines) = match name {
         "*" => {
             reply.array("names", |names| ["global", "startupWarnings"].iter().for_each(|name| names.push(*name)));
             return Ok(());

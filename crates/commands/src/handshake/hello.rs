@@ -55,7 +55,7 @@ crate::arguments! {
         /// The client is a server of ours.
         internal_client: Option<InternalClient<'a>> = "internalClient",
         /// Whose mechanisms are asked for: "database.user".
-        mechanisms_of: Option<&'a str> = "saslSupportedMechs",
+        mechanisms_of: Option<Value<'a>> = "saslSupportedMechs",
         /// The first message of an authentication.
         speculative: Option<DocRef<'a>> = "speculativeAuthenticate",
         /// The topology that the client knows.
@@ -119,7 +119,7 @@ async fn run(invocation: &Invocation, reply: &mut DocBuilder, is_legacy: bool) -
         reply.append("automationServiceDescriptor", &*descriptor);
     }
     if let Some(user) = arguments.mechanisms_of {
-        append_mechanisms_of(invocation, user, reply).await?;
+        append_mechanisms_of(invocation, &user_of(user)?, reply).await?;
     } else if is_first {
         tell_of_no_attempt(invocation);
     }
@@ -282,4 +282,35 @@ fn next_request(body: DocRef<'_>, current: TopologyVersion) -> Doc {
         }
     }
     next.finish()
+}
+
+/// The user whose mechanisms are asked for: `database.user`, or a document of both.
+fn user_of(value: Value<'_>) -> Result<String> {
+    let refused = |reason: &str| Err(pando_base::Error::bad_value(format!("UserName {reason}")));
+    let document = match value {
+        Value::String(name) => return Ok(name.to_string()),
+        Value::Document(document) => document,
+        other => {
+            let reason = format!(
+                "BSON field 'hello.saslSupportedMechs' is the wrong type '{}', expected types '[string, object]'",
+                other.value_type().name()
+            );
+            return Err(pando_base::Error::type_mismatch(reason));
+        }
+    };
+    for element in document.elements() {
+        let is_known = element.name == "user" || element.name == "db";
+        if !is_known {
+            return refused(&format!("contains an unknown field named: '{}'", element.name));
+        }
+        if element.value.as_str().is_none() {
+            return refused(&format!("must contain a string field named: {}", element.name));
+        }
+    }
+    let text = |name: &str| document.get(name).and_then(|value| value.as_str());
+    match (text("db"), text("user")) {
+        (Some(database), Some(user)) => Ok(format!("{database}.{user}")),
+        (_, None) => refused("must contain a field named: user"),
+        (None, _) => refused("must contain a field named: db"),
+    }
 }

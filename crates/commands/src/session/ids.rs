@@ -2,7 +2,7 @@
 
 use crate::Invocation;
 use crate::arguments::Place;
-use pando_base::{Error, ErrorCode, Result, Uuid};
+use pando_base::{Error, ErrorCode, Result, Uuid, ensure};
 use pando_doc::{Value, ValueType};
 use pando_session::{LogicalSessionId, UserDigest};
 
@@ -20,11 +20,17 @@ crate::arguments! {
 pub(super) fn list<'a>(invocation: &'a Invocation) -> Result<impl Iterator<Item = Value<'a>>> {
     let Value::Array(values) = invocation.target() else {
         let (name, found) = (invocation.row.name, invocation.target().value_type());
+        ensure!(
+            !invocation.target().is_nullish(),
+            ErrorCode::location(10065),
+            "invalid parameter: expected an object ({name})"
+        );
         return Err(Error::type_mismatch(format!(
             "BSON field '{name}.{name}' is the wrong type '{found}', expected type 'array'"
         )));
     };
-    Ok(values.values())
+    // What is null is passed over, as in every list.
+    Ok(values.values().filter(|value| !value.is_nullish()))
 }
 
 /// The sessions that the command's own field lists.

@@ -91,7 +91,12 @@ impl ClusterParameter {
         for element in given.elements() {
             let is_known = self.fields.iter().any(|field| element.name == field.name());
             let name = element.name;
-            ensure!(is_known, ErrorCode::IDLUnknownField, "BSON field '{}.{name}' is an unknown field.", self.name);
+            ensure!(
+                is_known,
+                ErrorCode::BadValue,
+                "Failed parsing new {0} value: BSON field '{0}.{name}' is an unknown field.",
+                self.name
+            );
         }
         let mut out = DocBuilder::new();
         for field in self.fields {

@@ -105,6 +105,12 @@ pub(super) fn write_default(concern: DocRef<'_>) -> Result<Option<WriteConcern>>
     if concern.is_empty() {
         return Ok(None);
     }
+    // One that is null is a mode without a name, which no set has.
+    ensure!(
+        concern.get("w").is_none_or(|members| !members.is_nullish()),
+        ErrorCode::UnknownReplWriteConcern,
+        "No write concern mode named '' found in replica set configuration"
+    );
     let parsed = WriteConcern::parse(concern)?;
     ensure!(parsed.is_explicit, ErrorCode::BadValue, "Default write concern must have 'w' field.");
     ensure!(

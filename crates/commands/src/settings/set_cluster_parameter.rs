@@ -3,7 +3,7 @@
 use super::{Kept, cluster_parameters, wait_for_majority};
 use crate::{Access, Action, Class, CommandRow, Invocation, SecondaryOk, run_boxed};
 use pando_base::{Component, Error, ErrorCode, Result, Severity, bail, ensure, log};
-use pando_doc::{DocBuilder, Value};
+use pando_doc::{DocBuilder, DocRef, Value};
 use pando_repl::ReplGate;
 
 pub(super) const ROW: CommandRow = CommandRow {
@@ -24,7 +24,10 @@ async fn run(invocation: &Invocation) -> Result<()> {
         ErrorCode::IllegalOperation,
         "setClusterParameter cannot be run on standalones"
     );
-    let Value::Document(given) = invocation.target() else {
+    let target = invocation.target();
+    // What is null is not given: a parameter without a name.
+    let target = if target.is_nullish() { Value::Document(DocRef::EMPTY) } else { target };
+    let Value::Document(given) = target else {
         return Err(Error::type_mismatch(format!(
             "BSON field 'setClusterParameter.setClusterParameter' is the wrong type '{}', expected type 'object'",
             invocation.target().value_type().name()

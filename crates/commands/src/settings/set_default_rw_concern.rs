@@ -42,6 +42,11 @@ async fn run(invocation: &Invocation, reply: &mut DocBuilder) -> Result<()> {
     let stored = defaults.to_stored();
     let mut operation = invocation.operation()?;
     crate::stored::save(data, &mut operation, Kept::Defaults.namespace(), &stored).await?;
+    // The command is not done before its own concern is, which may be one that nobody can satisfy.
+    if let Some(concern) = invocation.given_write_concern()? {
+        data.replication
+            .with_topology(|topology| check_satisfiable(concern, topology.config().map(|config| &**config)))?;
+    }
     let value = LogValue::Json(doc_to_json(stored.view(), JsonFormat::Relaxed));
     let log = invocation.node.log.with_context(invocation.connection.client.description());
     log.write(Severity::Info, Component::Command, 20498, "Successfully set RWC defaults", vec![("value", value)]);

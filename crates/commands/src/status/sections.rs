@@ -58,9 +58,32 @@ pub fn sections() -> Vec<Box<dyn StatusSection>> {
     let boxed = |(name, fill)| Box::new(Plain { name, fill }) as Box<dyn StatusSection>;
     let mut sections: Vec<_> = plain.into_iter().map(boxed).collect();
     sections.push(Box::new(latencies::Latencies));
+    sections.push(Box::new(MirroredReads));
     sections.push(Box::new(read_concerns::ReadConcerns));
     sections.push(Box::new(transactions::Transactions));
     sections
+}
+
+/// `mirroredReads`: reads that other members could be sent as well, so that they keep at hand what the primary does.
+struct MirroredReads;
+
+impl StatusSection for MirroredReads {
+    fn name(&self) -> &'static str {
+        "mirroredReads"
+    }
+
+    fn is_included_by_default(&self) -> bool {
+        false
+    }
+
+    fn fill(&self, invocation: &Invocation, _: Option<Value<'_>>, section: &mut DocBuilder) {
+        const MIRRORED: [&str; 5] = ["count", "distinct", "find", "findAndModify", "update"];
+        let table = &invocation.node.table;
+        let count = |name: &&str| table.find(name.as_bytes()).map_or(0, |entry| entry.counters.total.get());
+        section.append("seen", MIRRORED.iter().map(count).sum::<u64>() as i64);
+        // There is nobody to send them to.
+        section.append("sent", 0_i64);
+    }
 }
 
 /// The concerns of commands that give none; without a set there are none.

@@ -29,16 +29,36 @@ pub(super) fn catalog(invocation: &Invocation, section: &mut DocBuilder) {
     let Some(data) = &invocation.node.data else { return };
     let latest = data.catalog.latest();
     let (mut user, mut internal, mut capped, mut clustered) = (0_i32, 0_i32, 0_i32, 0_i32);
+    let mut system_profiles = 0_i32;
     for collection in latest.all_collections() {
         let is_internal = matches!(collection.namespace.database(), "admin" | "config" | "local");
         *(if is_internal { &mut internal } else { &mut user }) += 1;
         capped += i32::from(!is_internal && collection.options.capped);
         clustered += i32::from(!is_internal && collection.options.is_clustered());
+        system_profiles += i32::from(collection.namespace.is_system_profile());
+    }
+    let (mut views, mut timeseries, mut internal_views) = (0_i32, 0_i32, 0_i32);
+    for database in latest.databases() {
+        let is_internal = matches!(database.as_str(), "admin" | "config" | "local");
+        for view in latest.views(database).iter().flat_map(|views| views.iter()) {
+            let kind = match (is_internal, view.view_on == view.namespace.timeseries_buckets()) {
+                (true, _) => &mut internal_views,
+                (false, true) => &mut timeseries,
+                (false, false) => &mut views,
+            };
+            *kind += 1;
+        }
     }
     section.append("collections", user);
     section.append("capped", capped);
     section.append("clustered", clustered);
+    section.append("timeseries", timeseries);
+    section.append("views", views);
     section.append("internalCollections", internal);
+    section.append("internalViews", internal_views);
+    section.append("csfle", 0);
+    section.append("queryableEncryption", 0);
+    section.append("systemProfile", system_profiles);
 }
 
 /// `wiredTiger`.

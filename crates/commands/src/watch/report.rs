@@ -36,9 +36,11 @@ impl<'a> Report<'a> {
             (Some(_), true) => invocation.namespace.as_str().to_owned(),
             _ => format!("{}.$cmd", invocation.database),
         };
-        let command = match &told.statement {
-            Some(statement) => statement.clone(),
-            None => invocation.shown_body(),
+        let command = match (&told.statement, &description.command) {
+            (Some(statement), _) => statement.clone(),
+            // What goes on with a cursor has the comment of what made it.
+            (None, Some(command)) if description.originating_command.is_some() => Doc::trusted(command.to_vec()),
+            (None, _) => invocation.shown_body(),
         };
         Report { invocation, told, namespace, command, description }
     }

@@ -61,8 +61,9 @@ fn split(text: &str) -> Result<(&str, Option<&str>)> {
     match text.matches(':').count() {
         0 => Ok((text, None)),
         1 => text.split_once(':').map(|(host, port)| (host, Some(port))).ok_or_else(malformed),
-        // An address of the newer kind without brackets has no port.
-        _ => Ok((text, None)),
+        _ => Err(Error::failed_to_parse(format!(
+            "More than one ':' detected. If this is an ipv6 address, it needs to be surrounded by '[' and ']'; {text}"
+        ))),
     }
 }
 

@@ -90,12 +90,12 @@ fn has_uuid(document: DocRef<'_>) -> bool {
 
 /// The object of an operation that is a command.
 fn command_object(operation: DocRef<'_>) -> Result<Option<DocRef<'_>>> {
-    let kind = operation.get("op").unwrap_or(Value::Undefined);
+    let kind = field(operation, "op", ValueType::String)?;
     let Value::String(kind) = kind else { return Err(wrong_type(kind, ValueType::String)) };
     if kind != "c" {
         return Ok(None);
     }
-    let object = operation.get("o").unwrap_or(Value::Undefined);
+    let object = field(operation, "o", ValueType::Document)?;
     object.as_document().map(Some).ok_or_else(|| wrong_type(object, ValueType::Document))
 }
 
@@ -110,6 +110,15 @@ fn wrong_type(value: Value<'_>, expected: ValueType) -> Error {
     let reason =
         format!("Wrong type for value. Expected type '{}', found '{}'", expected.name(), value.value_type().name());
     Error::type_mismatch(reason)
+}
+
+/// A field of an operation, which has to be there.
+fn field<'a>(operation: DocRef<'a>, name: &str, expected: ValueType) -> Result<Value<'a>> {
+    let missing = || {
+        let reason = format!("Wrong type for '{name}'. Expected a {}, got a missing.", expected.name());
+        Error::new(ErrorCode::NoSuchKey, reason)
+    };
+    operation.get(name).ok_or_else(missing)
 }
 
 /// The operations, each of which says what it is and where.

@@ -6,6 +6,7 @@ mod collections;
 mod index_builds;
 mod indexes;
 mod many;
+mod refusals;
 mod renames;
 mod sizes;
 mod unique;
