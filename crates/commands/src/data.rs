@@ -43,6 +43,8 @@ pub struct Data {
     pub backups: Arc<Backups>,
     /// How collections are used.
     pub top: Arc<Top>,
+    /// The checks of the set's consistency that were asked for.
+    pub checks: crate::db_check::DbChecks,
     /// Which databases are profiled.
     pub profiler: Profiler,
     /// What the deployment is set to.

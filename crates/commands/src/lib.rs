@@ -23,6 +23,7 @@ mod connection;
 mod counters;
 pub mod crud;
 mod data;
+pub mod db_check;
 pub mod diagnostic;
 mod fail_command;
 pub mod foreign_parameters;
@@ -111,4 +112,5 @@ pub static ROWS: &[&[CommandRow]] = &[
     testing::ROWS,
     crud::ROWS,
     catalog::ROWS,
+    db_check::ROWS,
 ];

@@ -60,6 +60,8 @@ impl Background {
             let tick = repeat(env, data, log, TICK_INTERVAL, |data| data.replication_parts.tick());
             background.spawn_at(env, Place::Control, tick)?;
             background.spawn_at(env, Place::Control, repeat(env, data, log, FLOW_INTERVAL, refresh_flow_tickets))?;
+            let checks = pando_commands::db_check::keep_checking(Arc::downgrade(data), log.clone());
+            background.spawn_at(env, Place::Lanes, checks)?;
             background.spawn(env, compatibility::write_when_primary(env.clone(), Arc::downgrade(data), log.clone()))?;
             background.spawn(env, data::take_up_builds_when_primary(env.clone(), Arc::downgrade(data), log.clone()))?;
         }

@@ -141,6 +141,7 @@ pub(crate) fn assemble(on: &Foundations<'_>, options: &ServerOptions, hostname: 
         inserts,
         backups: Arc::default(),
         top,
+        checks: pando_commands::db_check::DbChecks::default(),
         profiler: Profiler::new(profile_settings(on, options)?),
         settings,
         session_cache: SessionCache::new(),

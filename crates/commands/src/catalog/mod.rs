@@ -45,6 +45,7 @@ mod re_index;
 mod rename_collection;
 mod same_options;
 mod set_index_commit_quorum;
+mod split_vector;
 mod startup;
 mod storage_stats;
 mod system_views;
@@ -92,6 +93,7 @@ pub static ROWS: &[CommandRow] = &[
     re_index::ROW,
     rename_collection::ROW,
     set_index_commit_quorum::ROW,
+    split_vector::ROW,
     validate::ROW,
     validate_db_metadata::ROW,
     vote_commit_index_build::ROW,

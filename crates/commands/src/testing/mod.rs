@@ -3,7 +3,10 @@
 mod api_versions;
 mod clear_log;
 mod configure_fail_point;
+mod echo;
+mod god_insert;
 mod hash_bson_element;
+mod log_message;
 mod sleep;
 mod stage_debug;
 mod test_internal_transactions;
@@ -21,7 +24,11 @@ pub static ROWS: &[CommandRow] = &[
     api_versions::REMOVAL,
     clear_log::ROW,
     configure_fail_point::ROW,
+    echo::CPU_LOAD,
+    echo::ROW,
+    god_insert::ROW,
     hash_bson_element::ROW,
+    log_message::ROW,
     sleep::ROW,
     stage_debug::ROW,
     test_internal_transactions::ROW,

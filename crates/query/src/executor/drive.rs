@@ -1,6 +1,6 @@
 //! The asynchronous shell around an executor: it lets others run when a batch yields.
 
-use super::{BatchOutcome, BatchSource, Collections, DocumentSink, YieldCause};
+use super::{BatchOutcome, BatchSource, Collections, DocumentSink, YieldCause, fail_points};
 use pando_base::operation::{during, slice};
 use pando_base::{Error, Result};
 use pando_collection::rest_while_yielded;
@@ -15,6 +15,9 @@ pub async fn drive(
     sink: &mut (dyn DocumentSink + Send),
 ) -> Result<bool> {
     loop {
+        if fail_points::stands_still(executor)? {
+            fail_points::stand_still(&operation.context).await?;
+        }
         let epoch = operation.recovery_unit.engine().prepare_epoch();
         match next_batch(executor, operation, sink)? {
             outcome @ (BatchOutcome::Full | BatchOutcome::Exhausted) => {

@@ -12,6 +12,7 @@
 mod batch;
 mod collections;
 mod drive;
+mod fail_points;
 mod scripting;
 mod yielding;
 
@@ -19,6 +20,8 @@ pub use batch::{BATCH_BYTES_MAX, BatchLimits, BatchSink, CountingSink, DocumentS
 pub use collections::{CatalogCollections, Collections};
 pub(crate) use drive::give_way;
 pub use drive::{drive, drive_to_end, yield_now};
+pub use fail_points::FAIL_POINTS;
+pub(crate) use fail_points::INDEX_SCAN_RESTORE;
 pub(crate) use scripting::script_limits;
 pub use scripting::{SCRIPT_PARAMETERS, StoredFunctions};
 pub use yielding::{NO_TABLE_SCAN, PARAMETERS, YieldCause, YieldPolicy};

@@ -6,8 +6,9 @@
 
 use super::encoded_bounds::{EncodedBounds, Verdict};
 use super::{Examined, IndexKey, KeyLayout, Member, Stage, Step, plan_killed};
+use crate::executor::INDEX_SCAN_RESTORE;
 use crate::planner::IndexScanPlan;
-use pando_base::{RecordId, Result};
+use pando_base::{Error, ErrorCode, RecordId, Result};
 use pando_catalog::Collection;
 use pando_doc::DocBuilder;
 use pando_operation::Operation;
@@ -193,6 +194,10 @@ impl Stage for IndexScanStage {
 
     fn restore(&mut self, _operation: &mut Operation, collection: &Arc<Collection>) -> Result<()> {
         check_index(&self.plan, collection)?;
+        if INDEX_SCAN_RESTORE.should_fail() {
+            let reason = "Hit failpoint 'throwDuringIndexScanRestore'.";
+            return Err(Error::new(ErrorCode::TemporarilyUnavailable, reason));
+        }
         // It may have become multikey meanwhile.
         if self.found.is_none() && self.plan.info.index.multikey.is_multikey() {
             self.found = Some(HashSet::new());

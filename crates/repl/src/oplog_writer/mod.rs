@@ -79,6 +79,19 @@ impl OplogWriter {
         self.append_noop_with(operation, None, None, message, None, None)
     }
 
+    /// Writes an entry of a command that changes nothing here, and means something to other members.
+    pub fn append_command(
+        &self,
+        operation: &mut Operation,
+        namespace: &Namespace,
+        uuid: Option<pando_base::Uuid>,
+        command: DocRef<'_>,
+    ) -> Result<OpTime> {
+        let kind = pando_oplog::OpKind::Command;
+        let command = OplogOperation::new(kind, namespace.as_str().into(), uuid, command);
+        self.append_operation(operation, command, None)
+    }
+
     fn append_noop_with(
         &self,
         operation: &mut Operation,

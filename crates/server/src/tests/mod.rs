@@ -32,6 +32,7 @@ mod sessions;
 mod settings;
 mod stable_api;
 mod stages;
+mod testing_commands;
 mod text_search;
 mod timeseries;
 mod timeseries_order;
