@@ -87,3 +87,57 @@ fn u6_the_time_of_the_cluster_and_the_scope_of_a_map_reduce() {
         assert_eq!(refused.code().number(), 51144, "{name}");
     }
 }
+
+#[test]
+fn u6_binary_literals_have_the_form_that_they_say() {
+    let literal = |subtype: u8, bytes: &[u8]| {
+        let expression = doc! { "$literal": { "x": [Value::Binary { subtype, bytes }] } };
+        Expression::parse(Value::Document(expression.view()), &ParseContext::default()).map(|_| ())
+    };
+    let refused = |subtype, bytes: &[u8]| literal(subtype, bytes).unwrap_err().code().number() == 9;
+    assert!(literal(4, &[1; 16]).is_ok() && literal(3, &[1; 16]).is_ok() && literal(0, &[]).is_ok());
+    assert!(literal(2, &[1, 0, 0, 0, 7]).is_ok());
+    assert!(refused(2, &[2, 0, 0, 0, 7]) && refused(3, &[1; 15]) && refused(5, &[]) && refused(7, &[0]));
+}
+
+#[test]
+fn u6_all_values_of_a_path_are_found_once_and_in_order() {
+    let values = |path: &str, document: Doc| {
+        let expression = parse(&doc! { "$_internalFindAllValuesAtPath": path });
+        assert_eq!(expression.to_value().to_string(), doc! { "$_internalFindAllValuesAtPath": path }.to_string());
+        expression.evaluate_document(document.view()).unwrap().into_value().unwrap().to_string()
+    };
+    assert_eq!(values("a", doc! { "a": [3, 1, 3, [1]] }), "[ 1, 3, [ 1 ] ]");
+    assert_eq!(values("a.b", doc! { "a": [{ "b": 2 }, { "b": [1, 2] }, { "c": 0 }] }), "[ 1, 2 ]");
+    assert_eq!(values("a.1", doc! { "a": [5, 6] }), "[ 6 ]");
+    assert_eq!(values("x", doc! { "a": 1 }), "[]");
+}
+
+#[test]
+fn u6_null_bytes_in_patterns_have_codes_of_their_own() {
+    let code = |regex: &str, options: &str| {
+        let expression = doc! { "$regexMatch": { "input": "x", "regex": regex, "options": options } };
+        parse(&expression).optimize().unwrap_err().code().number()
+    };
+    assert_eq!((code("a\0b", ""), code("a", "i\0")), (51109, 51110));
+}
+
+#[test]
+fn u6_operators_for_tests_of_the_api_give_one() {
+    let parsed = |specification: Doc| {
+        let expression = doc! { "$_testApiVersion": specification };
+        let parsed = Expression::parse(Value::Document(expression.view()), &ParseContext::default());
+        parsed.map(|parsed| parsed.as_constant().flatten().map(|value| value.to_string()))
+    };
+    assert_eq!(parsed(doc! { "unstable": true }).unwrap().as_deref(), Some("1"));
+    assert_eq!(parsed(doc! { "deprecated": 1 }).unwrap_err().code().number(), 5161703);
+    assert_eq!(parsed(doc! { "other": true }).unwrap_err().code().number(), 5161704);
+}
+
+#[test]
+fn u6_constants_of_the_server_are_not_set() {
+    let bound = |name: &str| ParseContext::default().bind(doc! { (name): 1 }.view());
+    assert_eq!(bound("NOW").unwrap_err().code().number(), 4738901);
+    assert_eq!(bound("Other").unwrap_err().code().number(), 9);
+    assert!(bound("own").is_ok());
+}

@@ -232,3 +232,48 @@ fn u9_failed_schemas_tell_which_rules_are_broken() {
     };
     assert_eq!(negated, doc! { "operatorName": "$nor", "clausesSatisfied": [{ "index": 0, "details": details }] });
 }
+
+#[test]
+fn u4_operators_that_schemas_come_down_to() {
+    let fits = |filter: Doc, document: Doc| {
+        let filter = parse(&filter);
+        let again = parse(&filter.to_document());
+        assert_eq!(again.matches(document.view()), filter.matches(document.view()), "{filter}");
+        filter.optimize().matches(document.view())
+    };
+    let on = |name: &str, argument: Value<'_>| doc! { "a": { (name): argument } };
+    let row = || doc! { "a": [1, 2, 2], "b": 1 };
+    assert!(fits(on("$_internalSchemaMinItems", Value::Int32(3)), row()));
+    assert!(!fits(on("$_internalSchemaMaxItems", Value::Int32(2)), row()));
+    assert!(!fits(on("$_internalSchemaMaxItems", Value::Int32(2)), doc! { "a": 1 }), "made for arrays");
+    assert!(!fits(on("$_internalSchemaUniqueItems", Value::Bool(true)), row()));
+    assert!(fits(on("$_internalSchemaMaxLength", Value::Int32(1)), doc! { "a": "\u{e9}" }));
+    assert!(fits(on("$_internalSchemaEq", Value::Int32(1)), doc! { "a": 1.0 }));
+    assert!(!fits(on("$_internalSchemaEq", Value::Int32(1)), row()), "arrays are looked at as a whole");
+    let all_from = doc! { "a": { "$_internalSchemaAllElemMatchFromIndex": [1, { "i": { "$gt": 1 } }] } };
+    assert!(fits(all_from.clone(), row()) && !fits(all_from, doc! { "a": [1, 1] }));
+    let object = doc! { "a": { "$_internalSchemaObjectMatch": { "b": 1 } } };
+    assert!(fits(object.clone(), doc! { "a": { "b": 1 } }) && !fits(object, doc! { "a": [{ "b": 1 }] }));
+    let conditional = doc! { "$_internalSchemaCond": [{ "b": 1 }, { "c": 1 }, { "c": 2 }] };
+    assert!(fits(conditional.clone(), doc! { "b": 1, "c": 1 }) && fits(conditional.clone(), doc! { "b": 2, "c": 2 }));
+    assert!(!fits(conditional, doc! { "b": 2, "c": 1 }));
+    let one_of = doc! { "$_internalSchemaXor": [{ "b": 1 }, { "c": 1 }] };
+    assert!(fits(one_of.clone(), doc! { "b": 1 }) && !fits(one_of, doc! { "b": 1, "c": 1 }));
+    assert!(fits(doc! { "$_internalSchemaMinProperties": 2 }, row()));
+    assert!(!fits(doc! { "$_internalSchemaMaxProperties": 1 }, row()));
+    let code = |filter: Doc| MatchExpression::parse(filter.view(), &ParseContext::default()).unwrap_err().code().number();
+    assert_eq!(code(on("$_internalSchemaMinItems", Value::Int32(-1))), 9);
+    assert_eq!(code(doc! { "$_internalSchemaCond": [{ "$text": { "$search": "x" } }, { "a": 1 }, { "b": 1 }] }), 2);
+}
+
+#[test]
+fn u4_hashes_of_values_are_conditions() {
+    let hash = pando_doc::hash_element(doc! { "": 7 }.view().raw_elements().next().unwrap(), pando_doc::HASH_SEED);
+    let filter = parse(&doc! { "a": { "$_internalEqHash": hash } });
+    assert!(filter.matches(doc! { "a": 7.0 }.view()) && !filter.matches(doc! { "a": 8 }.view()));
+    let expression = parse(&doc! { "$expr": { "$eq": [{ "$toHashedIndexKey": "$a" }, hash] } }).optimize();
+    assert!(expression.to_document().to_string().contains("$_internalEqHash"), "{expression}");
+    assert!(expression.matches(doc! { "a": 7 }.view()) && !expression.matches(doc! {}.view()));
+    let wrong = doc! { "a": { "$_internalEqHash": 1 } };
+    assert_eq!(MatchExpression::parse(wrong.view(), &ParseContext::default()).unwrap_err().code().number(), 2);
+}

@@ -1,6 +1,7 @@
 //! What the golden tables cannot say: which fields changed, and that both ways of applying agree.
 
 use super::*;
+use crate::MatchExpression;
 use pando_doc::doc;
 use std::ops::Range;
 
@@ -96,4 +97,38 @@ fn u5_results_that_are_too_large_are_refused() {
     let update = Update::parse(Value::Document(update.view()), &[], &ParseContext::default()).unwrap();
     let refused = update.apply(doc! { "a": text.as_str() }.view(), &UpdateContext::default()).unwrap_err();
     assert_eq!(refused.code().number(), 17419);
+}
+
+#[test]
+fn u4_changes_of_others_are_applied_by_whoever_knows_them() {
+    fn apply(document: DocRef<'_>, update: DocRef<'_>) -> Result<Doc> {
+        let mut builder = pando_doc::DocBuilder::new();
+        builder.append_all(document);
+        builder.append_all(update);
+        Ok(builder.finish())
+    }
+    let updates = OplogUpdates { check: |_| Ok(()), apply };
+    let context = ParseContext { oplog_updates: Some(updates), ..ParseContext::default() };
+    let stages = pando_doc::array![{ "$_internalApplyOplogUpdate": { "oplogUpdate": { "b": 2 } } }, { "$unset": "a" }];
+    let parse = |context: &ParseContext| Update::parse(Value::Array(stages.view()), &[], context);
+    let outcome = parse(&context).unwrap().apply(doc! { "_id": 1, "a": 1 }.view(), &UpdateContext::default()).unwrap();
+    assert_eq!(outcome.doc, doc! { "_id": 1, "b": 2 });
+    assert_eq!(parse(&ParseContext::default()).unwrap_err().code().number(), 40324);
+}
+
+#[test]
+fn u4_array_filters_beside_a_replacement_do_not_matter() {
+    let filter = doc! { "x.a": 1 };
+    let update = doc! { "a": 1 };
+    let parsed = Update::parse(Value::Document(update.view()), &[filter.view()], &ParseContext::default());
+    assert!(parsed.is_ok());
+}
+
+#[test]
+fn u4_what_references_have_inside_may_come_from_the_filter() {
+    let filter = MatchExpression::parse(doc! { "x.$id": 1 }.view(), &ParseContext::default()).unwrap();
+    let update = doc! { "$set": { "y": 1 } };
+    let update = Update::parse(Value::Document(update.view()), &[], &ParseContext::default()).unwrap();
+    let made = update.upsert_document(&filter, &UpdateContext::default(), || pando_doc::ObjectId::from_bytes([0; 12])).unwrap();
+    assert_eq!(made.get("x").unwrap().to_string(), doc! { "$id": 1 }.to_string());
 }

@@ -106,6 +106,9 @@ impl<'p> Planner<'p> {
         if let Some(text) = self.text_plan()? {
             return Ok(vec![self.finished(PlanNode::Text(Box::new(text)))]);
         }
+        if query.filter.has_text() {
+            return self.plans_of_alternatives();
+        }
         if let Some(near) = self.near_plans()? {
             return Ok(near);
         }
@@ -207,7 +210,7 @@ impl<'p> Planner<'p> {
     }
 
     /// The ways to find what a filter matches by indexes, as many as are wanted at most; each result has the whole filter checked.
-    fn find_plans(&self, root: &Node, count_max: usize) -> Result<Vec<PlanNode>> {
+    pub(super) fn find_plans(&self, root: &Node, count_max: usize) -> Result<Vec<PlanNode>> {
         if let Node::Or(children) = root {
             return self.or_plans(children);
         }
@@ -216,22 +219,27 @@ impl<'p> Planner<'p> {
         if !self.effort.spend(parts.len()) {
             return Ok(Vec::new());
         }
+        if let Some(text) = self.text_part(&parts)? {
+            return Ok(vec![text]);
+        }
         let conditions = conditions(&parts);
         let mut found = Vec::new();
-        for info in self.indexes.iter().filter(|info| self.may_serve(info, root)) {
+        // A search that is one of several alternatives is found by its index or not at all.
+        let has_text = root.has_text();
+        for info in self.indexes.iter().filter(|info| !has_text && self.may_serve(info, root)) {
             for access in accesses(info, &conditions, self.collation(info), count_max) {
                 found.push(self.accessed(info, access, &parts));
             }
             operation::ended()?;
         }
-        for info in self.wildcards.iter().filter(|info| self.may_serve(info, root)) {
+        for info in self.wildcards.iter().filter(|info| !has_text && self.may_serve(info, root)) {
             for info in wildcard::expansions(info, &conditions) {
                 let accesses = accesses(&info, &conditions, self.collation(&info), count_max);
                 let finished = accesses.into_iter().filter_map(|access| wildcard::finished(&info, access));
                 found.extend(finished.map(|(info, access)| self.accessed(&info, access, &parts)));
             }
         }
-        for info in self.places.iter().filter(|info| self.may_serve(info, root)) {
+        for info in self.places.iter().filter(|info| !has_text && self.may_serve(info, root)) {
             let accesses = accesses(info, &conditions, self.collation(info), count_max);
             for access in accesses.into_iter().filter(|access| places::is_bounded(info, &access.bounds)) {
                 let rest = parts.iter().enumerate().filter(|(part, _)| !access.is_exact(*part));
@@ -243,7 +251,9 @@ impl<'p> Planner<'p> {
             if found.len() >= count_max {
                 break;
             }
-            if let Node::Or(children) = part {
+            if let Node::Or(children) = part
+                && (!has_text || part.has_text())
+            {
                 found.extend(self.contained_or_plans(children, &parts, place)?);
             }
         }
@@ -322,7 +332,7 @@ impl<'p> Planner<'p> {
                 };
                 !self.wildcards.is_empty() || self.indexes.iter().chain(&self.places).any(begins)
             }
-            Node::BucketGeo(_) => true,
+            Node::BucketGeo(_) | Node::Text(_) => true,
             node => node.children().iter().any(|child| self.is_about_an_index(child)),
         }
     }

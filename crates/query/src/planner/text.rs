@@ -1,7 +1,7 @@
 //! The plan of a text search: there is at most one, since a collection has one text index.
 
 use super::condition::conjuncts;
-use super::{SharedFilter, plan::Planner};
+use super::{PlanNode, SharedFilter, plan::Planner};
 use pando_base::{Error, ErrorCode, Result};
 use pando_catalog::{Index, IndexKind};
 use pando_doc::{FieldPath, OwnedValue};
@@ -46,11 +46,7 @@ impl Planner<'_> {
             _ => None,
         });
         let Some(clause) = clauses.next() else {
-            if !self.query.filter.has_text() {
-                return Ok(None);
-            }
-            let reason = "Failed to produce a solution for TEXT under OR - other non-TEXT clauses under OR have to be indexed as well.";
-            return Err(self.query.refused(reason).with_code(ErrorCode::NoQueryExecutionPlans));
+            return Ok(None);
         };
         if clauses.next().is_some() {
             return Err(Error::bad_value("Too many text expressions"));
@@ -59,6 +55,31 @@ impl Planner<'_> {
             return Err(Error::bad_value("$text query cannot be hinted"));
         }
         self.plan_of(clause, &parts).map(Some)
+    }
+
+    /// The plans of a filter whose search is one of several alternatives: those in which every alternative has an index.
+    pub(super) fn plans_of_alternatives(&self) -> Result<Vec<PlanNode>> {
+        if self.is_hinted {
+            return Err(Error::bad_value("$text query cannot be hinted"));
+        }
+        let mut found = self.find_plans(self.query.filter.root(), self.limits.plans_max)?;
+        found.retain(|plan| plan.any(&|node| matches!(node, PlanNode::Text(_))));
+        if found.is_empty() {
+            let reason = "Failed to produce a solution for TEXT under OR - other non-TEXT clauses under OR have to be indexed as well.";
+            return Err(self.query.refused(reason).with_code(ErrorCode::NoQueryExecutionPlans));
+        }
+        Ok(found.into_iter().map(|plan| self.finished(plan)).collect())
+    }
+
+    /// The search among these conjuncts, as part of a plan; none if there is none.
+    pub(super) fn text_part(&self, parts: &[&Node]) -> Result<Option<PlanNode>> {
+        let clause = parts.iter().find_map(|part| match part {
+            Node::Text(clause) => Some(clause),
+            _ => None,
+        });
+        let plan = clause.map(|clause| self.plan_of(clause, parts)).transpose()?;
+        // What else finds documents looks at them, so that these have to be there.
+        Ok(plan.map(|plan| PlanNode::Text(Box::new(TextPlan { is_count: false, is_by_score: false, ..plan }))))
     }
 
     fn plan_of(&self, clause: &TextClause, parts: &[&Node]) -> Result<TextPlan> {

@@ -14,6 +14,7 @@ mod fail_command;
 mod field_types;
 mod fsync_lock;
 mod garbage;
+mod given_plans;
 mod handshake;
 mod insert_times;
 mod internal_transactions;

@@ -197,3 +197,74 @@ fn u3_distinct_values_are_read_from_keys_that_a_filter_bounds() {
         assert_eq!(part(&bounds, "startKey"), doc! { "a": 1, "b": Value::MinKey });
     });
 }
+
+#[test]
+fn u7_sparse_and_hashed_indexes_have_what_must_be_there() {
+    run(async {
+        let mut node = node().await;
+        let rows = [doc! { "_id": 1, "a": [{ "b": 1 }, { "c": 1 }] }, doc! { "_id": 2, "a": [{ "b": Value::Null }] }];
+        node.insert(rows.into_iter().chain([doc! { "_id": 3, "h": 1 }]).collect()).await;
+        let indexes = [
+            doc! { "key": { "a.b": 1 }, "name": "ab", "sparse": true },
+            doc! { "key": { "h": "hashed" }, "name": "h", "sparse": true },
+        ];
+        for index in indexes {
+            node.ok(doc! { "createIndexes": "c", "indexes": [index] }).await;
+        }
+        let there = doc! { "find": "c", "filter": { "a": { "$elemMatch": { "b": { "$ne": Value::Null } } } } };
+        assert_eq!(stages(&winning(&mut node, there.clone()).await), ["FETCH", "IXSCAN"]);
+        assert_eq!(node.find(there).await.len(), 1);
+        let nothing = doc! { "find": "c", "filter": { "a": { "$elemMatch": { "b": Value::Null } } } };
+        assert_eq!(stages(&winning(&mut node, nothing.clone()).await), ["COLLSCAN"]);
+        assert_eq!(node.find(nothing).await.len(), 2);
+        let hashed = doc! { "find": "c", "filter": { "h": { "$exists": true } } };
+        assert_eq!(stages(&winning(&mut node, hashed.clone()).await), ["FETCH", "IXSCAN"]);
+        assert_eq!(node.find(hashed).await.len(), 1);
+        // An array inside of the element: null may be among its values.
+        node.insert(vec![doc! { "_id": 4, "a": [{ "b": [1, Value::Null] }] }]).await;
+        let there = doc! { "find": "c", "filter": { "a": { "$elemMatch": { "b": { "$ne": Value::Null } } } } };
+        assert_eq!(stages(&winning(&mut node, there.clone()).await), ["COLLSCAN"]);
+        assert_eq!(node.find(there).await.len(), 1);
+    });
+}
+
+#[test]
+fn u7_hashes_of_values_are_found_in_hashed_indexes() {
+    run(async {
+        let mut node = node().await;
+        node.insert((0..5).map(|id| doc! { "_id": id, "a": id }).collect()).await;
+        index(&mut node, doc! { "a": "hashed" }, "a").await;
+        let reply = node.ok(doc! { "_hashBSONElement": 3 }).await;
+        let Some(Value::Int64(hash)) = reply.get("out") else { panic!("{reply}") };
+        let filters = [
+            doc! { "a": { "$_internalEqHash": hash } },
+            doc! { "$expr": { "$eq": [{ "$toHashedIndexKey": "$a" }, hash] } },
+        ];
+        for filter in filters {
+            let find = doc! { "find": "c", "filter": filter };
+            assert_eq!(stages(&winning(&mut node, find.clone()).await), ["FETCH", "IXSCAN"]);
+            assert_eq!(node.find(find).await, [doc! { "_id": 3, "a": 3 }]);
+        }
+    });
+}
+
+#[test]
+fn u7_explain_says_what_is_sorted_and_how_keys_become_fields() {
+    run(async {
+        let mut node = filled().await;
+        index(&mut node, doc! { "a": 1, "b": 1 }, "ab").await;
+        index(&mut node, doc! { "c.d": 1 }, "cd").await;
+        let of_keys = doc! {
+            "find": "c", "filter": { "a": { "$gt": 0 } }, "projection": { "_id": 0, "a": 1, "b": 1 },
+            "sort": { "b": 1 }, "hint": "ab",
+        };
+        let plan = winning(&mut node, of_keys).await;
+        assert_eq!(stages(&plan), ["PROJECTION_COVERED", "SORT", "IXSCAN"]);
+        assert_eq!(text(&part(&plan, "inputStage"), "type"), "default");
+        let plan = winning(&mut node, doc! { "find": "c", "sort": { "b": 1 }, "hint": { "$natural": 1 } }).await;
+        assert_eq!(text(&plan, "type"), "simple");
+        let dotted = doc! { "find": "c", "filter": { "c.d": 1 }, "projection": { "_id": 0, "c.d": 1 } };
+        let plan = winning(&mut node, dotted).await;
+        assert_eq!(stages(&plan), ["PROJECTION_DEFAULT", "IXSCAN"]);
+    });
+}

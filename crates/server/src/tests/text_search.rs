@@ -108,3 +108,31 @@ fn u7_text_searches_that_cannot_be_are_refused() {
         assert_eq!(found.len(), 2);
     });
 }
+
+#[test]
+fn u13_a_search_may_be_one_of_several_alternatives() {
+    run(async {
+        let mut node = node().await;
+        node.insert(vec![
+            doc! { "_id": 1, "a": 0, "t": "foo" },
+            doc! { "_id": 2, "a": 0, "t": "bar" },
+            doc! { "_id": 3, "a": 1, "t": "foo" },
+            doc! { "_id": 4, "a": 0, "t": "none" },
+        ])
+        .await;
+        node.ok(doc! { "createIndexes": "c", "indexes": [{ "key": { "t": "text" }, "name": "t" }] }).await;
+        let search = || doc! { "$text": { "$search": "foo" } };
+        let ids = |found: Vec<Doc>| {
+            let mut ids: Vec<String> = found.iter().map(|row| row.get("_id").unwrap().to_string()).collect();
+            ids.sort_unstable();
+            ids.join(" ")
+        };
+        let either = doc! { "find": "c", "filter": { "$or": [{ "_id": 2 }, (search())] } };
+        assert_eq!(ids(node.find(either.clone()).await), "1 2 3");
+        assert_eq!(ids(node.find(doc! { "find": "c", "filter": { "a": 0, "$or": [{ "_id": 2 }, (search())] } }).await), "1 2");
+        let counted = doc! { "count": "c", "query": { "a": 0, "$or": [{ "_id": 2 }, (search())] } };
+        assert_eq!(node.ok(counted).await.get("n").unwrap().to_string(), "2");
+        let unindexed = doc! { "find": "c", "filter": { "$or": [{ "a": 1 }, (search())] } };
+        assert_eq!(node.code(unindexed).await, 291);
+    });
+}
