@@ -51,4 +51,4 @@ pub use write_path::{InsertWatcher, WritePath};
 
 /// The fail points of this crate.
 pub const FAIL_POINTS: &[&dyn pando_base::AnyFailPoint] =
-    &[&rest::YIELD_HANG, &validate::FAIL_RECORD_STORE_TRAVERSAL, &validate::FAIL_INDEX_KEY_ORDERING];
+    &[&rest::YIELD_HANG, &rest::YIELD_WAIT, &validate::FAIL_RECORD_STORE_TRAVERSAL, &validate::FAIL_INDEX_KEY_ORDERING];

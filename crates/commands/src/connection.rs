@@ -11,7 +11,7 @@ use pando_security::UserName;
 use pando_wire::Compressor;
 use parking_lot::Mutex;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 
 /// A client's connection.
 #[derive(Debug)]
@@ -37,6 +37,8 @@ pub struct ConnectionState {
     conversation: Mutex<Option<Conversation>>,
     /// What the log will tell of it.
     attempt: Mutex<Option<Attempt>>,
+    /// The versions of the API that were asked for, by their bits.
+    api_versions: AtomicU8,
     /// The subject of the certificate that the client has shown, which was checked.
     certificate_subject: Option<String>,
     /// The operation that is stopped if the client goes away.
@@ -60,6 +62,7 @@ impl ConnectionState {
             had_identity: AtomicBool::new(false),
             conversation: Mutex::default(),
             attempt: Mutex::default(),
+            api_versions: AtomicU8::new(0),
             certificate_subject: None,
             stopped_when_abandoned: Mutex::default(),
             last_named: Mutex::default(),
@@ -133,6 +136,12 @@ impl ConnectionState {
     /// The proof that has begun; it is over unless it is kept again.
     pub(crate) fn take_conversation(&self) -> Option<Conversation> {
         self.conversation.lock().take()
+    }
+
+    /// Is this version of the API asked for over this connection for the first time? It is given by a bit.
+    pub(crate) fn is_new_api_version(&self, bit: u8) -> bool {
+        self.api_versions.load(Ordering::Relaxed) & bit != bit
+            && self.api_versions.fetch_or(bit, Ordering::Relaxed) & bit != bit
     }
 
     /// Keeps an attempt to log in that has begun.

@@ -1,7 +1,7 @@
 //! What dispatch and commands count, for serverStatus.
 
 use crate::Class;
-use crate::status::ReadConcernCounters;
+use crate::status::{ApiVersions, ReadConcernCounters};
 use crate::ttl::TtlCounters;
 use crate::watch::ResourceTotals;
 use pando_base::{Counter, Gauge, LatencyHistogram, Metric, MetricTree, OperationStatistics, Result, ShardedCounter};
@@ -27,6 +27,8 @@ pub struct Counters {
     pub read_concerns: ReadConcernCounters,
     /// What operations took of storage and processor.
     pub resources: ResourceTotals,
+    /// Which versions of the API applications ask for.
+    pub api_versions: ApiVersions,
     /// What the TTL monitor has done.
     pub ttl: TtlCounters,
     /// How the statements of `update` say what to change.
@@ -149,8 +151,6 @@ pub struct OpLatencies {
     pub writes: LatencyHistogram,
     /// Of everything else.
     pub commands: LatencyHistogram,
-    /// Of whole transactions.
-    pub transactions: LatencyHistogram,
 }
 
 impl OpLatencies {
@@ -167,11 +167,12 @@ impl OpLatencies {
 
 impl OpLatencies {
     /// Appends all kinds, with their buckets if those are wanted.
-    pub fn append_to(&self, with_buckets: bool, out: &mut DocBuilder) {
+    pub fn append_to(&self, transactions: Option<&LatencyHistogram>, with_buckets: bool, out: &mut DocBuilder) {
         append_histogram("reads", &self.reads, with_buckets, out);
         append_histogram("writes", &self.writes, with_buckets, out);
         append_histogram("commands", &self.commands, with_buckets, out);
-        append_histogram("transactions", &self.transactions, with_buckets, out);
+        let none = LatencyHistogram::default();
+        append_histogram("transactions", transactions.unwrap_or(&none), with_buckets, out);
     }
 }
 

@@ -18,8 +18,6 @@ pub const FOREIGN_PARAMETERS: &[(&str, &str)] = &[
     ("internalQuerySlotBasedExecutionHashAggMemoryCheckPerAdvanceAtLeast", HASH_MEMORY),
     ("internalQuerySlotBasedExecutionHashAggMemoryCheckPerAdvanceAtMost", HASH_MEMORY),
     ("internalQuerySlotBasedExecutionHashAggMemoryUseSampleRate", HASH_MEMORY),
-    ("internalValidateFeaturesAsMaster", ONE_VERSION),
-    ("internalValidateFeaturesAsPrimary", ONE_VERSION),
     ("migrationLockAcquisitionMaxWaitMS", NO_SHARDS),
     ("numInitialSyncAttempts", ONE_MEMBER),
     ("numInitialSyncConnectAttempts", ONE_MEMBER),
@@ -36,7 +34,6 @@ pub const FOREIGN_PARAMETERS: &[(&str, &str)] = &[
 ];
 
 const HASH_MEMORY: &str = "the memory of groups is counted for each document, not estimated now and then";
-const ONE_VERSION: &str = "there is one version of features";
 
 /// What is so instead of what the parameter of this name would do.
 pub fn foreign_parameter(name: &str) -> Option<&'static str> {

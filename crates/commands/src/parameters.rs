@@ -58,6 +58,16 @@ pub static SIGNALED_SHUTDOWN_MS: Parameter<i32> = Parameter::new(
 )
 .at_least(0);
 
+/// How deep documents may be nested.
+pub static BSON_DEPTH_MAX: Parameter<i32> = Parameter::new(
+    "maxBSONDepth",
+    pando_doc::DEPTH_MAX as i32,
+    "How many levels documents of messages may be nested; those that are stored have twenty less.",
+)
+.at_least(21)
+.at_most(pando_doc::DEPTH_MOST as i32)
+.settable(Settable::AtStartup);
+
 /// How often there are checkpoints.
 pub static SYNC_DELAY_SECONDS: Parameter<f64> =
     Parameter::new("syncdelay", 60.0, "Seconds between checkpoints; 0 for none but those that are asked for.")
@@ -84,7 +94,7 @@ pub static MAX_LOG_SIZE_KB: Parameter<i32> =
 
 /// Requests must declare their API version.
 pub static REQUIRE_API_VERSION: Parameter<bool> =
-    Parameter::new("requireApiVersion", false, "Refuses requests that do not declare an API version.");
+    Parameter::new("requireApiVersion", false, "Refuses requests that do not declare an API version.").for_tests();
 
 /// From when an operation is slow. MongoDB sets it with `profile` and `--slowms`; it is a parameter here as well.
 pub static SLOW_MS: Parameter<i32> =
@@ -147,9 +157,13 @@ pub static TESTING_DIAGNOSTICS: Parameter<bool> =
 /// The parameters of this crate.
 pub static PARAMETERS: &[&dyn AnyParameter] = &[
     &ACCEPT_API_VERSION_2,
+    &crate::handshake::REFUSE_SHORT_STREAMING_WAITS,
+    &crate::handshake::STREAMING_WAIT_MS_MIN,
+    &crate::settings::GATES_NEW_FEATURES,
     &ARBITRARY_CLUSTER_KEY,
     &AUTOMATION_SERVICE_DESCRIPTOR,
     &BACKTRACE_LOG_FILE,
+    &BSON_DEPTH_MAX,
     &DISABLE_TRANSITION_TO_LAST_CONTINUOUS,
     &ENABLE_TEST_COMMANDS,
     &FEATURE_COMPATIBILITY_VERSION,

@@ -3,12 +3,15 @@
 //! The `_id` comes first, a top-level `Timestamp(0, 0)` becomes the present one, nesting is bounded more tightly than in
 //! messages. Names with dots and dollars are allowed, but not inside `_id`, where a dollar is only for references.
 
-use crate::validate::{DEPTH_MAX, USER_SIZE_BYTES_MAX};
+use crate::validate::{DEPTH_MAX, USER_SIZE_BYTES_MAX, depth_max};
 use crate::{Doc, DocBuilder, DocRef, ObjectId, RawElement, RawElements, Value, ValueType};
 use pando_base::{Error, ErrorCode, Result, Timestamp};
 
 /// How many levels a stored document may have; messages may have more, for what is put around it.
-pub const USER_DEPTH_MAX: usize = DEPTH_MAX - 20;
+pub const USER_DEPTH_MAX: usize = DEPTH_MAX - ROOM;
+
+/// The levels for what is put around it.
+const ROOM: usize = 20;
 
 /// Checks a document that is to be inserted, and mends it: none if it can be stored as it is. Without `next_timestamp` empty
 /// timestamps stay empty.
@@ -167,7 +170,8 @@ fn refuse_dollars(mut elements: RawElements<'_>) -> Result<()> {
 pub fn check_user_depth(doc: DocRef<'_>) -> Result<()> {
     /// A level takes a type, the end of a name, a length and a zero at least.
     const LEVEL_BYTES_MIN: usize = 7;
-    if doc.size_bytes() < USER_DEPTH_MAX * LEVEL_BYTES_MIN {
+    let user_depth_max = depth_max().saturating_sub(ROOM);
+    if doc.size_bytes() < user_depth_max * LEVEL_BYTES_MIN {
         return Ok(());
     }
     let mut open = vec![doc.raw_elements()];
@@ -181,8 +185,8 @@ pub fn check_user_depth(doc: DocRef<'_>) -> Result<()> {
         if nested.is_empty() {
             continue;
         }
-        if open.len() >= USER_DEPTH_MAX {
-            let reason = format!("cannot insert document because it exceeds {USER_DEPTH_MAX} levels of nesting");
+        if open.len() >= user_depth_max {
+            let reason = format!("cannot insert document because it exceeds {user_depth_max} levels of nesting");
             return Err(Error::new(ErrorCode::Overflow, reason));
         }
         open.push(nested.raw_elements());

@@ -59,7 +59,9 @@ pub use path::{
     visit_path,
 };
 pub use text::{JsonFormat, doc_from_json, doc_to_json, short_double, value_from_json, value_to_json};
-pub use validate::{DEPTH_MAX, INTERNAL_SIZE_BYTES_MAX, Limits, USER_SIZE_BYTES_MAX, too_large};
+pub use validate::{
+    DEPTH_MAX, DEPTH_MOST, INTERNAL_SIZE_BYTES_MAX, Limits, USER_SIZE_BYTES_MAX, depth_max, set_depth_max, too_large,
+};
 pub use value::Value;
 pub use value_type::ValueType;
 pub use view::{ArrayRef, DocRef, Element, Elements, RawElement, RawElements};

@@ -9,13 +9,30 @@ use crate::view::name_length;
 use crate::{DocRef, Value};
 use bstr::BStr;
 use pando_base::{Error, ErrorCode, Result};
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// The largest document a user may store.
 pub const USER_SIZE_BYTES_MAX: usize = 16 * 1024 * 1024;
 /// The largest document inside the server: room for what is put around a user's.
 pub const INTERNAL_SIZE_BYTES_MAX: usize = USER_SIZE_BYTES_MAX + 16 * 1024;
-/// How deep documents may be nested inside the outermost one.
+/// How deep documents may be nested inside the outermost one, unless it is said otherwise.
 pub const DEPTH_MAX: usize = 200;
+/// How deep they may be at most, whatever is said.
+pub const DEPTH_MOST: usize = 250;
+
+/// The depth that is in force: one for the process, as what is nested more deeply must not get in anywhere. Set when a server starts.
+static DEPTH: AtomicUsize = AtomicUsize::new(DEPTH_MAX);
+
+/// Says how deep documents may be nested.
+pub fn set_depth_max(depth: usize) {
+    DEPTH.store(depth.min(DEPTH_MOST), Ordering::Relaxed);
+}
+
+/// How deep documents may be nested.
+#[inline]
+pub fn depth_max() -> usize {
+    DEPTH.load(Ordering::Relaxed)
+}
 
 /// Bounds that validation enforces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,7 +45,7 @@ pub struct Limits {
 
 impl Default for Limits {
     fn default() -> Limits {
-        Limits { depth_max: DEPTH_MAX, size_bytes_max: INTERNAL_SIZE_BYTES_MAX }
+        Limits { depth_max: depth_max(), size_bytes_max: INTERNAL_SIZE_BYTES_MAX }
     }
 }
 

@@ -74,6 +74,8 @@ pub struct ParseContext {
     pub absent_variables: Vec<BString>,
     /// `$$USER_ROLES`, if known.
     pub user_roles: Option<pando_doc::Array>,
+    /// Keywords of `$jsonSchema` that nobody knows mean nothing, rather than being refused.
+    pub ignores_unknown_keywords: bool,
     /// Where `$rand` takes its numbers from; not allowed if there is nothing.
     pub random: Option<SharedRandom>,
     /// Where JavaScript runs; nowhere if there is nothing.
@@ -103,6 +105,7 @@ impl ParseContext {
             variables: Doc::new(),
             absent_variables: Vec::new(),
             user_roles: None,
+            ignores_unknown_keywords: false,
             random: None,
             script: None,
             javascript_scope: None,

@@ -5,7 +5,7 @@
 
 use crate::reader::Reader;
 use crate::{Discriminator, Error, KeyOrdering, Result, Version, canonical, number};
-use pando_doc::{DEPTH_MAX, ObjectId};
+use pando_doc::{DEPTH_MOST, ObjectId};
 
 /// The components of a key, each as its bytes lie there. Ends at the key's end or at the first error.
 #[derive(Clone)]
@@ -129,7 +129,7 @@ pub(crate) fn read_binary_header(reader: &mut Reader<'_>) -> Result<(usize, u8)>
 
 /// One level down, unless that is too deep.
 pub(crate) fn deeper(depth: usize) -> Result<usize> {
-    if depth < DEPTH_MAX { Ok(depth + 1) } else { Err(Error::TooDeep) }
+    if depth < DEPTH_MOST { Ok(depth + 1) } else { Err(Error::TooDeep) }
 }
 
 fn skip_document(reader: &mut Reader<'_>, version: Version, depth: usize) -> Result<()> {

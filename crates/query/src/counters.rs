@@ -12,6 +12,11 @@ pub struct QueryCounters {
     collection_scans: Arc<ShardedCounter>,
     collection_scans_not_tailable: Arc<ShardedCounter>,
     sorts: Arc<ShardedCounter>,
+    in_memory_only: Arc<ShardedCounter>,
+    plans_found: Arc<ShardedCounter>,
+    plans_not_found: Arc<ShardedCounter>,
+    /// Of an engine that is not here.
+    never: Arc<ShardedCounter>,
     events_split: Arc<ShardedCounter>,
     events_too_large: Arc<ShardedCounter>,
     /// Of deletes in batches.
@@ -27,6 +32,11 @@ impl QueryCounters {
             ("queryExecutor.collectionScans.total", &self.collection_scans),
             ("queryExecutor.collectionScans.nonTailable", &self.collection_scans_not_tailable),
             ("operation.scanAndOrder", &self.sorts),
+            ("query.allowDiskUseFalse", &self.in_memory_only),
+            ("query.planCache.classic.hits", &self.plans_found),
+            ("query.planCache.classic.misses", &self.plans_not_found),
+            ("query.planCache.sbe.hits", &self.never),
+            ("query.planCache.sbe.misses", &self.never),
             ("changeStreams.largeEventsSplit", &self.events_split),
             ("changeStreams.largeEventsFailed", &self.events_too_large),
         ] {
@@ -44,6 +54,17 @@ impl QueryCounters {
     /// Counts a query whose results no index has in order.
     pub(crate) fn sort(&self) {
         self.sorts.add(1);
+    }
+
+    /// Counts a look for the plan of a query in the cache, where one is worth remembering.
+    pub(crate) fn plan_looked_up(&self, is_cacheable: bool, is_found: bool) {
+        let counter = if is_found { &self.plans_found } else { &self.plans_not_found };
+        counter.add(u64::from(is_cacheable));
+    }
+
+    /// Counts a request that forbids files on disk.
+    pub fn disk_use(&self, allowed: Option<bool>) {
+        self.in_memory_only.add(u64::from(allowed == Some(false)));
     }
 
     /// Counts an event of a change stream that became several documents.

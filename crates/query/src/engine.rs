@@ -6,7 +6,7 @@ use crate::executor::{
     script_limits,
 };
 use crate::explain::plan_documents;
-use crate::limits::{PlannerLimits, USER_ROLES_ARE_SHOWN, expression_limits};
+use crate::limits::{PlannerLimits, UNKNOWN_KEYWORDS_ARE_IGNORED, USER_ROLES_ARE_SHOWN, expression_limits};
 use crate::memory::HeldByNode;
 use crate::plan_cache::{IndexFilter, PlanCache, PlanStory, cache_key, indexes_of};
 use crate::planner::{PlanNode, ProjectionKind, index_required, plans};
@@ -231,6 +231,7 @@ impl QueryEngine {
         let times = operation.extensions.get::<Times>().copied().unwrap_or_else(|| self.times(operation));
         let mut context = ParseContext::new(times.now_ms);
         context.cluster_time = times.cluster;
+        context.ignores_unknown_keywords = self.parameters.get(&UNKNOWN_KEYWORDS_ARE_IGNORED);
         context.user_roles = user_roles(operation, &self.parameters);
         context.random = Some(self.random.clone());
         context.script = self.script(operation);
@@ -277,11 +278,12 @@ impl QueryEngine {
         namespace: &Namespace,
         filter: DocRef<'_>,
     ) -> Result<Option<Option<Doc>>> {
-        let Some(id) = id_of(filter) else { return Ok(None) };
+        let Some(id) = id_of(filter).filter(|_| !crate::fail_points::are_on()) else { return Ok(None) };
         let Some(collection) = self.collections.open(operation, namespace)? else { return Ok(None) };
         if collection.options.collation.is_some() || !collection.knows_ids() {
             return Ok(None);
         }
+        self.counters.plan_looked_up(true, false);
         let found = match find_by_id(operation, &collection, id, None) {
             Ok(found) => found,
             Err(error) if storage_error(&error).is_some() => return Ok(None),
@@ -415,7 +417,9 @@ impl QueryEngine {
         (context.metadata, context.sort) = (query.metadata, query.sort.clone());
         let filter = self.index_filter(query, collection);
         let mut candidates = self.plans(query, collection, filter.as_deref())?;
+        let is_cacheable = !self.is_explaining && (!query.filter.root().is_trivially_true() || query.sort.is_some());
         if candidates.len() == 1 {
+            self.counters.plan_looked_up(is_cacheable, false);
             let plan = candidates.swap_remove(0);
             return Ok((build(&plan, &context)?, plan));
         }
@@ -430,6 +434,7 @@ impl QueryEngine {
             let place = signatures.iter().position(|signature| *signature == cached.signature)?;
             Some((place, cached.works))
         });
+        self.counters.plan_looked_up(is_cacheable, known.is_some());
         let stage = match known {
             None => {
                 let roots = candidates.iter().map(|plan| build(plan, &context).map(Candidate::new));
@@ -568,7 +573,11 @@ fn without_table_scans(query: &CanonicalQuery, mut found: Vec<PlanNode>) -> Resu
         true => "Running with 'notablescan', so tailable cursors (which always do a table scan) are not allowed",
         false => "No indexed plans available, and running with 'notablescan'",
     };
-    found.retain(|plan| !plan.any(&|node| matches!(node, PlanNode::CollectionScan(_))));
+    let is_forced = query.hint.natural().is_some() && !query.tailable;
+    let reason = if is_forced { "hint $natural is not allowed, because 'notablescan' is enabled" } else { reason };
+    let is_whole =
+        |node: &PlanNode| matches!(node, PlanNode::CollectionScan(scan) if scan.min.is_none() && scan.max.is_none());
+    found.retain(|plan| !plan.any(&is_whole));
     if found.is_empty() {
         return Err(query.refused(reason).with_code(ErrorCode::NoQueryExecutionPlans));
     }

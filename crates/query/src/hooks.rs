@@ -157,6 +157,7 @@ impl MatchValidator {
         let collation = collection.options.collation.as_ref();
         let collator = collation.map(|collation| collator(collation.view())).transpose()?;
         let mut context = ParseContext::new(now_ms).with_collator(collator);
+        context.ignores_unknown_keywords = self.parameters.get(&crate::limits::UNKNOWN_KEYWORDS_ARE_IGNORED);
         context.cluster_time = self.cluster_clock.as_ref().map(|clock| clock()).filter(|time| time.is_some());
         let filter = MatchExpression::parse(validator, &context)?;
         let is_timeless = !TIMES.iter().any(|name| validator.bytes().contains_str(name));

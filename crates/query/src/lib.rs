@@ -19,6 +19,7 @@ pub mod cursor;
 mod engine;
 pub mod executor;
 pub mod explain;
+pub mod fail_points;
 mod hooks;
 pub mod limits;
 mod memory;

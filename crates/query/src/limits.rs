@@ -80,6 +80,14 @@ static GENERATED_KEYS_MAX: Parameter<i32> = Parameter::new(
 .at_least(200)
 .settable(Settable::AtStartup);
 
+/// Keywords of `$jsonSchema` that nobody knows mean nothing.
+pub static UNKNOWN_KEYWORDS_ARE_IGNORED: Parameter<bool> = Parameter::new(
+    "internalQueryIgnoreUnknownJSONSchemaKeywords",
+    false,
+    "Passes over keywords of $jsonSchema that are not known, rather than refusing them.",
+)
+.settable(Settable::AtStartup);
+
 /// `$$USER_ROLES` may be read.
 pub(crate) static USER_ROLES_ARE_SHOWN: Parameter<bool> = Parameter::new(
     "enableAccessToUserRoles",
@@ -89,6 +97,7 @@ pub(crate) static USER_ROLES_ARE_SHOWN: Parameter<bool> = Parameter::new(
 
 /// All of them.
 pub static PARAMETERS: &[&dyn AnyParameter] = &[
+    &UNKNOWN_KEYWORDS_ARE_IGNORED,
     &USER_ROLES_ARE_SHOWN,
     &RANGE_BYTES_MAX,
     &PUSH_BYTES_MAX,

@@ -9,12 +9,12 @@
 //!
 //! Lock order: the two mutexes here are leaves; nobody holds both.
 
-use pando_base::{Result, Uuid};
+use pando_base::{Metric, MetricTree, MetricValue, Result, Uuid};
 use pando_catalog::{Collection, Index};
 use pando_doc::{Doc, compare_docs};
 use pando_operation::Operation;
 use pando_oplog::OpObserver;
-use pando_oplog::observer::{DropCollection, RenameCollection};
+use pando_oplog::observer::{CollMod, CreateIndex, DropCollection, DropIndex, IndexBuildArguments, RenameCollection};
 use parking_lot::Mutex;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -131,6 +131,15 @@ pub struct PlanCache {
     filter_count: Arc<AtomicUsize>,
 }
 
+/// One of its numbers.
+struct Shown(PlanCache, fn(&PlanCache) -> usize);
+
+impl Metric for Shown {
+    fn value(&self) -> MetricValue {
+        MetricValue::Long(i64::try_from((self.1)(&self.0)).unwrap_or(i64::MAX))
+    }
+}
+
 /// Which indexes a collection has, as a number.
 pub fn indexes_of(collection: &Collection) -> u64 {
     let mut text = Vec::new();
@@ -177,6 +186,19 @@ impl PlanCache {
         if let Some(before) = cache.entries.insert(shape.to_owned(), entry) {
             self.lost(before.size_bytes(shape));
         }
+    }
+
+    /// Adds what serverStatus shows.
+    pub fn add_metrics(&self, tree: &mut MetricTree) -> Result<()> {
+        tree.add(
+            "metrics.query.planCacheTotalSizeEstimateBytes",
+            Arc::new(Shown(self.clone(), PlanCache::size_bytes)),
+        )?;
+        tree.add("metrics.query.planCacheTotalQueryShapes", Arc::new(Shown(self.clone(), PlanCache::len)))
+    }
+
+    fn len(&self) -> usize {
+        self.collections.lock().values().map(|cache| cache.entries.len()).sum()
     }
 
     /// How much memory the plans of all collections take.
@@ -279,6 +301,13 @@ impl PlanCache {
         Ok(())
     }
 
+    /// Plans that were found with other indexes are of no use any more.
+    fn clear_on_commit(&self, operation: &mut Operation, uuid: Uuid) -> Result<()> {
+        let cache = self.clone();
+        operation.recovery_unit.on_commit(move |_| cache.clear(&uuid))?;
+        Ok(())
+    }
+
     fn count_filters(&self, filters: &HashMap<Uuid, Filters>) {
         self.filter_count.store(filters.values().map(BTreeMap::len).sum(), Ordering::Release);
     }
@@ -291,6 +320,22 @@ impl OpObserver<Operation> for PlanCache {
 
     fn on_rename_collection(&self, operation: &mut Operation, rename: &RenameCollection<'_>) -> Result<()> {
         rename.dropped_target.map_or(Ok(()), |uuid| self.forget_on_commit(operation, uuid))
+    }
+
+    fn on_coll_mod(&self, operation: &mut Operation, change: &CollMod<'_>) -> Result<()> {
+        change.index.map_or(Ok(()), |_| self.clear_on_commit(operation, change.collection.uuid))
+    }
+
+    fn on_create_index(&self, operation: &mut Operation, index: &CreateIndex<'_>) -> Result<()> {
+        self.clear_on_commit(operation, index.collection.uuid)
+    }
+
+    fn on_commit_index_build(&self, operation: &mut Operation, build: &IndexBuildArguments<'_>) -> Result<()> {
+        self.clear_on_commit(operation, build.collection.uuid)
+    }
+
+    fn on_drop_index(&self, operation: &mut Operation, index: &DropIndex<'_>) -> Result<()> {
+        self.clear_on_commit(operation, index.collection.uuid)
     }
 }
 

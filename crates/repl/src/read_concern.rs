@@ -141,6 +141,10 @@ impl ReadConcern {
             ),
             (is_null(self.after_cluster_time), "afterClusterTime cannot be a null timestamp"),
             (is_null(self.at_cluster_time), "atClusterTime cannot be a null timestamp"),
+            (
+                self.at_cluster_time.is_some_and(|time| time.seconds() == 0),
+                "atClusterTime cannot be a timestamp of zero seconds",
+            ),
         ];
         match refusals.into_iter().find(|(refused, _)| *refused) {
             Some((_, reason)) => Err(Error::new(ErrorCode::InvalidOptions, reason)),

@@ -54,6 +54,7 @@ pub(crate) const FAIL_POINTS: &[&[&dyn AnyFailPoint]] = &[
     pando_index::FAIL_POINTS,
     pando_index_build::FAIL_POINTS,
     pando_query::executor::FAIL_POINTS,
+    pando_query::fail_points::FAIL_POINTS,
     pando_query::stage::DELETE_FAIL_POINTS,
     pando_query::timeseries::FAIL_POINTS,
     pando_repl::FAIL_POINTS,

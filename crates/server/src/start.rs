@@ -24,9 +24,9 @@ use pando_commands::administration::{apply_verbosity, feature_flag};
 use pando_commands::replication::{await_ends, interrupt_writers};
 use pando_commands::transaction_api::TransactionApi;
 use pando_commands::{
-    CommandTable, Control, Counters, Data, LOG_COMPONENT_VERBOSITY, LOG_LEVEL, MAX_LOG_SIZE_KB, Node, NodeOptions,
-    NotInitiated, OneMember, QUERY_FRAMEWORK, QUERY_FRAMEWORK_ONLY, QUIET, ReplicationView, SIGNALED_SHUTDOWN_MS,
-    StandAlone, StatusSection, VERSION, foreign_parameter,
+    BSON_DEPTH_MAX, CommandTable, Control, Counters, Data, LOG_COMPONENT_VERBOSITY, LOG_LEVEL, MAX_LOG_SIZE_KB, Node,
+    NodeOptions, NotInitiated, OneMember, QUERY_FRAMEWORK, QUERY_FRAMEWORK_ONLY, QUIET, ReplicationView,
+    SIGNALED_SHUTDOWN_MS, StandAlone, StatusSection, VERSION, foreign_parameter,
     security::{SCRAM_ITERATION_COUNT, SCRAM_SHA_256_ITERATION_COUNT, Security},
     status,
 };
@@ -294,6 +294,7 @@ fn node(env: &Env, options: &ServerOptions, log: &Log, around: Around<'_>, groun
         data.query.spill_counters().add_metrics(&mut metrics)?;
         data.query.held_memory().add_metrics(&mut metrics)?;
         data.query.counters.add_metrics(&mut metrics)?;
+        data.query.plan_cache.add_metrics(&mut metrics)?;
         data.cursors.add_metrics(&mut metrics)?;
     }
     let counters = Counters::default();
@@ -461,6 +462,10 @@ impl Settings {
         let settings = Settings { parameters: Arc::new(parameters), fail_points: Arc::new(fail_points) };
         for (name, value) in &options.parameters {
             settings.set(env, name, value)?;
+            if name == BSON_DEPTH_MAX.name() {
+                let depth = settings.parameters.get(&BSON_DEPTH_MAX);
+                pando_doc::set_depth_max(usize::try_from(depth).unwrap_or(pando_doc::DEPTH_MAX));
+            }
         }
         settings.follow_iterations(options)?;
         Ok(settings)

@@ -83,6 +83,9 @@ fn u18_fail_points_of_deadlines_and_of_writes_in_sessions() {
         unique_indexes(&env, &mut client).await;
         ends_of_commands(&env, &mut client).await;
         conflicts(&mut client).await;
+        plans_that_fail(&mut client).await;
+        queries_as_they_were_written(&mut client).await;
+        files_while_they_are_read(&env, &mut client).await;
     });
 }
 
@@ -230,4 +233,86 @@ async fn conflicts(client: &mut Client) {
     client.configure("WTWriteConflictException", Value::Document(twice.view()), doc! {}).await;
     let inserted = client.ask(&doc! { "insert": "u", "documents": [{ "_id": 2, "a": 2 }], "$db": "d" }).await;
     assert_eq!(number(&inserted, "n"), 1, "{inserted}");
+}
+
+/// Every plan fails where it is asked for documents, whichever command asks; what asks for none does not.
+async fn plans_that_fail(client: &mut Client) {
+    client.ask(&doc! { "insert": "p", "documents": [{ "_id": 1 }, { "_id": 2 }], "$db": "d" }).await;
+    let first = client.ask(&doc! { "find": "p", "batchSize": 0, "$db": "d" }).await;
+    let id = first.get("cursor").and_then(|cursor| cursor.as_document()).and_then(|cursor| cursor.get("id")).unwrap();
+    client.configure("planExecutorAlwaysFails", Value::String("alwaysOn".into()), doc! {}).await;
+    let by_id = || doc! { "_id": 1 };
+    let change = || doc! { "$set": { "a": 1 } };
+    let requests = [
+        doc! { "find": "p", "$db": "d" },
+        doc! { "find": "p", "filter": (by_id()), "$db": "d" },
+        doc! { "count": "p", "query": (by_id()), "$db": "d" },
+        doc! { "distinct": "p", "key": "_id", "$db": "d" },
+        doc! { "aggregate": "p", "pipeline": [{ "$match": { "a": 1 } }], "cursor": {}, "$db": "d" },
+        doc! { "findAndModify": "p", "query": (by_id()), "update": (change()), "$db": "d" },
+        doc! { "dbHash": 1, "$db": "d" },
+        doc! { "getMore": id, "collection": "p", "$db": "d" },
+    ];
+    for request in &requests {
+        let reply = client.ask(request).await;
+        assert_eq!(number(&reply, "code"), 4_382_101, "{request}: {reply}");
+    }
+    for write in [
+        doc! { "update": "p", "updates": [{ "q": (by_id()), "u": (change()) }], "$db": "d" },
+        doc! { "delete": "p", "deletes": [{ "q": (by_id()), "limit": 1 }], "$db": "d" },
+    ] {
+        let reply = client.ask(&write).await;
+        assert!(reply.to_string().contains("4382101"), "{write}: {reply}");
+    }
+    let none = client.ask(&doc! { "find": "p", "batchSize": 0, "$db": "d" }).await;
+    assert_eq!(number(&none, "ok"), 1, "{none}");
+    client.configure("planExecutorAlwaysFails", Value::String("off".into()), doc! {}).await;
+}
+
+/// Filters and pipelines may be left as they are.
+async fn queries_as_they_were_written(client: &mut Client) {
+    let stages = async |client: &mut Client| {
+        let pipeline =
+            doc! { "p": [{ "$_internalInhibitOptimization": {} }, { "$match": { "a": 1 } }, { "$match": { "b": 1 } }] };
+        let request = doc! { "aggregate": "p", "pipeline": (pipeline.get("p").unwrap()), "explain": true, "$db": "d" };
+        let explained = client.ask(&request).await;
+        explained.get("stages").and_then(|stages| stages.as_array()).map_or(0, |stages| stages.len())
+    };
+    let improved = stages(client).await;
+    client.configure("disablePipelineOptimization", Value::String("alwaysOn".into()), doc! {}).await;
+    assert!(stages(client).await > improved);
+    client.configure("disablePipelineOptimization", Value::String("off".into()), doc! {}).await;
+    let parsed = async |client: &mut Client| {
+        let filter = doc! { "$and": [{ "$and": [{ "a": 1 }] }, { "b": { "$in": [1] } }] };
+        let request = doc! { "explain": { "find": "p", "filter": filter }, "verbosity": "queryPlanner", "$db": "d" };
+        client.ask(&request).await.to_string()
+    };
+    client.configure("disableMatchExpressionOptimization", Value::String("alwaysOn".into()), doc! {}).await;
+    let written = parsed(client).await;
+    client.configure("disableMatchExpressionOptimization", Value::String("off".into()), doc! {}).await;
+    let nested = "parsedQuery: { $and: [ { $and: [";
+    assert!(written.contains(nested) && !parsed(client).await.contains(nested), "{written}");
+}
+
+/// A file's chunks are waited for where a test wants it, and the operation may be killed there.
+async fn files_while_they_are_read(env: &Env, client: &mut Client) {
+    client.ask(&doc! { "insert": "fs.chunks", "documents": [{ "_id": 1, "files_id": 1, "n": 0 }], "$db": "d" }).await;
+    let index = doc! { "key": { "files_id": 1, "n": 1 }, "name": "n" };
+    client.ask(&doc! { "createIndexes": "fs.chunks", "indexes": [index], "$db": "d" }).await;
+    let point = "waitInFilemd5DuringManualYield";
+    client.hold(point, doc! {}).await;
+    let mut other = Client::connect(env).await;
+    let file = doc! { "filemd5": 1, "root": "fs", "$db": "d" };
+    let looking = async {
+        entered(client, point).await;
+        let found = client.ask(&doc! { "currentOp": 1, "failpointMsg": point, "$db": "admin" }).await;
+        let operations = found.get("inprog").and_then(|found| found.as_array()).unwrap();
+        let operation = operations.values().next().and_then(|one| one.as_document()).unwrap().to_doc();
+        assert_eq!(operation.get("ns").and_then(|name| name.as_str()), Some("d.fs.chunks"));
+        let kill = doc! { "killOp": 1, "op": (operation.get("opid").unwrap()), "$db": "admin" };
+        assert_eq!(number(&client.ask(&kill).await, "ok"), 1);
+        client.release(point).await;
+    };
+    let (killed, ()) = tokio::join!(other.ask(&file), looking);
+    assert_eq!(number(&killed, "code"), 11601, "{killed}");
 }

@@ -8,6 +8,7 @@
 //! a kill, the end of its time all come to this. One that is prepared is not dropped by any of them: it waits for its decision,
 //! also over a restart, after which it is made anew from the oplog.
 
+use pando_base::LatencyHistogram;
 use pando_doc::Doc;
 use pando_operation::Stash;
 use pando_oplog::OpTime;
@@ -150,6 +151,8 @@ pub struct TransactionCounters {
     pub records_written: AtomicU64,
     /// `lastCommittedTransaction`.
     pub last_committed: Mutex<Option<CommittedTransaction>>,
+    /// How long those took that have ended.
+    pub latencies: LatencyHistogram,
     /// `currentOpen`.
     pub open: AtomicU64,
     /// `currentActive`: those with a statement that runs.

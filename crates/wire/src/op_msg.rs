@@ -9,7 +9,7 @@ use crate::reader::Reader;
 use crate::refusal::malformed;
 use bstr::{BStr, ByteSlice};
 use pando_base::{Error, ErrorCode, Result};
-use pando_doc::{DEPTH_MAX, DocRef, Limits};
+use pando_doc::{DocRef, Limits, depth_max};
 use std::ops::Range;
 
 const FLAGS_SIZE_BYTES: usize = 4;
@@ -20,7 +20,9 @@ pub(crate) const KIND_SEQUENCE: u8 = 1;
 const KIND_SECURITY_TOKEN: u8 = 2;
 
 /// The bounds of a document in a message.
-pub(crate) const LIMITS: Limits = Limits { depth_max: DEPTH_MAX, size_bytes_max: DOCUMENT_SIZE_BYTES_MAX_INTERNAL };
+pub(crate) fn limits() -> Limits {
+    Limits { depth_max: depth_max(), size_bytes_max: DOCUMENT_SIZE_BYTES_MAX_INTERNAL }
+}
 
 /// The flag bits of OP_MSG.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -208,7 +210,7 @@ impl<'a> Walk<'a> {
     /// Validates the document that starts here and ends before `end`.
     fn document(&mut self, end: usize) -> Result<Range<usize>> {
         let bytes = self.message.get(self.place..end).unwrap_or_default();
-        let (document, _) = DocRef::parse_prefix(bytes, &LIMITS)?;
+        let (document, _) = DocRef::parse_prefix(bytes, &limits())?;
         let range = self.place..self.place + document.size_bytes();
         self.place = range.end;
         Ok(range)

@@ -5,7 +5,7 @@
 
 use crate::header::{Header, OpCode};
 use crate::limits::HEADER_SIZE_BYTES;
-use crate::op_msg::LIMITS;
+use crate::op_msg::limits;
 use crate::reader::Reader;
 use crate::refusal::{Decoded, Reaction, Refusal};
 use bstr::{BStr, ByteSlice};
@@ -58,7 +58,7 @@ pub(crate) fn decode(header: Header, message: &[u8]) -> Decoded<Query> {
     let counts = (|| Some((reader.int32()?, reader.int32()?)))();
     let (_, to_return) = counts.ok_or_else(not_enough).map_err(legacy)?;
     let body_start = message.len() - reader.rest().len();
-    let (body, _) = DocRef::parse_prefix(reader.rest(), &LIMITS).map_err(legacy)?;
+    let (body, _) = DocRef::parse_prefix(reader.rest(), &limits()).map_err(legacy)?;
     judge(flags, namespace, to_return, body).map_err(legacy)?;
     let body = body_start..body_start + body.size_bytes();
     Ok(Query { database, body, secondary_ok: flags & FLAG_SECONDARY_OK != 0 })

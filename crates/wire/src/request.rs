@@ -5,7 +5,7 @@ use crate::command::checked_header;
 use crate::compression::{Compressor, Compressors, decompress};
 use crate::header::{Header, OpCode};
 use crate::limits::{HEADER_SIZE_BYTES, MESSAGE_SIZE_BYTES_MAX};
-use crate::op_msg::{self, KIND_BODY, KIND_SEQUENCE, LIMITS, MsgFlags};
+use crate::op_msg::{self, KIND_BODY, KIND_SEQUENCE, MsgFlags, limits};
 use crate::reader::Reader;
 use crate::refusal::malformed;
 use crate::reply::{LEGACY_QUERY_FAILURE, seal};
@@ -142,6 +142,6 @@ fn decode_legacy(message: &[u8]) -> Result<(i32, Range<usize>)> {
         return Err(malformed("OP_REPLY without exactly one document"));
     };
     let start = message.len() - reader.rest().len();
-    let body = DocRef::parse_with(reader.rest(), &LIMITS)?;
+    let body = DocRef::parse_with(reader.rest(), &limits())?;
     Ok((flags, start..start + body.size_bytes()))
 }

@@ -149,6 +149,14 @@ async fn modify_collection(
     is_checked: bool,
     reply: &mut DocBuilder,
 ) -> Result<()> {
+    let is_internal =
+        collection.namespace.is_admin() || collection.namespace.is_local() || collection.namespace.is_config();
+    ensure!(
+        !is_internal || !arguments.pre_and_post_images.as_ref().is_some_and(|images| images.enabled),
+        ErrorCode::InvalidOptions,
+        "changeStreamPreAndPostImages collection option is not supported on the {} database",
+        collection.namespace.database()
+    );
     for (is_given, name) in [(arguments.view_on.is_some(), "viewOn"), (arguments.pipeline.is_some(), "pipeline")] {
         ensure!(!is_given, ErrorCode::InvalidOptions, "option only supported on a view: {name}");
     }

@@ -137,6 +137,8 @@ pub(super) fn check_validator(
     crate::settings::check_kept_expression(&invocation.node.parameters, Value::Document(validator))?;
     let features = Features { expr: true, json_schema: true, encryption: is_strict, ..Features::NONE };
     let mut context = ParseContext::new(invocation.node.now_ms()).with_features(features);
+    context.ignores_unknown_keywords =
+        invocation.node.parameters.get(&pando_query::limits::UNKNOWN_KEYWORDS_ARE_IGNORED);
     context.cluster_time = invocation.node.replication.cluster_time();
     let with_context = |error: Error| error.context("Parsing of collection validator failed");
     MatchExpression::parse(validator, &context).map(|_| ()).map_err(with_context)

@@ -116,6 +116,13 @@ async fn create(invocation: &Invocation, data: &Data, namespace: &Namespace, opt
     if options.is_view() {
         return create_view(invocation, data, namespace, options).await;
     }
+    let is_internal = namespace.is_admin() || namespace.is_local() || namespace.is_config();
+    ensure!(
+        !is_internal || !options.pre_and_post_images,
+        ErrorCode::InvalidOptions,
+        "changeStreamPreAndPostImages collection option is not supported on the {} database",
+        namespace.database()
+    );
     let mut operation = invocation.operation()?;
     lock_to_create(data, &mut operation, namespace).await?;
     create_fail_points::pass(data, &mut operation, namespace).await?;

@@ -171,6 +171,7 @@ pub(super) fn extended(bound: DocRef<'_>, pattern: DocRef<'_>, is_behind: bool) 
 
 async fn scan(operation: &mut Operation, collection: &Collection, sum: &mut Sum) -> Result<()> {
     let mut after: Option<RecordId> = None;
+    pando_query::fail_points::check_plan()?;
     loop {
         operation.context.check()?;
         let documents = next_documents(operation, collection, after.as_ref())?;

@@ -131,6 +131,7 @@ fn hash_all(
     let mut view = data.catalog.establish(operation)?;
     let collections = view.collections(&data.catalog, operation, database)?;
     let mut hashed = BTreeMap::new();
+    pando_query::fail_points::check_plan()?;
     for collection in collections.into_iter().filter(|collection| wish.is_for(collection)) {
         let hash = hash(invocation, data, operation, &collection, wish)?;
         let found = Hashed { hash, uuid: collection.uuid, is_capped: collection.is_capped() };

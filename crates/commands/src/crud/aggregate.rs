@@ -206,6 +206,7 @@ async fn run(invocation: &Invocation, reply: &mut DocBuilder) -> Result<()> {
         ErrorCode::FailedToParse,
         "Aggregation explain does not support the'writeConcern' option"
     );
+    data.query.counters.disk_use(request.allow_disk_use);
     check_collectionless(invocation, data, &request)?;
     let level = invocation.generic.read_concern_level();
     stage_read_concern::check(request.pipeline.iter().map(|stage| stage.view()), level, arguments.explain.0)?;
@@ -222,6 +223,8 @@ async fn run(invocation: &Invocation, reply: &mut DocBuilder) -> Result<()> {
     let is_stream = is_change_stream(&request.pipeline);
     let concern = is_stream.then(|| stream_read_concern(invocation, &arguments)).transpose()?;
     match &concern {
+        // Who looks for what holds others up must not be held up by it.
+        _ if is_of_operations(&request.pipeline) => {}
         Some(concern) => begin_read_with(data, &mut operation, Some(concern)).await?,
         None => begin_whole_read(invocation, data, &mut operation).await?,
     }
@@ -256,6 +259,17 @@ async fn run(invocation: &Invocation, reply: &mut DocBuilder) -> Result<()> {
     }
     let first = FirstBatch { limits: BatchLimits::first(request.batch_size), is_single: false, limit: None, options };
     reply_with_first_batch(invocation, data, &mut operation, Box::new(aggregation.executor), first, reply).await
+}
+
+/// Does it tell of operations, which are in memory and nowhere else?
+fn is_of_operations(pipeline: &[Doc]) -> bool {
+    pipeline.first().and_then(|stage| stage.view().first()).is_some_and(|stage| stage.name == "$currentOp")
+        && pipeline.iter().skip(1).all(|stage| {
+            // What reads collections behind it, reads as others do.
+            !["$lookup", "$unionWith", "$graphLookup", "$facet", "$merge", "$out"]
+                .iter()
+                .any(|name| stage.get(name).is_some())
+        })
 }
 
 /// Runs an aggregation and gives all of its results.

@@ -7,7 +7,7 @@ use crate::table::run_boxed;
 use crate::{Access, AccessRequest, Admission, Class, CommandRow, Data, Invocation, SecondaryOk, arguments};
 use md5::digest::common::hazmat::SerializableState;
 use md5::{Digest, Md5};
-use pando_base::{Error, ErrorCode, Namespace, Result, bail, ensure};
+use pando_base::{Error, ErrorCode, FailPoint, Namespace, Result, bail, ensure};
 use pando_doc::{Doc, DocBuilder, DocRef, OwnedValue, Value, doc};
 use pando_env::Place;
 use pando_operation::Operation;
@@ -17,6 +17,9 @@ use pando_query::request::{FindRequest, Hint};
 use pando_security::{Action, Target};
 
 const ROOT: &str = "fs";
+
+/// Before each batch of chunks.
+pub(crate) static WAIT_WHILE_YIELDED: FailPoint = FailPoint::new("waitInFilemd5DuringManualYield");
 
 pub(super) const ROW: CommandRow = CommandRow {
     name: "filemd5",
@@ -108,6 +111,7 @@ async fn run(invocation: &Invocation, reply: &mut DocBuilder) -> Result<()> {
     let mut chunks = Chunks { digest, next: first, partial_ok: arguments.partial_ok.0, outcome: Ok(true) };
     let mut operation = invocation.operation()?;
     begin_whole_read(invocation, data, &mut operation).await?;
+    invocation.context.describe(|description| description.namespace = Some(namespace.clone()));
     read(data, &mut operation, &namespace, invocation.target().to_owned(), &mut chunks).await?;
     chunks.outcome?;
     if arguments.partial_ok.0 {
@@ -154,6 +158,7 @@ async fn read(
         ..FindRequest::new(namespace.clone())
     };
     let FindPlan::Executor(mut executor) = data.query.find(operation, &request)? else { return Ok(()) };
+    WAIT_WHILE_YIELDED.rest(&operation.context).await?;
     while !chunks.is_full() && !drive(&mut *executor, operation, data.collections(), chunks).await? {}
     Ok(())
 }

@@ -194,6 +194,7 @@ async fn run(invocation: &Invocation, reply: &mut DocBuilder) -> Result<()> {
     }
     let request = arguments.request(invocation, namespace)?;
     request.validate()?;
+    data.query.counters.disk_use(request.allow_disk_use);
     let mut operation = invocation.operation()?;
     match request.tailable || request.natural()? == Some(Direction::Reverse) {
         true => begin_read(invocation, data, &mut operation).await?,

@@ -37,6 +37,7 @@ use crate::CommandRow;
 pub(crate) use aggregate::AggregateArguments;
 pub use collections::collection_for_insert;
 pub(crate) use collections::{check_uuid, lock_for_write, lock_if_capped};
+pub(crate) use file_md5::WAIT_WHILE_YIELDED;
 pub(crate) use find::BEFORE_PLANNING;
 pub(crate) use get_more::FAIL_AFTER_CHECKOUT as FAIL_GET_MORE;
 pub(crate) use map_reduce::Output as MapReduceOutput;

@@ -19,10 +19,31 @@ pub(super) async fn begin_read(invocation: &Invocation, data: &Data, operation: 
         Box::pin(stored_functions::load(invocation, data, operation)).await?;
     }
     check_snapshot_of_capped(invocation, data)?;
+    check_time_of_transactions(invocation)?;
     if operation.in_multi_document_transaction() {
         return begin_statement(invocation, operation).await;
     }
     begin_read_with(data, operation, invocation.generic.read_concern.as_ref()).await
+}
+
+/// What is known of transactions is written together for several of them: at a time in between there is nothing that was ever so.
+fn check_time_of_transactions(invocation: &Invocation) -> Result<()> {
+    if invocation.transaction().is_some() || invocation.namespace.as_str() != "config.transactions" {
+        return Ok(());
+    }
+    let concern = invocation.generic.read_concern.as_ref();
+    let is_after = concern.is_some_and(|concern| concern.get("afterClusterTime").is_some());
+    let is_at_time = match invocation.generic.read_concern_level() {
+        Some("snapshot") => true,
+        Some("majority") => is_after,
+        _ => false,
+    };
+    ensure!(
+        !is_at_time,
+        ErrorCode::location(5_557_800),
+        "Snapshot reads and causal consistent majority reads on config.transactions are not supported"
+    );
+    Ok(())
 }
 
 /// What falls out of a capped collection has no history: nobody reads one as it was.

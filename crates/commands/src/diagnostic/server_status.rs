@@ -37,7 +37,17 @@ fn run(invocation: &Invocation, reply: &mut DocBuilder) -> Result<()> {
         }
     }
     if is_wanted(body, body.get("metrics"), true) {
-        append_metrics(&node.metrics, reply);
+        let mut known = DocBuilder::new();
+        append_metrics(&node.metrics, &mut known);
+        for element in known.finish().elements() {
+            match (element.name == "metrics", element.value) {
+                (true, Value::Document(metrics)) => reply.document("metrics", |all| {
+                    node.counters.api_versions.append_to(all);
+                    all.append_all(metrics);
+                }),
+                _ => reply.append_element(element),
+            }
+        }
     }
     Ok(())
 }

@@ -10,7 +10,7 @@ use crate::security::{append_mechanisms_of, speculate, tell_of_no_attempt};
 use crate::{
     Access, CommandRow, Invocation, MAX_WIRE_VERSION, MIN_WIRE_VERSION, NextInvocation, TopologyVersion, run_boxed,
 };
-use pando_base::{Component, ErrorCode, FailPoint, Gauge, Log, LogValue, Result, ensure, log};
+use pando_base::{Component, ErrorCode, FailPoint, Gauge, Log, LogValue, Parameter, Result, ensure, log};
 use pando_doc::{Doc, DocBuilder, DocRef, JsonFormat, ObjectId, Value, doc_to_json};
 use pando_env::Place;
 use pando_session::LOCAL_LOGICAL_SESSION_TIMEOUT_MINUTES;
@@ -19,6 +19,21 @@ use std::time::Duration;
 
 /// Makes hello wait until it is off.
 pub static WAIT_IN_HELLO: FailPoint = FailPoint::new("waitInHello");
+
+/// How long hello waits at least for those who have not logged in.
+pub(crate) static STREAMING_WAIT_MS_MIN: Parameter<i64> = Parameter::new(
+    "minWaitForStreamingHelloMillis",
+    1000,
+    "How long a hello that waits for a change waits at least before its client has logged in, in milliseconds.",
+)
+.at_least(0);
+
+/// Whether shorter waits are refused.
+pub(crate) static REFUSE_SHORT_STREAMING_WAITS: Parameter<bool> = Parameter::new(
+    "abortStreamingHelloWithSmallTimeout",
+    false,
+    "Refuses hellos that would wait for less than minWaitForStreamingHelloMillis, rather than have them wait longer.",
+);
 
 /// How many statements a write command may have.
 const WRITE_BATCH_SIZE_MAX: i32 = 100_000;
@@ -110,7 +125,10 @@ async fn run(invocation: &Invocation, reply: &mut DocBuilder, is_legacy: bool) -
     let session_minutes = i64::from(node.parameters.get(&LOCAL_LOGICAL_SESSION_TIMEOUT_MINUTES));
     reply.append("logicalSessionTimeoutMinutes", i32::try_from(session_minutes).unwrap_or(i32::MAX));
     reply.append("connectionId", i32::try_from(connection.client.connection_id()).unwrap_or(i32::MAX));
-    let minimum = if connection.is_internal() { MAX_WIRE_VERSION } else { MIN_WIRE_VERSION };
+    let minimum = match connection.is_internal() {
+        true => crate::settings::oldest_wire_version(&node.parameters),
+        false => MIN_WIRE_VERSION,
+    };
     reply.append("minWireVersion", minimum);
     reply.append("maxWireVersion", MAX_WIRE_VERSION);
     reply.append("readOnly", node.options.is_read_only);
@@ -206,7 +224,7 @@ async fn await_topology_change(
 ) -> Result<Option<TopologyVersion>> {
     let (known, wait_ms) = match (&arguments.topology_version, arguments.wait_ms_max) {
         (None, None) => return Ok(None),
-        (Some(known), Some(wait_ms)) => (known, at_least("maxAwaitTimeMS", wait_ms.0, 0)?),
+        (Some(known), Some(wait_ms)) => (known, patience(invocation, at_least("maxAwaitTimeMS", wait_ms.0, 0)?)?),
         (known, _) => {
             let code = ErrorCode::location(31368);
             ensure!(known.is_none(), code, "A request with a 'topologyVersion' must include 'maxAwaitTimeMS'");
@@ -231,6 +249,18 @@ async fn await_topology_change(
         wait(invocation, known.counter, wait_ms as u64, is_legacy).await?;
     }
     Ok(Some(known))
+}
+
+/// How long the client waits. One that has not logged in does not ask again and again.
+fn patience(invocation: &Invocation, wait_ms: i64) -> Result<i64> {
+    let least_ms = invocation.node.parameters.get(&STREAMING_WAIT_MS_MIN);
+    if wait_ms >= least_ms || invocation.connection.identity().is_some() {
+        return Ok(wait_ms);
+    }
+    let is_refused = invocation.node.parameters.get(&REFUSE_SHORT_STREAMING_WAITS);
+    let code = ErrorCode::InvalidOptions;
+    ensure!(!is_refused, code, "maxAwaitTimeMS of {wait_ms} ms is below the minimum of {least_ms} ms");
+    Ok(least_ms)
 }
 
 async fn wait(invocation: &Invocation, counter: i64, wait_ms: u64, is_legacy: bool) -> Result<()> {

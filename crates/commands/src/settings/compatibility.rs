@@ -4,7 +4,8 @@
 //! finished.
 
 use super::text_field;
-use pando_base::{ErrorCode, Parameter, Result, Settable, bail};
+use crate::{FEATURE_COMPATIBILITY_VERSION, Invocation, MAX_WIRE_VERSION};
+use pando_base::{ErrorCode, Parameter, ParameterSet, Result, Settable, bail};
 use pando_doc::{Doc, DocBuilder, DocRef};
 
 /// The document's `_id`.
@@ -141,6 +142,35 @@ impl State {
             State::Between { from, to: target } => to == target || to == from,
         }
     }
+}
+
+/// The version in force as numbers, for serverStatus and those who draw it: which one, and whether the way goes up or down.
+pub(crate) fn append_version_numbers(invocation: &Invocation, section: &mut DocBuilder) {
+    let Some(state) = shown_state(&invocation.node.parameters) else { return };
+    let (at, transitioning) = match state {
+        State::At(version) => (version, 0),
+        State::Between { from, to } => (from.min(to), if from < to { 1 } else { -1 }),
+    };
+    let mut numbers = at.as_str().split('.').map(|number| number.parse().unwrap_or(0_i32));
+    section.append("major", numbers.next().unwrap_or(0));
+    section.append("minor", numbers.next().unwrap_or(0));
+    section.append("transitioning", transitioning);
+}
+
+/// The oldest wire version that another server may speak: older ones do not know what may be stored here.
+pub(crate) fn oldest_wire_version(parameters: &ParameterSet) -> i32 {
+    match shown_state(parameters) {
+        Some(State::At(Version::LastContinuous)) => MAX_WIRE_VERSION - 1,
+        Some(State::At(Version::LastLongTerm)) => MAX_WIRE_VERSION - LAST_LONG_TERM_BEFORE,
+        _ => MAX_WIRE_VERSION,
+    }
+}
+
+/// How many versions lie between this one and the last with long support.
+const LAST_LONG_TERM_BEFORE: i32 = 4;
+
+fn shown_state(parameters: &ParameterSet) -> Option<State> {
+    State::of_shown(DocRef::trusted(&parameters.get(&FEATURE_COMPATIBILITY_VERSION))).ok()
 }
 
 #[cfg(test)]

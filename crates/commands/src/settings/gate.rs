@@ -6,7 +6,7 @@
 
 use super::compatibility::{State, Version};
 use crate::{Data, FEATURE_COMPATIBILITY_VERSION};
-use pando_base::{Error, ErrorCode, ParameterSet, Result, bail, ensure};
+use pando_base::{Error, ErrorCode, Parameter, ParameterSet, Result, Settable, bail, ensure};
 use pando_catalog::{Collection, Index};
 use pando_doc::{DocRef, Value};
 use std::sync::Arc;
@@ -15,6 +15,15 @@ use std::sync::Arc;
 const CAPPED_SIZE_STEP: i64 = 256;
 
 const LINK: &str = "https://docs.mongodb.com/master/release-notes/6.0-compatibility/#feature-compatibility";
+
+/// Whether a lower version refuses what it does not know.
+pub(crate) static GATES_NEW_FEATURES: Parameter<bool> = Parameter::new(
+    "internalValidateFeaturesAsPrimary",
+    true,
+    "Refuses validators and views with operators that the feature compatibility version does not know; not with a set.",
+)
+.aliases(&["internalValidateFeaturesAsMaster"])
+.settable(Settable::AtStartup);
 
 /// Operators of expressions, and since when they are there.
 const OPERATORS: &[(&str, Version)] = &[
@@ -40,6 +49,7 @@ fn in_force(parameters: &ParameterSet) -> Version {
 pub(crate) fn check_kept_expression(parameters: &ParameterSet, kept: Value<'_>) -> Result<()> {
     match in_force(parameters) {
         Version::Latest => Ok(()),
+        _ if !parameters.get(&GATES_NEW_FEATURES) => Ok(()),
         version => check_value(version, kept),
     }
 }

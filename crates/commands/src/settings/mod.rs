@@ -29,7 +29,8 @@ pub use observer::SettingsObserver;
 pub use set_user_write_block_mode::check_user_write;
 
 pub(crate) use compatibility::{DISABLE_TRANSITION_TO_LAST_CONTINUOUS, REQUIRE_CONFIRM};
-pub(crate) use gate::{capped_size, check_kept_expression, check_new_index};
+pub(crate) use compatibility::{append_version_numbers, oldest_wire_version};
+pub(crate) use gate::{GATES_NEW_FEATURES, capped_size, check_kept_expression, check_new_index};
 pub(crate) use get_default_rw_concern::append_defaults;
 
 use crate::{CommandRow, Data, FEATURE_COMPATIBILITY_VERSION, Invocation};

@@ -3,6 +3,7 @@
 use super::StatusSection;
 use crate::Invocation;
 use pando_doc::{DocBuilder, Value};
+use std::sync::Arc;
 
 pub(super) struct Latencies;
 
@@ -14,6 +15,8 @@ impl StatusSection for Latencies {
     fn fill(&self, invocation: &Invocation, wish: Option<Value<'_>>, section: &mut DocBuilder) {
         let options = wish.and_then(|wish| wish.as_document());
         let with_buckets = options.and_then(|options| options.get("histograms")).is_some_and(|value| value.is_true());
-        invocation.node.counters.latencies.append_to(with_buckets, section);
+        let ended = invocation.node.data.as_ref().map(|data| Arc::clone(data.sessions.transactions()));
+        let transactions = ended.as_ref().map(|counters| &counters.latencies);
+        invocation.node.counters.latencies.append_to(transactions, with_buckets, section);
     }
 }

@@ -1,5 +1,6 @@
 //! What serverStatus is made of: a list of sections, each with a name, to which other crates add theirs.
 
+mod api_versions;
 mod indexes;
 mod latencies;
 mod locks;
@@ -13,6 +14,7 @@ mod transactions;
 use crate::Invocation;
 use pando_doc::{DocBuilder, Value};
 
+pub use api_versions::ApiVersions;
 pub(crate) use locks::{append_flow_stats, append_lock_section};
 pub use metrics::{append_metrics, register_commands};
 pub use read_concerns::ReadConcernCounters;

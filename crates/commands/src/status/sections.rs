@@ -29,12 +29,13 @@ impl StatusSection for Plain {
 
 /// The sections of this crate. The server sorts all by name.
 pub fn sections() -> Vec<Box<dyn StatusSection>> {
-    let plain: [(&'static str, Fill); 24] = [
+    let plain: [(&'static str, Fill); 25] = [
         ("asserts", asserts),
         ("bucketCatalog", buckets),
         ("catalogStats", storage::catalog),
         ("defaultRWConcern", default_concerns),
         ("extra_info", extra_info),
+        ("featureCompatibilityVersion", crate::settings::append_version_numbers),
         ("flowControl", locks::flow_control),
         ("globalLock", locks::global),
         ("indexBuilds", indexes::builds),

@@ -308,6 +308,9 @@ impl TransactionStatement {
 
     fn end(&self, state: TransactionState, last: Option<OpTime>) {
         let active = self.session.active();
+        if let Some(account) = &*active.account() {
+            self.data.sessions.transactions().latencies.record(account.times(self.now_ns()).open_micros);
+        }
         active.participant().transaction_ended(self.number, state, last);
         *active.account() = None;
         active.tell_ended();

@@ -31,6 +31,7 @@ pub fn begin(invocation: &Invocation) {
     let (node, context) = (&invocation.node, &invocation.context);
     resources::begin(invocation);
     tell_of_beginning(invocation);
+    node.counters.api_versions.note(invocation);
     let settings = node.data.as_ref().and_then(|data| data.profiler.settings_if_any(&invocation.database));
     if settings.is_some() || node.log.is_enabled(Component::Command, Severity::Debug(1)) {
         context.want_details_after(0);

@@ -193,7 +193,7 @@ impl Top {
     /// Appends the latencies of a collection; zeros if it was never used.
     pub fn append_latencies(&self, namespace: &Namespace, with_buckets: bool, out: &mut DocBuilder) {
         let found = self.collections.read().get(namespace).cloned().unwrap_or_default();
-        found.latencies.append_to(with_buckets, out);
+        found.latencies.append_to(None, with_buckets, out);
     }
 }
 

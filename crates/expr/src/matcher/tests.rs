@@ -261,7 +261,8 @@ fn u4_operators_that_schemas_come_down_to() {
     assert!(fits(one_of.clone(), doc! { "b": 1 }) && !fits(one_of, doc! { "b": 1, "c": 1 }));
     assert!(fits(doc! { "$_internalSchemaMinProperties": 2 }, row()));
     assert!(!fits(doc! { "$_internalSchemaMaxProperties": 1 }, row()));
-    let code = |filter: Doc| MatchExpression::parse(filter.view(), &ParseContext::default()).unwrap_err().code().number();
+    let code =
+        |filter: Doc| MatchExpression::parse(filter.view(), &ParseContext::default()).unwrap_err().code().number();
     assert_eq!(code(on("$_internalSchemaMinItems", Value::Int32(-1))), 9);
     assert_eq!(code(doc! { "$_internalSchemaCond": [{ "$text": { "$search": "x" } }, { "a": 1 }, { "b": 1 }] }), 2);
 }

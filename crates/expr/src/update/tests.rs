@@ -129,6 +129,8 @@ fn u4_what_references_have_inside_may_come_from_the_filter() {
     let filter = MatchExpression::parse(doc! { "x.$id": 1 }.view(), &ParseContext::default()).unwrap();
     let update = doc! { "$set": { "y": 1 } };
     let update = Update::parse(Value::Document(update.view()), &[], &ParseContext::default()).unwrap();
-    let made = update.upsert_document(&filter, &UpdateContext::default(), || pando_doc::ObjectId::from_bytes([0; 12])).unwrap();
+    let made = update
+        .upsert_document(&filter, &UpdateContext::default(), || pando_doc::ObjectId::from_bytes([0; 12]))
+        .unwrap();
     assert_eq!(made.get("x").unwrap().to_string(), doc! { "$id": 1 }.to_string());
 }

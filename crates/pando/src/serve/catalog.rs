@@ -58,6 +58,13 @@ pub const CLUSTER_PASSWORD: &str = "net.tls.clusterPassword";
 /// What is shown instead.
 pub const HIDDEN: &str = "<password>";
 
+/// What is asked on the command line, and what an old file may say it does not ask.
+pub static ASKED: [Choice; 3] = [
+    choice("", "help", Kind::Switch, ""),
+    choice("", "sysinfo", Kind::Switch, ""),
+    choice("", "version", Kind::Switch, ""),
+];
+
 /// All options.
 pub const CHOICES: &[Choice] = &[
     Choice { short: Some('f'), ..choice("config", "config", Kind::Text, "Configuration file (YAML)") },

@@ -1,6 +1,6 @@
 //! The configuration file: YAML, with the options nested by their dotted names; or, as in old times, a line `flag = value` for each.
 
-use super::catalog::{CHOICES, Kind, by_name};
+use super::catalog::{ASKED, CHOICES, Kind, by_name};
 use super::expansion::{Expansion, expand};
 use super::settings::Settings;
 use crate::error::{PandoError, Result};
@@ -36,6 +36,11 @@ fn parse(text: &str, allowed: Expansion) -> std::result::Result<Settings, String
 fn lines(text: &str, settings: &mut Settings) -> std::result::Result<(), String> {
     for line in text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#')) {
         let (flag, value) = line.split_once('=').map_or((line, ""), |(flag, value)| (flag.trim(), value.trim()));
+        // What is asked on the command line alone, and not asked here.
+        if let Some(asked) = ASKED.iter().find(|asked| asked.name == flag).filter(|_| value == "false") {
+            settings.set(asked, value)?;
+            continue;
+        }
         let choice = CHOICES.iter().find(|choice| !choice.flag.is_empty() && choice.flag == flag);
         let choice = choice.ok_or_else(|| format!("Unrecognized option: {flag}"))?;
         // A switch without a value is on.

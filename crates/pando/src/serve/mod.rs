@@ -70,9 +70,18 @@ impl ProgramName {
     }
 }
 
+/// `-vvv` is one word for `--verbose=vvv`, not `-v` with a value.
+fn spelled_out(word: &OsString) -> OsString {
+    let letters = word.to_str().and_then(|word| word.strip_prefix('-')).filter(|letters| letters.len() > 1);
+    match letters.filter(|letters| letters.bytes().all(|letter| letter == b'v')) {
+        Some(letters) => format!("--verbose={letters}").into(),
+        None => word.clone(),
+    }
+}
+
 /// Serves. The words are those of the whole command line, without `serve`.
 pub fn run(env: &Env, name: ProgramName, words: Vec<OsString>) -> Result<ExitCode> {
-    let matches = match command(name).try_get_matches_from(&words) {
+    let matches = match command(name).try_get_matches_from(words.iter().map(spelled_out)) {
         Ok(matches) => matches,
         Err(error) => {
             // Help and version are on standard output and no failure; what makes no sense is 2.

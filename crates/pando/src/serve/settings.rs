@@ -44,6 +44,10 @@ impl Settings {
                 _ => return Err(wrong()),
             }),
             Kind::Text => Setting::Text(text.to_owned()),
+            // -vv is said as often as more is wanted.
+            Kind::Whole if choice.short == Some('v') && !text.is_empty() && text.bytes().all(|byte| byte == b'v') => {
+                Setting::Whole(i64::try_from(text.len()).unwrap_or(0))
+            }
             Kind::Whole => Setting::Whole(text.parse().map_err(|_| wrong())?),
             Kind::Decimal => Setting::Decimal(text.parse().map_err(|_| wrong())?),
             Kind::Pairs => {

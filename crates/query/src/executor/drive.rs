@@ -14,8 +14,11 @@ pub async fn drive(
     collections: &dyn Collections,
     sink: &mut (dyn DocumentSink + Send),
 ) -> Result<bool> {
+    if !sink.is_full() {
+        crate::fail_points::check_plan()?;
+    }
     loop {
-        if fail_points::stands_still(executor)? {
+        if fail_points::stands_still(executor) {
             fail_points::stand_still(&operation.context).await?;
         }
         let epoch = operation.recovery_unit.engine().prepare_epoch();

@@ -1,26 +1,19 @@
 //! Places where tests hold plans or have them fail, by MongoDB's names.
 
 use super::BatchSource;
-use pando_base::{AnyFailPoint, ErrorCode, FailPoint, OperationContext, Result, ensure};
+use pando_base::{AnyFailPoint, FailPoint, OperationContext, Result};
 
-/// No plan goes on.
-static ALWAYS_FAILS: FailPoint = FailPoint::new("planExecutorAlwaysFails");
 /// Scans of a collection stand still.
 static COLLECTION_SCAN: FailPoint = FailPoint::new("hangCollScanDoWork");
 /// A scan of an index cannot go on after it has let others run.
 pub(crate) static INDEX_SCAN_RESTORE: FailPoint = FailPoint::new("throwDuringIndexScanRestore");
 
 /// All of them.
-pub static FAIL_POINTS: &[&dyn AnyFailPoint] = &[&ALWAYS_FAILS, &COLLECTION_SCAN, &INDEX_SCAN_RESTORE];
+pub static FAIL_POINTS: &[&dyn AnyFailPoint] = &[&COLLECTION_SCAN, &INDEX_SCAN_RESTORE];
 
 /// Before a plan goes on: true if it is to stand still.
-pub(super) fn stands_still(executor: &dyn BatchSource) -> Result<bool> {
-    ensure!(
-        !ALWAYS_FAILS.should_fail(),
-        ErrorCode::location(4382101),
-        "PlanExecutor hit planExecutorAlwaysFails fail point"
-    );
-    Ok(COLLECTION_SCAN.is_on() && executor.plan_summary().contains("COLLSCAN"))
+pub(super) fn stands_still(executor: &dyn BatchSource) -> bool {
+    COLLECTION_SCAN.is_on() && executor.plan_summary().contains("COLLSCAN")
 }
 
 /// Until it may go on.

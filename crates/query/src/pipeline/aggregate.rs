@@ -494,8 +494,10 @@ pub(super) fn plan_pipeline(namespace: &Namespace, stages: &[SharedStage]) -> Pl
         return PlannedPipeline { query, pushed: 1 };
     }
     let mut pushed = 0;
+    let leaves_limits = pando_expr::DISABLE_PIPELINE_OPTIMIZATION.should_fail();
     for stage in stages {
         match stage.pushdown() {
+            Pushdown::Skip(_) | Pushdown::Limit(_) if leaves_limits => break,
             Pushdown::Match(filter) if query.sort.is_none() && query.limit.is_none() && query.skip == 0 => {
                 filters.push(Arc::clone(filter));
             }

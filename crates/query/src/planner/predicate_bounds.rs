@@ -401,15 +401,14 @@ mod tests {
     use pando_expr::{MatchExpression, ParseContext};
 
     fn shown(filter: Doc) -> Option<(String, Tightness)> {
-        let target =
-            Target {
-                is_hashed: false,
-                is_sparse: false,
-                is_single_field: true,
-                is_multikey: false,
-                is_multikey_inside: false,
-                collator: None,
-            };
+        let target = Target {
+            is_hashed: false,
+            is_sparse: false,
+            is_single_field: true,
+            is_multikey: false,
+            is_multikey_inside: false,
+            collator: None,
+        };
         let parsed = MatchExpression::parse(filter.view(), &ParseContext::default()).unwrap().optimize();
         let (leaf, negated) = match parsed.root() {
             Node::Leaf(leaf) => (leaf, false),

@@ -55,6 +55,7 @@ impl QueryEngine {
         plan: PlanNode,
         mut values: Distinct,
     ) -> Result<Array> {
+        crate::fail_points::check_plan()?;
         let context = self.build_context(collection, &Arc::new(engine::matches_all()), None);
         let (root, policy) = (build(&plan, &context)?, self.yield_policy());
         let namespace = request.namespace.clone();

@@ -37,7 +37,7 @@ impl QueryEngine {
     ) -> Result<AtOnce> {
         let asked = by_id(request).filter(|_| is_simple(request, collection));
         let Some((id, update)) = asked else { return Ok(AtOnce::Planned) };
-        if operation.context.is_watched() {
+        if operation.context.is_watched() || crate::fail_points::are_on() {
             // Somebody wants to be told of the stages.
             return Ok(AtOnce::Planned);
         }

@@ -358,6 +358,9 @@ impl Stage for Concerns {
     }
 }
 
+/// Commands whose answers belong to no time.
+const BEYOND_TIMES: [&str; 5] = ["ping", "serverStatus", "currentOp", "validate", "mapReduce"];
+
 fn check_concerns(invocation: &Invocation) -> Result<()> {
     let (generic, row) = (&invocation.generic, invocation.row);
     ensure!(
@@ -366,7 +369,14 @@ fn check_concerns(invocation: &Invocation) -> Result<()> {
         "Command does not support writeConcern"
     );
     let Some(concern) = generic.read_concern.as_ref().filter(|_| !generic.is_in_transaction()) else { return Ok(()) };
-    let level = ReadConcern::parse(concern.view())?.level.as_str();
+    let concern = ReadConcern::parse(concern.view())?;
+    let (level, is_after) = (concern.level.as_str(), concern.after_cluster_time.is_some());
+    ensure!(
+        !is_after || !BEYOND_TIMES.contains(&row.name),
+        ErrorCode::InvalidOptions,
+        "Command {} does not support afterClusterTime",
+        row.name
+    );
     let cause = match level {
         "local" => return Ok(()),
         _ if !row.takes_read_concern => "read concern not supported",

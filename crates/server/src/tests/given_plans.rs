@@ -15,7 +15,13 @@ async fn found(node: &mut Node, plan: Doc) -> Vec<i32> {
 }
 
 fn scan(field: &str, start: Value<'_>, end: Value<'_>, direction: i32) -> Doc {
-    let key = |value: Value<'_>| if matches!(value, Value::Null) { doc! {} } else { doc! { "": value } };
+    let key = |value: Value<'_>| {
+        if matches!(value, Value::Null) {
+            doc! {}
+        } else {
+            doc! { "": value }
+        }
+    };
     let arguments = doc! {
         "keyPattern": { (field): 1 }, "startKey": (key(start)), "endKey": (key(end)),
         "startKeyInclusive": true, "endKeyInclusive": false, "direction": direction,

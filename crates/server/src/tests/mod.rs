@@ -19,6 +19,7 @@ mod handshake;
 mod insert_times;
 mod internal_transactions;
 mod isolation;
+mod knobs;
 mod life;
 mod metrics_page;
 mod node;

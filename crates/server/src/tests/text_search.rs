@@ -129,7 +129,10 @@ fn u13_a_search_may_be_one_of_several_alternatives() {
         };
         let either = doc! { "find": "c", "filter": { "$or": [{ "_id": 2 }, (search())] } };
         assert_eq!(ids(node.find(either.clone()).await), "1 2 3");
-        assert_eq!(ids(node.find(doc! { "find": "c", "filter": { "a": 0, "$or": [{ "_id": 2 }, (search())] } }).await), "1 2");
+        assert_eq!(
+            ids(node.find(doc! { "find": "c", "filter": { "a": 0, "$or": [{ "_id": 2 }, (search())] } }).await),
+            "1 2"
+        );
         let counted = doc! { "count": "c", "query": { "a": 0, "$or": [{ "_id": 2 }, (search())] } };
         assert_eq!(node.ok(counted).await.get("n").unwrap().to_string(), "2");
         let unindexed = doc! { "find": "c", "filter": { "$or": [{ "a": 1 }, (search())] } };

@@ -60,7 +60,7 @@ const TYPES: &[(&str, &str)] = &[
 impl Schema {
     /// Reads a schema.
     pub(in crate::matcher) fn parse(source: DocRef<'_>, context: &ParseContext) -> Result<Schema> {
-        check_keywords(source)?;
+        check_keywords(source, context)?;
         let mut reader = Reader { source, context, rules: Vec::new() };
         reader.scalars()?;
         reader.arrays()?;
@@ -72,15 +72,16 @@ impl Schema {
     }
 }
 
-fn check_keywords(source: DocRef<'_>) -> Result<()> {
+fn check_keywords(source: DocRef<'_>, context: &ParseContext) -> Result<()> {
     let mut seen: Vec<&BStr> = Vec::new();
     for element in source.elements() {
         let name = element.name;
         if UNSUPPORTED.iter().any(|keyword| name == *keyword) {
             return Err(Error::failed_to_parse(format!("$jsonSchema keyword '{name}' is not currently supported")));
         }
+        let is_known = KEYWORDS.iter().any(|keyword| name == *keyword);
         ensure!(
-            KEYWORDS.iter().any(|keyword| name == *keyword),
+            is_known || context.ignores_unknown_keywords,
             ErrorCode::FailedToParse,
             "Unknown $jsonSchema keyword: {name}"
         );
