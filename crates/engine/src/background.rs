@@ -169,6 +169,7 @@ impl Lull {
 fn pages_loop(core: &Core) {
     let (mut asked_bytes, mut seen_bytes, mut look) = (0, 0, MEMORY_LOOK);
     let (mut made_bytes, mut steady_looks) = (0, 0_u32);
+    core.env.tasks().avoid_large_pages();
     while wait(core, &core.pages_alarm, look) {
         let used_bytes = memory_bytes_used(core);
         let grows = used_bytes > seen_bytes + GROWING_BYTES;
@@ -179,6 +180,10 @@ fn pages_loop(core: &Core) {
         if used_bytes >= LARGE_PAGES_BYTES_MIN.max(asked_bytes + LARGE_PAGES_STEP_BYTES) {
             asked_bytes = used_bytes;
             core.env.tasks().prefer_large_pages();
+        }
+        if asked_bytes > 0 && used_bytes < LARGE_PAGES_BYTES_MIN / 2 {
+            asked_bytes = 0;
+            core.env.tasks().avoid_large_pages();
         }
         made_bytes = made_bytes.min(used_bytes);
         steady_looks = if grows { 0 } else { steady_looks.saturating_add(1) };

@@ -74,6 +74,9 @@ pub trait Tasks: Send + Sync {
     fn give_way(&self) -> bool {
         false
     }
+    /// Asks the system not to keep what this process has allocated in large pages: with little memory in use that takes more than is
+    /// used, and takes again what the allocator gives back. Never fails.
+    fn avoid_large_pages(&self) {}
     /// Asks the system to keep what this process has allocated in large pages, where it does so on request. Random reads of
     /// a large cache are a fifth faster then. To be repeated as the memory grows; never fails.
     fn prefer_large_pages(&self) {}

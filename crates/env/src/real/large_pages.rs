@@ -4,6 +4,10 @@
 //! was touched before stays in small pages for minutes or for ever. The allocator's regions are found in the process's
 //! own map: private, anonymous, writable. They grow, and what is added has not asked. The address space that a region has
 //! reserved behind it asks with it: no large page lies across two pieces that asked at different times.
+//!
+//! The allocator asks for all that it reserves. With little in use that costs more than it is worth:
+//! the first byte of a piece takes two megabytes, and what the allocator has given back the system fills
+//! again when it makes a large page of the rest. So a process that has little in use does without.
 
 /// Smaller regions are not worth a large page.
 const REGION_BYTES_MIN: usize = 8 << 20;
@@ -22,6 +26,14 @@ pub(super) fn prefer() {
     }
 }
 
+/// Does without, in all regions of the heap. Large pages that are there stay until parts of them are given back.
+pub(super) fn avoid() {
+    #[cfg(target_os = "linux")]
+    for Region { start, length, reserved } in heap_regions() {
+        advise(start, length + reserved, libc::MADV_NOHUGEPAGE);
+    }
+}
+
 /// Moves what lies in small pages, as long as it is to go on. Piece by piece: where one has no page to move to, the others still may.
 #[cfg_attr(not(target_os = "linux"), expect(unused_variables))]
 pub(super) fn make(goes_on: &dyn Fn() -> bool) {
@@ -33,9 +45,26 @@ pub(super) fn make(goes_on: &dyn Fn() -> bool) {
             if !goes_on() {
                 return;
             }
-            advise(piece, LARGE_PAGE_BYTES.min(end - piece), libc::MADV_COLLAPSE);
+            // What was given back would come again.
+            if end - piece >= LARGE_PAGE_BYTES && is_mostly_used(piece) {
+                advise(piece, LARGE_PAGE_BYTES, libc::MADV_COLLAPSE);
+            }
         }
     }
+}
+
+/// True if three quarters of a large page are in memory.
+#[cfg(target_os = "linux")]
+fn is_mostly_used(piece: usize) -> bool {
+    const PAGES: usize = LARGE_PAGE_BYTES / 4096;
+    let mut is_present = [0_u8; PAGES];
+    // SAFETY: one byte is written for each page, of which there are no more than bytes: none is smaller. A piece that has gone
+    // meanwhile gives an error.
+    let told = unsafe {
+        libc::mincore(std::ptr::with_exposed_provenance_mut(piece), LARGE_PAGE_BYTES, is_present.as_mut_ptr())
+    };
+    // Where pages are larger, fewer bytes are written; then nothing is moved.
+    told == 0 && is_present.iter().filter(|byte| **byte & 1 == 1).count() >= PAGES / 4 * 3
 }
 
 /// A piece of the heap.
@@ -91,7 +120,7 @@ fn heap_line(line: &str) -> Option<(usize, usize, bool)> {
 #[cfg(target_os = "linux")]
 fn advise(start: usize, length: usize, advice: libc::c_int) {
     let start = std::ptr::with_exposed_provenance_mut(start);
-    // SAFETY: either advice changes how pages are backed, never what they contain; a region that has gone meanwhile, or a system
+    // SAFETY: each advice changes how pages are backed, never what they contain; a region that has gone meanwhile, or a system
     // that does not know the advice, gives an error, which means no more than that it was not taken.
     let _ = unsafe { libc::madvise(start, length, advice) };
 }
@@ -126,10 +155,22 @@ mod tests {
     }
 
     #[test]
+    fn what_was_given_back_is_not_made_large() {
+        let bytes = vec![7u8; 4 * LARGE_PAGE_BYTES];
+        let piece = bytes.as_ptr().expose_provenance().next_multiple_of(LARGE_PAGE_BYTES);
+        assert!(is_mostly_used(piece));
+        let untouched = Vec::<u8>::with_capacity(64 * LARGE_PAGE_BYTES);
+        assert!(!is_mostly_used(untouched.as_ptr().expose_provenance().next_multiple_of(LARGE_PAGE_BYTES)));
+        assert!(!is_mostly_used(LARGE_PAGE_BYTES), "nothing lies there");
+    }
+
+    #[test]
     fn asking_changes_no_content() {
         let bytes = vec![7u8; 4 * REGION_BYTES_MIN];
+        avoid();
         prefer();
         make(&|| true);
+        avoid();
         assert!(bytes.iter().all(|byte| *byte == 7));
     }
 }

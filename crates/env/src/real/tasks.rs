@@ -128,6 +128,10 @@ impl Tasks for RealTasks {
         workers::give_way()
     }
 
+    fn avoid_large_pages(&self) {
+        large_pages::avoid();
+    }
+
     fn prefer_large_pages(&self) {
         large_pages::prefer();
     }
