@@ -37,6 +37,17 @@ pub struct KeyBounds {
     pub last: UpperBound,
 }
 
+impl KeyBounds {
+    /// Bytes of both keys.
+    pub(crate) fn size_bytes(&self) -> usize {
+        let last = match &self.last {
+            UpperBound::Included(key) | UpperBound::Excluded(key) => key.len(),
+            UpperBound::Unbounded => 0,
+        };
+        self.first.len() + last
+    }
+}
+
 impl UpperBound {
     /// True if the key lies beyond this end.
     pub fn is_before(&self, key: &[u8]) -> bool {

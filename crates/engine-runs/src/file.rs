@@ -37,6 +37,9 @@ thread_local! {
 const SCRATCH_BYTES_MAX: usize = 1 << 20;
 
 impl RunFile {
+    /// About what it takes in memory, with its path.
+    pub(crate) const OWN_BYTES: usize = size_of::<RunFile>() + 64;
+
     /// A file of a directory; nothing is opened yet.
     pub fn new(env: &Env, directory: &Path, descriptor: FileDescriptor) -> Arc<RunFile> {
         let path = directory.join(file_name(descriptor.id));

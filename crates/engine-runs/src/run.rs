@@ -12,6 +12,9 @@ pub struct Run {
 }
 
 impl Run {
+    /// What it takes in memory beside its parts.
+    pub(crate) const OWN_BYTES: usize = size_of::<Run>() + 3 * size_of::<usize>();
+
     /// A run from its parts, which must ascend without overlapping.
     pub fn new(parts: Vec<Arc<Part>>) -> Arc<Run> {
         debug_assert!(parts.is_sorted_by(|a, b| a.descriptor().bounds.last.is_before(&b.descriptor().bounds.first)));

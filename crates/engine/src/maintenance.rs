@@ -259,7 +259,7 @@ impl Core {
         statistics.gauge("overlay.bytes", self.memory.overlay_bytes() as i64);
         statistics.gauge("overlay.dirty_bytes", self.memory.dirty_bytes() as i64);
         statistics.gauge("snapshots.open", self.snapshots.count() as i64);
-        statistics.gauge("tables.count", self.registry.idents().len() as i64);
+        statistics.gauge("tables.count", self.registry.count() as i64);
     }
 
     fn log_statistics(&self, statistics: &mut Statistics) {
@@ -298,6 +298,8 @@ impl Core {
         statistics.gauge("base.obsolete_bytes", base.obsolete_bytes as i64);
         statistics.gauge("base.runs_per_table_max", base.runs_per_table_max as i64);
         statistics.gauge("base.merge_debt_bytes", base.merge_debt_bytes as i64);
+        let table_bytes = base.memory_bytes.saturating_add(self.registry.memory_bytes() as u64);
+        statistics.gauge("tables.memory_bytes", i64::try_from(table_bytes).unwrap_or(i64::MAX));
         statistics.gauge("cache.used_bytes", self.runs.cache_bytes_used() as i64);
     }
 }

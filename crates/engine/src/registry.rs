@@ -9,8 +9,11 @@ use bytes::Bytes;
 use pando_engine_runs::{Runs, TableRecord};
 use pando_storage::{Result, StorageError, TableSize};
 use parking_lot::RwLock;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+
+/// About what a table takes in the two maps and in the heads of its allocations.
+const ENTRY_BYTES: usize = 128;
 
 /// All tables of an engine.
 pub struct Registry {
@@ -114,6 +117,19 @@ impl Registry {
         self.inner.read().by_id.values().cloned().collect()
     }
 
+    /// How many there are.
+    pub fn count(&self) -> usize {
+        self.inner.read().by_id.len()
+    }
+
+    /// What they take in memory beside what the overlay and the base count: those that were dropped
+    /// but may still be read at earlier times, too.
+    pub fn memory_bytes(&self) -> usize {
+        let bytes =
+            |table: &Arc<EngineTable>| size_of::<EngineTable>() + ENTRY_BYTES + 2 * table.description().ident.len();
+        self.inner.read().by_id.values().map(bytes).sum()
+    }
+
     /// Every ident, sorted.
     pub fn idents(&self) -> Vec<String> {
         self.inner.read().by_ident.keys().cloned().collect()
@@ -126,7 +142,8 @@ impl Registry {
 
     /// The manifest no longer has these.
     pub fn forget_dropped(&self, ids: &[u64]) {
-        self.inner.write().dropped.retain(|id| !ids.contains(id));
+        let forgotten: BTreeSet<u64> = ids.iter().copied().collect();
+        self.inner.write().dropped.retain(|id| !forgotten.contains(id));
     }
 
     /// The oldest deleted range that is only in an overlay.

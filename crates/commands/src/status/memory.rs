@@ -1,7 +1,7 @@
 //! Who holds the memory of the process: `mem` as tools know it, and `memory` by owner.
 //!
 //! What an owner holds is reckoned from what it counts itself (memtable, cache, log, plans) or from what it lists (catalog,
-//! sessions). What nobody accounts for is everything else that is in memory: buffers of connections, operations under way,
+//! sessions, tables of the engine: those of dropped collections stay as long as somebody may read at a time before the drop). What nobody accounts for is everything else that is in memory: buffers of connections, operations under way,
 //! code that keeps no count, and what the allocator keeps for later.
 
 use crate::{Data, Invocation};
@@ -36,12 +36,13 @@ pub(super) fn by_owner(invocation: &Invocation, section: &mut DocBuilder) {
     section.document("allocator", |allocator| allocator.append("committedBytes", whole(usage.heap_bytes)));
 }
 
-fn owned(data: &Data) -> [(&'static str, i64); 6] {
+fn owned(data: &Data) -> [(&'static str, i64); 7] {
     let statistics = data.services.engine.statistics();
     let whole = |bytes: usize| i64::try_from(bytes).unwrap_or(i64::MAX);
     [
         ("memtableBytes", statistics.value("overlay.bytes")),
         ("cacheBytes", statistics.value("cache.used_bytes")),
+        ("tableBytes", statistics.value("tables.memory_bytes")),
         ("logBytes", statistics.value("log.buffered_bytes").saturating_add(statistics.value("log.tail_memory_bytes"))),
         ("catalogBytes", whole(data.catalog.latest().all_collections().map(|each| collection_bytes(each)).sum())),
         ("sessionBytes", whole(data.sessions.size_bytes())),

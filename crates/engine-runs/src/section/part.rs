@@ -18,6 +18,14 @@ pub struct Part {
     descriptor: PartDescriptor,
 }
 
+impl Part {
+    /// What it takes in memory beside its keys and what counts in the cache.
+    pub(crate) const OWN_BYTES: usize = size_of::<Part>() + size_of::<SectionCore>() + 2 * POINTERS_BYTES;
+}
+
+/// What stands in front of what is shared, and the pointer to it.
+const POINTERS_BYTES: usize = 3 * size_of::<usize>();
+
 /// The hash of a key for filters, computed at most once however many runs are asked.
 #[derive(Default)]
 pub(crate) struct KeyHash {

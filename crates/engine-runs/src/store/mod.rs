@@ -175,6 +175,7 @@ impl Runs {
             merge_read_bytes: counted(&counters.merge_read_bytes),
             merge_written_bytes: counted(&counters.merge_written_bytes),
             merge_taken_over_bytes: counted(&counters.merge_taken_over_bytes),
+            memory_bytes: statistics::memory_bytes(state) as u64,
             ballast_releases: counted(&counters.ballast_releases),
             ballast_held: shared.ballast.is_held(),
             cache: shared.cache.statistics(),

@@ -31,6 +31,9 @@ pub(crate) struct NumberedRun {
 }
 
 impl TableSlot {
+    /// What it takes in memory beside its runs.
+    pub(crate) const OWN_BYTES: usize = size_of::<TableSlot>() + size_of::<TableRuns>() + 4 * size_of::<usize>();
+
     pub(crate) fn new(table: TableId) -> TableSlot {
         TableSlot {
             table,

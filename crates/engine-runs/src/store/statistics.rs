@@ -1,6 +1,7 @@
 //! Numbers about a store, for `serverStatus`, the dump tool and tests.
 
-use crate::CacheStatistics;
+use crate::manifest::state::{FileState, RunState, State, TableState};
+use crate::{CacheStatistics, Part, PartDescriptor, Run, RunFile, TableSlot};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// What a store holds and has done since it was opened.
@@ -42,6 +43,8 @@ pub struct RunsStatistics {
     pub merge_written_bytes: u64,
     /// Bytes of runs that merges took over without rewriting them.
     pub merge_taken_over_bytes: u64,
+    /// What is kept in memory to know all this: of tables, their runs and the files.
+    pub memory_bytes: u64,
     /// How often the ballast had to be given up.
     pub ballast_releases: u64,
     /// True if the reserve is there.
@@ -62,6 +65,23 @@ pub(crate) struct Counters {
     pub merge_written_bytes: AtomicU64,
     pub merge_taken_over_bytes: AtomicU64,
     pub ballast_releases: AtomicU64,
+}
+
+/// About what an entry of a map takes beside itself.
+const ENTRY_BYTES: usize = 32;
+
+/// What a store keeps in memory of its tables: the manifest's state, and the slots, runs and files
+/// made from it.
+pub(crate) fn memory_bytes(state: &State) -> usize {
+    let part = |part: &PartDescriptor| size_of::<PartDescriptor>() + Part::OWN_BYTES + 2 * part.bounds.size_bytes();
+    let run = |run: &RunState| size_of::<RunState>() + Run::OWN_BYTES + run.run.parts.iter().map(part).sum::<usize>();
+    let table = |table: &TableState| {
+        let record = table.record.ident.len() + table.record.configuration.len();
+        let own = ENTRY_BYTES + size_of::<TableState>() + record + TableSlot::OWN_BYTES;
+        own + table.runs.iter().map(run).sum::<usize>()
+    };
+    let file = ENTRY_BYTES + size_of::<FileState>() + RunFile::OWN_BYTES;
+    state.tables.values().map(table).sum::<usize>() + state.files.len() * file
 }
 
 /// Adds to a counter.

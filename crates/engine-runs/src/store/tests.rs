@@ -283,6 +283,8 @@ fn x20_twenty_thousand_tables_open_by_the_manifest_alone() {
     let read = simulation.disk().statistics(|path| crate::file_number(path).is_some());
     assert_eq!(read.reads, 0, "no run file is touched");
     assert!(runs.statistics().files < 10);
+    let each_bytes = runs.statistics().memory_bytes / 20_000;
+    assert!((500..5_000).contains(&each_bytes), "{each_bytes} bytes of memory for a table");
     model.tables.retain(|table, _| table % 501 == 0);
     assert!(agrees(&runs, None, &model, &LATEST).unwrap());
 }
