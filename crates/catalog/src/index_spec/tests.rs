@@ -163,6 +163,14 @@ fn collations_come_from_the_collection_and_the_simple_one_is_not_written() {
     let simple = on(doc! { "v": 2, "key": { "a": 1 }, "name": "a_1", "collation": { "locale": "simple" } });
     assert_eq!(simple.get("collation"), None);
     assert_eq!(default_id_index_spec(&options).get("collation"), inherited.get("collation"));
+    // Kinds without a collation do not inherit one: it has to be said that they have the simple one.
+    for kind in ["text", "2d"] {
+        let plain = doc! { "v": 2, "key": { "a": kind }, "name": "a" };
+        let refused = complete_index_spec(plain.view(), &options).unwrap_err();
+        assert_eq!(refused.code(), ErrorCode::CannotCreateIndex);
+        let simple = on(doc! { "v": 2, "key": { "a": kind }, "name": "a", "collation": { "locale": "simple" } });
+        assert_eq!(simple.get("collation"), None);
+    }
 }
 
 #[test]

@@ -57,6 +57,24 @@ fn u6_variables_of_commands_are_evaluated_once() {
     let code = |variables: Doc| ParseContext::default().bind(variables.view()).unwrap_err().code().number();
     assert_eq!(code(doc! { "a": "$field" }), 4890500);
     assert_eq!(code(doc! { "A": 1 }), 9);
+    assert_eq!([code(doc! { "NOW": 1 }), code(doc! { "CLUSTER_TIME": 1 })], [4738901; 2]);
+}
+
+#[test]
+fn u6_what_is_current_can_be_something_else() {
+    let mut context = ParseContext::default();
+    context.bind(doc! { "CURRENT": { "x": { "y": 7 } }, "at": "$$NOW" }.view()).unwrap();
+    let value = |expression: &str| {
+        let parsed = Expression::parse(Value::String(expression.into()), &context).unwrap();
+        parsed.evaluate_document(doc! { "x": 1 }.view()).unwrap().into_value()
+    };
+    assert_eq!(value("$$CURRENT.x.y"), Some(OwnedValue::Int32(7)));
+    assert_eq!(value("$x.y"), Some(OwnedValue::Int32(7)));
+    assert_eq!(value("$$ROOT.x"), Some(OwnedValue::Int32(1)));
+    // A variable of an operator is nearer.
+    let inner = doc! { "$let": { "vars": { "CURRENT": { "x": 3 } }, "in": "$x" } };
+    let parsed = Expression::parse(Value::Document(inner.view()), &context).unwrap();
+    assert_eq!(parsed.evaluate_document(DocRef::EMPTY).unwrap().into_value(), Some(OwnedValue::Int32(3)));
 }
 
 #[test]

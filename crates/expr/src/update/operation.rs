@@ -5,7 +5,7 @@ use super::pull::Pull;
 use super::push::{AddToSet, Push};
 use bstr::BString;
 use pando_base::{Error, Result, Timestamp};
-use pando_doc::{CompareOptions, DocRef, FieldPath, Number, OwnedValue, Value, compare_with};
+use pando_doc::{CompareOptions, DocRef, FieldPath, Number, OwnedValue, Value, compare, compare_with};
 
 /// What is done to the value at a path.
 #[derive(Clone, Debug)]
@@ -155,6 +155,12 @@ fn arithmetic(
         );
         Error::bad_value(reason)
     })?;
+    // Zeros of either sign are the same to it, and what stays the same stays as it was.
+    let is_same_type = Value::from(number).value_type() == Value::from(result).value_type();
+    let is_nan = Value::from(result).to_double().is_some_and(f64::is_nan);
+    if is_same_type && compare(Value::from(number), Value::from(result)).is_eq() && !is_nan {
+        return Ok(Change::Nothing);
+    }
     Ok(Change::Set(OwnedValue::from(result)))
 }
 

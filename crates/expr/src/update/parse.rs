@@ -17,19 +17,19 @@ pub(super) fn parse(spec: DocRef<'_>, array_filters: &[DocRef<'_>], context: &Pa
     for element in spec.elements() {
         parser.operator(element)?;
     }
-    for filter in &filters {
-        if !parser.used.contains(&filter.identifier) {
-            let reason =
-                format!("The array filter for identifier '{}' was not used in the update {spec}", filter.identifier);
-            return Err(Error::failed_to_parse(reason));
-        }
-    }
     let is_known =
         |identifier: &BString| identifier.is_empty() || filters.iter().any(|filter| filter.identifier == *identifier);
     if let Some(unknown) = parser.used.iter().find(|identifier| !is_known(identifier)) {
         let path = path_of_identifier(spec, unknown);
         let reason = format!("No array filter found for identifier '{unknown}' in path '{path}'");
         return Err(Error::bad_value(reason));
+    }
+    for filter in &filters {
+        if !parser.used.contains(&filter.identifier) {
+            let reason =
+                format!("The array filter for identifier '{}' was not used in the update {spec}", filter.identifier);
+            return Err(Error::failed_to_parse(reason));
+        }
     }
     Ok(Operators {
         root: parser.root,

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::MatchExpression;
-use pando_doc::doc;
+use pando_doc::{OwnedValue, array, doc};
 use std::ops::Range;
 
 /// The changed fields of both versions, or none if that is not known.
@@ -133,4 +133,44 @@ fn u4_what_references_have_inside_may_come_from_the_filter() {
         .upsert_document(&filter, &UpdateContext::default(), || pando_doc::ObjectId::from_bytes([0; 12]))
         .unwrap();
     assert_eq!(made.get("x").unwrap().to_string(), doc! { "$id": 1 }.to_string());
+}
+
+/// The document after an update by operators or by a pipeline, or the code of its refusal.
+fn updated(update: &OwnedValue, filters: &[Doc], doc: &Doc) -> std::result::Result<Doc, i32> {
+    let filters: Vec<DocRef<'_>> = filters.iter().map(Doc::view).collect();
+    let update = Update::parse(update.view(), &filters, &ParseContext::default());
+    let outcome = update.and_then(|update| update.apply(doc.view(), &UpdateContext::default()));
+    outcome.map(|outcome| outcome.doc).map_err(|error| error.code().number())
+}
+
+#[test]
+fn u5_zeros_of_either_sign_are_the_same_to_arithmetic() {
+    let doc = doc! { "a": (-0.0) };
+    for update in [doc! { "$inc": { "a": 0.0 } }, doc! { "$mul": { "a": (-1.0) } }] {
+        let after = updated(&OwnedValue::Document(update), &[], &doc).unwrap();
+        assert!(after.get("a").and_then(|a| a.to_double()).is_some_and(f64::is_sign_negative), "{after}");
+    }
+    // Another type is another value.
+    let after = updated(&OwnedValue::Document(doc! { "$inc": { "a": 0.5 } }), &[], &doc! { "a": 1 }).unwrap();
+    assert_eq!(after, doc! { "a": 1.5 });
+}
+
+#[test]
+fn u5_pipelines_fill_with_values_alone() {
+    let fill = |output: Doc| OwnedValue::Array(array![{ "$fill": { "output": output } }]);
+    let doc = doc! { "x": 1, "y": (Value::Null) };
+    let by_value = fill(doc! { "y": { "value": { "$add": ["$x", 1] } } });
+    assert_eq!(updated(&by_value, &[], &doc), Ok(doc! { "x": 1, "y": 2 }));
+    assert_eq!(updated(&fill(doc! { "y": { "method": "locf" } }), &[], &doc), Err(72));
+    assert_eq!(updated(&fill(doc! {}), &[], &doc), Err(6050203));
+    assert_eq!(updated(&fill(doc! { "y": 1 }), &[], &doc), Err(6050200));
+    assert_eq!(updated(&fill(doc! { "y": { "method": "locf", "value": 1 } }), &[], &doc), Err(6050201));
+}
+
+#[test]
+fn u5_an_identifier_without_a_filter_is_told_before_a_filter_without_use() {
+    let update = OwnedValue::Document(doc! { "$set": { "a.$[x]": 1 } });
+    let doc = doc! { "a": [1] };
+    assert_eq!(updated(&update, &[doc! { "y": 1 }], &doc), Err(2));
+    assert_eq!(updated(&update, &[doc! { "x": 1 }, doc! { "y": 1 }], &doc), Err(9));
 }

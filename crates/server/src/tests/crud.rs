@@ -354,8 +354,12 @@ fn u3_views_are_read_and_not_written() {
         node.ok(doc! { "create": "v", "viewOn": "c", "pipeline": [{ "$match": { "a": { "$lt": 2 } } }] }).await;
         let found = node.find(doc! { "find": "v", "filter": { "a": 1 }, "sort": { "_id": 1 }, "limit": 2 }).await;
         assert_eq!(found, [doc! { "_id": 1, "a": 1 }, doc! { "_id": 11, "a": 1 }]);
-        assert_eq!(number(&node.ok(doc! { "count": "v" }).await, "n"), 6.0);
+        let reply = node.ok(doc! { "count": "v" }).await;
+        assert_eq!((number(&reply, "n"), reply.get("ok")), (6.0, Some(Value::Int32(1))));
+        assert_eq!(node.code(doc! { "count": "v", "limit": 0 }).await, 15958, "it becomes a stage");
+        assert_eq!(node.ok(doc! { "count": "c", "limit": 0 }).await.get("ok"), Some(Value::Double(1.0)));
         let reply = node.ok(doc! { "distinct": "v", "key": "a" }).await;
+        assert_eq!(reply.get("ok"), Some(Value::Int32(1)));
         assert_eq!(reply.get("values").unwrap().as_array().unwrap().values().count(), 2);
         let reply = node.ok(doc! { "insert": "v", "documents": [{}] }).await;
         assert_eq!(number(&write_error(&reply, 0), "code"), 166.0);
@@ -633,5 +637,74 @@ fn files_in_chunks_have_their_md5() {
         node.insert_into("fs.chunks", &[doc! { "files_id": 3, "n": 1 }, doc! { "files_id": 4, "n": 0 }]).await;
         assert_eq!(node.code(doc! { "filemd5": 3, "root": "fs" }).await, 10040);
         assert_eq!(node.code(doc! { "filemd5": 4, "root": "fs" }).await, 50848);
+    });
+}
+
+#[test]
+fn u3_requests_are_read_as_they_are_declared() {
+    run(async {
+        let mut node = node().await;
+        node.insert(numbered(30)).await;
+        for field in ["filter", "projection", "sort", "min", "collation", "singleBatch", "allowDiskUse", "tailable"] {
+            assert_eq!(node.code(doc! { "find": "c", (field): (Value::Null) }).await, 14, "{field}");
+        }
+        assert_eq!(node.code(doc! { "find": "c", "singleBatch": 1 }).await, 14);
+        let explained =
+            doc! { "aggregate": "c", "pipeline": [], "explain": true, "readConcern": { "level": "majority" } };
+        assert_eq!(node.code(explained).await, 72);
+        let cached = doc! { "aggregate": "c", "pipeline": [{ "$planCacheStats": {} }], "cursor": {}, "readConcern": { "level": "majority" } };
+        assert_eq!(node.code(cached).await, 72);
+        assert_eq!(node.code(doc! { "getMore": (Value::Null), "collection": "c" }).await, 40414);
+        let stats = |options: Doc| doc! { "aggregate": "c", "pipeline": [{ "$collStats": options }], "cursor": {} };
+        assert_eq!(node.code(stats(doc! { "latencyStats": { "x": 1 }, "count": { "x": 1 } })).await, 40415);
+        assert_eq!(node.code(stats(doc! { "queryExecStats": { "x": 1 } })).await, 31170);
+        assert_eq!(node.code(stats(doc! { "latencyStats": { "histograms": (Value::Null) } })).await, 14);
+        node.ok(stats(doc! { "count": (Value::Null), "count": {}, "storageStats": { "other": 1 } })).await;
+        assert_eq!(node.code(stats(doc! { "count": {}, "count": {} })).await, 40413);
+        // A cursor is known by its number.
+        let first = node.ok(doc! { "find": "c", "batchSize": 2 }).await;
+        let killed = node.ok(doc! { "killCursors": "other", "cursors": [(cursor_id(&first))] }).await;
+        assert_eq!(killed.get("cursorsKilled").and_then(|list| list.as_array()).unwrap().len(), 1);
+        // Nobody is told of writes without a write concern.
+        let silent = doc! { "update": "c", "updates": [{ "q": {}, "u": { "a": 2 }, "multi": true }], "writeConcern": { "w": 0 } };
+        let reply = node.ok(silent).await;
+        assert_eq!((reply.get("writeErrors"), number(&reply, "n")), (None, 0.0));
+    });
+}
+
+#[test]
+fn u3_outputs_are_checked_by_name_and_see_the_command_s_variables() {
+    run(async {
+        let mut node = node().await;
+        node.insert(vec![doc! { "_id": 1 }]).await;
+        let into = |stage: Doc| doc! { "aggregate": "c", "pipeline": [stage], "cursor": {} };
+        assert_eq!(node.code(into(doc! { "$out": "$name" })).await, 20);
+        assert_eq!(node.code(into(doc! { "$out": ("x".repeat(254)) })).await, 20);
+        assert_eq!(node.code(into(doc! { "$out": { "db": "a b", "coll": "x" } })).await, 73);
+        let explained =
+            doc! { "aggregate": "c", "pipeline": [{ "$merge": { "into": "m", "on": "other" } }], "explain": true };
+        assert_eq!(node.code(explained).await, 51183);
+        node.ok(doc! { "insert": "m", "documents": [{ "_id": 1 }] }).await;
+        let merged = doc! { "aggregate": "c", "cursor": {}, "let": { "mine": 7 }, "pipeline": [
+            { "$merge": { "into": "m", "whenMatched": [{ "$set": { "x": "$$mine" } }] } },
+        ] };
+        node.ok(merged).await;
+        assert_eq!(node.find(doc! { "find": "m" }).await, [doc! { "_id": 1, "x": 7 }]);
+    });
+}
+
+#[test]
+fn u3_an_index_with_the_simple_collation_does_not_inherit() {
+    run(async {
+        let mut node = node().await;
+        node.ok(doc! { "create": "t", "collation": { "locale": "en", "strength": 2 } }).await;
+        let index = doc! { "key": { "x": 1 }, "name": "x", "unique": true, "collation": { "locale": "simple" } };
+        node.ok(doc! { "createIndexes": "t", "indexes": [index] }).await;
+        let reply = node.ok(doc! { "insert": "t", "documents": [{ "x": "a" }, { "x": "A" }] }).await;
+        assert_eq!(number(&reply, "n"), 2.0, "{reply}");
+        assert_eq!(
+            node.code(doc! { "createIndexes": "t", "indexes": [{ "key": { "y": "text" }, "name": "y" }] }).await,
+            67
+        );
     });
 }

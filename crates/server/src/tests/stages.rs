@@ -86,3 +86,37 @@ fn u11_a_get_more_shows_its_cursor() {
         assert_eq!(super::node::batch(&more.await, "nextBatch").len(), 1);
     });
 }
+
+#[test]
+fn u11_current_op_shows_connections_that_do_nothing_and_parts_of_large_commands() {
+    run(async {
+        let mut node = super::node::node().await;
+        let ask = |options: Doc| doc! { "aggregate": 1, "cursor": {}, "pipeline": [{ "$currentOp": options }] };
+        let idle = |reply: &Doc| {
+            let found = super::node::batch(reply, "firstBatch");
+            found.iter().filter(|op| op.get("active") == Some(Value::Bool(false))).count()
+        };
+        let other = node.fixture.connect().await;
+        let reply = node.client.admin(ask(doc! { "idleConnections": true })).await;
+        assert_eq!(idle(&reply), 1, "{reply}");
+        let reply = node.client.admin(ask(doc! {})).await;
+        assert_eq!(idle(&reply), 0);
+        drop(other);
+        let mut large = ask(doc! { "truncateOps": true });
+        let mut builder = pando_doc::DocBuilder::new();
+        builder.append_all(large.view());
+        builder.append("let", doc! { "text": ("x".repeat(2000)) });
+        builder.append("comment", "kept");
+        large = builder.finish();
+        let reply = node.client.admin(large).await;
+        let found = super::node::batch(&reply, "firstBatch");
+        let command = found[0].get("command").and_then(|command| command.as_document()).unwrap();
+        let part = command.get("$truncated").and_then(|part| part.as_str()).unwrap();
+        assert_eq!(
+            (part.len(), part.ends_with("..."), text(&command.to_doc(), "comment")),
+            (1000, true, "kept".into())
+        );
+        let refused = node.client.admin(ask(doc! { "targetAllNodes": true })).await;
+        assert_eq!(number(&refused, "code"), 9.0);
+    });
+}

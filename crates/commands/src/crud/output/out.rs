@@ -27,6 +27,8 @@ pub(super) async fn run(
     (target, timeseries): (&Namespace, Option<&Doc>),
     mut source: Turns<'_>,
 ) -> Result<()> {
+    let is_fit = target.is_valid() && target.database_name().is_valid_for_create();
+    ensure!(is_fit, ErrorCode::InvalidNamespace, "Invalid $out target namespace, {target}");
     // A name that no collection can have is found when the results are to get it.
     check_can_write(invocation, data, target, None).map_err(|error| match error.code() {
         ErrorCode::InvalidNamespace => {

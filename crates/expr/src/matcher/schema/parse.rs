@@ -329,7 +329,9 @@ impl<'s> Reader<'s, '_> {
                 let what = format!("has property '{}' which is not an object", pattern.name);
                 return Err(mismatch("patternProperties", what));
             };
-            parsed.push((Regex::new(pattern.name, BStr::new(""), "$regex")?, self.nested(schema)?));
+            let regex = Regex::new(pattern.name, BStr::new(""), "$regex")
+                .map_err(|error| Error::bad_value(format!("Invalid regular expression: {}", error.reason())))?;
+            parsed.push((regex, self.nested(schema)?));
         }
         Ok(parsed)
     }
@@ -401,18 +403,22 @@ impl<'s> Reader<'s, '_> {
             self.rules.push(Rule::Types("type", types("type", element, &schema_type)?));
         }
         if let Some(element) = by_bson {
-            let known = |name: &BStr| Ok(name.to_string());
+            let known = |name: &BStr| refuse_integer(name).map(|()| name.to_string());
             self.rules.push(Rule::Types("bsonType", types("bsonType", element, &known)?));
         }
         Ok(())
     }
 }
 
+/// JSON Schema's name for whole numbers is none here, by neither of the two keywords.
+fn refuse_integer(name: &BStr) -> Result<()> {
+    ensure!(name != "integer", ErrorCode::FailedToParse, "$jsonSchema type 'integer' is not currently supported.");
+    Ok(())
+}
+
 /// What a name of `type` is called elsewhere.
 fn schema_type(name: &BStr) -> Result<String> {
-    if name == "integer" {
-        bail!(ErrorCode::FailedToParse, "$jsonSchema type 'integer' is not currently supported.");
-    }
+    refuse_integer(name)?;
     match TYPES.iter().find(|(known, _)| name == *known) {
         Some((_, alias)) => Ok((*alias).to_owned()),
         None => Err(Error::bad_value(format!("Unknown type name alias: {name}"))),
