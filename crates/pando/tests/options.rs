@@ -39,7 +39,8 @@ fn u12_starts_that_promise_what_cannot_be_had_are_refused() {
     let scratch = Scratch::new(&Env::real());
     let role = file(&scratch, "role.conf", "sharding: { clusterRole: shardsvr }");
     let journal = file(&scratch, "journal.conf", "storage: { journal: { enabled: false } }");
-    let expand = file(&scratch, "expand.conf", "net: { port: 27017 }");
+    let expand = file(&scratch, "expand.conf", "net: { port: { __exec: \"echo 27017\", trim: whitespace } }");
+    let unknown = file(&scratch, "unknown.conf", "net: { port: { __exec: \"echo 27017\", how: loud } }");
     for (words, parts) in [
         (&["--nojournal"][..], &["storage.journal.disabled", "there is always a journal"][..]),
         (&["--config", &journal], &["storage.journal.enabled", "there is always a journal"]),
@@ -47,7 +48,9 @@ fn u12_starts_that_promise_what_cannot_be_had_are_refused() {
         (&["--configsvr"], &["sharding.configsvr", "sharding is not there yet"]),
         (&["--config", &role], &["sharding.clusterRole", "shardsvr", "sharding is not there yet"]),
         (&["--enableMajorityReadConcern", "false"], &["replication.enableMajorityReadConcern", "always there"]),
-        (&["--config", &expand, "--configExpand", "exec"], &["configExpand", "taken as it is"]),
+        (&["--config", &expand], &["net.port.__exec support has not been enabled"]),
+        (&["--config", &expand, "--configExpand", "everything"], &["Invalid value for --configExpand: 'everything'"]),
+        (&["--config", &unknown, "--configExpand", "exec"], &["expansion block must contain only '__exec'"]),
     ] {
         let told = refusal(&scratch, words);
         for part in parts {

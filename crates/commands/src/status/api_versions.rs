@@ -40,7 +40,7 @@ impl ApiVersions {
     pub fn append_to(&self, metrics: &mut DocBuilder) {
         metrics.document("apiVersions", |section| {
             for (application, bits) in &*self.0.lock() {
-                section.array(&escaped(application), |versions| {
+                section.array(escaped(application), |versions| {
                     let asked = VERSIONS.iter().filter(|(_, bit)| bits & bit != 0);
                     asked.for_each(|(name, _)| versions.push(*name));
                 });
