@@ -22,6 +22,9 @@ const CLASSIFIED: &str = "classified-7f3a";
 /// What nobody may read of users.
 const KEYS: &str = "storedKey";
 
+/// So many requests are sent to one node.
+const WORLD_SEEDS: u64 = 500;
+
 struct Limited {
     fixture: Fixture,
     root: Client,
@@ -89,7 +92,8 @@ impl Limited {
 
     fn look(&self, request: &Doc, reply: &Doc) {
         let told = reply.to_string();
-        assert!(!told.contains(CLASSIFIED) && !told.contains(KEYS), "{request} tells {reply}");
+        let keys_are_own = !told.contains(KEYS) || is_about_oneself(reply);
+        assert!(!told.contains(CLASSIFIED) && keys_are_own, "{request} tells {reply}");
     }
 
     async fn is_as_before(&mut self, request: &Doc) {
@@ -108,6 +112,16 @@ impl Limited {
             self.root.ok("d", doc! { "create": "v1", "viewOn": "c1", "pipeline": [] }).await;
         }
     }
+}
+
+/// True for an answer with nobody's users but the own one, of whom everything may be asked.
+fn is_about_oneself(reply: &Doc) -> bool {
+    let own = doc! { "user": "limited", "db": "admin" };
+    let is_own = |user: Value<'_>| {
+        user.as_document().is_some_and(|user| ["user", "db"].iter().all(|name| user.get(name) == own.get(name)))
+    };
+    let users = reply.get("users").and_then(|users| users.as_array());
+    users.is_some_and(|users| users.values().all(is_own))
 }
 
 fn is_destructive(command: &str) -> bool {
@@ -216,6 +230,10 @@ fn u10_requests_changed_by_chance_get_nobody_what_is_not_theirs() {
             .collect();
         let first = first_seed();
         for seed in first..first + seed_count(1500) {
+            // What is remembered of a world slows it down.
+            if seed % WORLD_SEEDS == WORLD_SEEDS - 1 {
+                world = limited().await;
+            }
             if seed % 5000 == 4999 {
                 eprintln!("seed {seed}");
             }
