@@ -113,7 +113,7 @@ fn specifications_are_checked() {
         (with(doc! { "expireAfterSeconds": -1 }), ErrorCode::CannotCreateIndex),
         (with(doc! { "expireAfterSeconds": (1_i64 << 40) }), ErrorCode::CannotCreateIndex),
         (doc! { "key": { "a": 1, "b": 1 }, "name": "x", "expireAfterSeconds": 1 }, ErrorCode::CannotCreateIndex),
-        (doc! { "key": { "a": "hashed" }, "name": "x", "unique": true }, ErrorCode::CannotCreateIndex),
+        (doc! { "key": { "a": "hashed" }, "name": "x", "unique": true }, ErrorCode::location(16764)),
         (doc! { "key": { "$**": 1 }, "name": "x", "sparse": true }, ErrorCode::CannotCreateIndex),
         (doc! { "key": { "$**": 1, "b": 1 }, "name": "x" }, ErrorCode::CannotCreateIndex),
         (doc! { "key": { "a": "2d" }, "name": "x", "collation": { "locale": "fr" } }, ErrorCode::CannotCreateIndex),

@@ -238,7 +238,7 @@ fn u4_operators_that_schemas_come_down_to() {
     let fits = |filter: Doc, document: Doc| {
         let filter = parse(&filter);
         let again = parse(&filter.to_document());
-        assert_eq!(again.matches(document.view()), filter.matches(document.view()), "{filter}");
+        assert_eq!(again.matches(document.view()), filter.matches(document.view()), "{filter:?}");
         filter.optimize().matches(document.view())
     };
     let on = |name: &str, argument: Value<'_>| doc! { "a": { (name): argument } };
@@ -273,7 +273,7 @@ fn u4_hashes_of_values_are_conditions() {
     let filter = parse(&doc! { "a": { "$_internalEqHash": hash } });
     assert!(filter.matches(doc! { "a": 7.0 }.view()) && !filter.matches(doc! { "a": 8 }.view()));
     let expression = parse(&doc! { "$expr": { "$eq": [{ "$toHashedIndexKey": "$a" }, hash] } }).optimize();
-    assert!(expression.to_document().to_string().contains("$_internalEqHash"), "{expression}");
+    assert!(expression.to_document().to_string().contains("$_internalEqHash"), "{expression:?}");
     assert!(expression.matches(doc! { "a": 7 }.view()) && !expression.matches(doc! {}.view()));
     let wrong = doc! { "a": { "$_internalEqHash": 1 } };
     assert_eq!(MatchExpression::parse(wrong.view(), &ParseContext::default()).unwrap_err().code().number(), 2);

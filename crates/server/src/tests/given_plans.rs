@@ -89,7 +89,7 @@ fn u18_writes_fail_where_tests_want_them_to() {
             let reply = node.run(write.clone()).await;
             node.ok_on("admin", set("off")).await;
             assert!(reply.to_string().contains(point), "{reply}");
-            assert!(!node.ok(write).await.contains("writeErrors"));
+            assert!(node.ok(write).await.get("writeErrors").is_none());
         }
     });
 }
@@ -116,7 +116,8 @@ fn u7_distinct_values_come_from_keys_and_views() {
         assert_eq!(values(node.ok(collated.clone()).await), r#"[ "x" ]"#);
         let explained = node.ok(doc! { "explain": collated }).await;
         let plan = part(&part(&explained, "queryPlanner"), "winningPlan");
-        assert_eq!((text(&plan, "stage"), text(&part(&plan, "inputStage"), "stage")), ("FETCH", "DISTINCT_SCAN"));
+        assert_eq!(text(&plan, "stage"), "FETCH");
+        assert_eq!(text(&part(&plan, "inputStage"), "stage"), "DISTINCT_SCAN");
         node.ok(doc! { "create": "v", "viewOn": "c", "pipeline": [] }).await;
         assert_eq!(values(node.ok(distinct("v", "b.c")).await), "[ 1, 2, 3 ]");
         assert_eq!(values(node.ok(distinct("v", "b.0.c")).await), "[ 1 ]");

@@ -112,7 +112,7 @@ fn u7_text_searches_that_cannot_be_are_refused() {
 #[test]
 fn u13_a_search_may_be_one_of_several_alternatives() {
     run(async {
-        let mut node = node().await;
+        let mut node = super::node::node().await;
         node.insert(vec![
             doc! { "_id": 1, "a": 0, "t": "foo" },
             doc! { "_id": 2, "a": 0, "t": "bar" },
