@@ -2,13 +2,13 @@
 //! meant for one collection; so may one with it.
 
 use crate::catalog::fail_points::{OfNamespace, of_namespace};
-use pando_base::{AnyFailPoint, Error, ErrorCode, FailPoint, Namespace, OperationContext, Result};
+use pando_base::{AnyFailPoint, Error, ErrorCode, Namespace, OperationContext, Result};
 
 /// The places of one kind of write.
 pub(super) struct WritePoints {
     before_lock: OfNamespace,
     with_lock: OfNamespace,
-    fail_all: FailPoint,
+    fail_all: OfNamespace,
 }
 
 pub(super) static INSERT: WritePoints =
@@ -38,7 +38,7 @@ impl WritePoints {
         WritePoints {
             before_lock: of_namespace(before_lock),
             with_lock: of_namespace(with_lock),
-            fail_all: FailPoint::new(fail_all),
+            fail_all: of_namespace(fail_all),
         }
     }
 
@@ -47,7 +47,8 @@ impl WritePoints {
         if self.before_lock.is_on() {
             rest(&self.before_lock, context, namespace).await?;
         }
-        match self.fail_all.should_fail() {
+        let is_meant = |named: &Option<String>| named.as_deref().is_none_or(|named| named == namespace.as_str());
+        match self.fail_all.hit_if(is_meant).is_some() {
             true => {
                 let reason = format!("{} failpoint active!", self.fail_all.name());
                 Err(Error::new(ErrorCode::InternalError, reason))

@@ -79,12 +79,12 @@ fn u18_writes_fail_where_tests_want_them_to() {
     run(async {
         let mut node = node().await;
         let writes = [
-            ("failAllInserts", doc! { "insert": "c", "documents": [{ "_id": 1 }] }),
-            ("failAllUpdates", doc! { "update": "c", "updates": [{ "q": {}, "u": { "$set": { "a": 1 } } }] }),
-            ("failAllRemoves", doc! { "delete": "c", "deletes": [{ "q": { "_id": 7 }, "limit": 1 }] }),
+            ("failAllInserts", doc! { "insert": "held", "documents": [{ "_id": 1 }] }),
+            ("failAllUpdates", doc! { "update": "held", "updates": [{ "q": {}, "u": { "$set": { "a": 1 } } }] }),
+            ("failAllRemoves", doc! { "delete": "held", "deletes": [{ "q": { "_id": 7 }, "limit": 1 }] }),
         ];
         for (point, write) in writes {
-            let set = |mode: &str| doc! { "configureFailPoint": point, "mode": mode };
+            let set = |mode: &str| doc! { "configureFailPoint": point, "mode": mode, "data": { "nss": "d.held" } };
             node.ok_on("admin", set("alwaysOn")).await;
             let reply = node.run(write.clone()).await;
             node.ok_on("admin", set("off")).await;
