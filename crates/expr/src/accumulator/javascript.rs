@@ -4,7 +4,7 @@ use crate::expression::{Operand, function_source, needs_script};
 use crate::limits::value_bytes;
 use crate::{Expression, ParseContext};
 use pando_base::{Error, Result};
-use pando_doc::{Array, ArrayBuilder, Element, OwnedValue, Value};
+use pando_doc::{Array, ArrayBuilder, Element, OwnedValue, USER_SIZE_BYTES_MAX, Value};
 use pando_script::SharedScript;
 use std::sync::Arc;
 
@@ -308,7 +308,7 @@ mod tests {
     use crate::ParseContext;
     use crate::accumulator::{Accumulator, parse_accumulator};
     use crate::expression::Operand;
-    use pando_doc::{DocRef, Value, doc};
+    use pando_doc::{DocRef, Value, array, doc};
     use pando_script::{Script, ScriptLimits};
     use std::sync::Arc;
 
@@ -340,6 +340,8 @@ mod tests {
         whole.merge(reckon(&[3]).partial().view()).unwrap();
         assert_eq!(whole.finish().unwrap().unwrap().view(), Value::String("160/3".into()));
         assert_eq!(whole.add(Operand::from(5)).unwrap_err().code().number(), 4_544_712);
+        let large = array!["x".repeat(pando_doc::USER_SIZE_BYTES_MAX).as_str()];
+        assert_eq!(whole.add(Operand::from(large)).unwrap_err().code().number(), 4_545_000);
     }
 
     #[test]

@@ -302,6 +302,10 @@ fn on_fields(specification: &Doc) -> Result<Vec<String>> {
         let wrong = || Error::location(51134, "$merge 'on' array elements must be strings");
         value.as_str().map(str::to_owned).ok_or_else(wrong)
     };
+    let checked = |names: Vec<String>| -> Result<Vec<String>> {
+        names.iter().try_for_each(|name| FieldPath::parse(name).map(|_| ()))?;
+        Ok(names)
+    };
     match specification.get("on") {
         None | Some(Value::Null) => Ok(vec!["_id".to_owned()]),
         Some(Value::Array(names)) => {
@@ -311,9 +315,9 @@ fn on_fields(specification: &Doc) -> Result<Vec<String>> {
                 ErrorCode::location(51187),
                 "If explicitly specifying $merge 'on', must include at least one field"
             );
-            Ok(names)
+            checked(names)
         }
-        Some(Value::String(text)) => Ok(vec![text.to_string()]),
+        Some(Value::String(text)) => checked(vec![text.to_string()]),
         Some(other) => {
             let reason = format!(
                 "$merge 'on' field  must be either a string or an array of strings, but found {}",

@@ -12,12 +12,11 @@ pub(in crate::expression) fn check_constants<'n>(
     given: &dyn Fn(&str) -> Option<Operand<'n>>,
 ) -> Result<bool> {
     let has_week = matches!(operator, "$dateTrunc" | "$dateDiff");
-    if has_week || matches!(operator, "$dateAdd" | "$dateSubtract") {
-        if let Some(unit) = given("unit")
-            && TimeUnit::of_operand(&unit, operator)?.is_none()
-        {
-            return Ok(true);
-        }
+    if (has_week || matches!(operator, "$dateAdd" | "$dateSubtract"))
+        && let Some(unit) = given("unit")
+        && TimeUnit::of_operand(&unit, operator)?.is_none()
+    {
+        return Ok(true);
     }
     if has_week
         && let Some(day) = given("startOfWeek")

@@ -5,7 +5,7 @@ use super::{options, window};
 use crate::pipeline::parse::parse_stage;
 use crate::pipeline::{PipelineParser, SharedStage};
 use pando_base::{Error, Result};
-use pando_doc::{ArrayBuilder, Doc, DocBuilder, DocRef, Value, doc};
+use pando_doc::{ArrayBuilder, Doc, DocBuilder, DocRef, FieldPath, Value, doc};
 
 const STAGE: &str = "$fill";
 
@@ -28,6 +28,9 @@ pub(in crate::pipeline) fn parse(value: Value<'_>, parser: &PipelineParser) -> R
             b"output" => output = Some(options::document(STAGE, option)?),
             _ => return Err(options::unknown(STAGE, option)),
         }
+    }
+    for field in partition_fields.iter().flatten() {
+        FieldPath::parse(field)?;
     }
     let output = output.ok_or_else(|| options::missing(STAGE, "output"))?;
     if output.is_empty() {

@@ -48,7 +48,7 @@ pub(in crate::pipeline) fn parse(value: Value<'_>, context: &ParseContext) -> Re
     let Some(Value::String(distance_field)) = options.get("distanceField") else {
         return Err(Error::location(16606, "$geoNear requires a 'distanceField' option as a String"));
     };
-    let distance_field = FieldPath::lenient(distance_field)?;
+    let distance_field = FieldPath::parse(distance_field)?;
     let max_distance = number(options, "maxDistance")?;
     let min_distance = number(options, "minDistance")?;
     let distance_multiplier = number(options, "distanceMultiplier")?;
@@ -59,7 +59,7 @@ pub(in crate::pipeline) fn parse(value: Value<'_>, context: &ParseContext) -> Re
     };
     let include_locations = match options.get("includeLocs") {
         None => None,
-        Some(Value::String(path)) => Some(FieldPath::lenient(path)?),
+        Some(Value::String(path)) => Some(FieldPath::parse(path)?),
         Some(_) => return Err(Error::location(16607, "$geoNear requires that 'includeLocs' option is a String")),
     };
     let key = match options.get("key") {

@@ -92,6 +92,9 @@ pub(in crate::pipeline) fn parse(value: Value<'_>) -> Result<SharedStage> {
         let reason = format!("path option to $unwind stage should be prefixed with a '$': {text}");
         return Err(Error::location(28818, reason));
     };
+    if name.contains(&0) {
+        return Err(Error::location(16419, "field path must not contain embedded null characters"));
+    }
     Ok(Arc::new(Unwinding { path: FieldPath::parse(name)?, index_name, keeps_empty, kept: None }))
 }
 

@@ -454,7 +454,7 @@ impl Reading {
         match form {
             Form::FirstOrLastDay => {
                 self.forget_time();
-                let special = if is_last { Special::LastOfMonth } else { Special::FirstOfMonth };
+                let special = if is_last { Special::LastDay } else { Special::FirstDay };
                 self.fields.relative.set_special(special);
             }
             Form::Ago => self.fields.relative.turn(),
@@ -474,7 +474,7 @@ impl Reading {
                 let behaviour = i64::from(which.eq_ignore_ascii_case(b"this"));
                 let word = token.word();
                 if form == Form::WeekdayOfMonth {
-                    let special = if amount > 0 { Special::WeekdayInMonth } else { Special::LastWeekdayInMonth };
+                    let special = if amount > 0 { Special::Weekday } else { Special::WeekdayBeforeNext };
                     self.fields.relative.set_special(special);
                 }
                 let behaviour = if form == Form::WeekdayOfMonth && amount > 0 { 1 } else { behaviour };

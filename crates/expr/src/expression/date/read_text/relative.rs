@@ -8,12 +8,14 @@ use crate::expression::date::zone::DAY;
 /// Days that are not told by a number.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(in crate::expression::date) enum Special {
-    FirstOfMonth,
-    LastOfMonth,
+    /// The first of the month.
+    FirstDay,
+    /// The last of the month.
+    LastDay,
     /// Weekdays are counted from the beginning of the month.
-    WeekdayInMonth,
+    Weekday,
     /// Weekdays are counted from the beginning of the next month.
-    LastWeekdayInMonth,
+    WeekdayBeforeNext,
 }
 
 /// What is added to a date, and the day of the week that is looked for then.
@@ -95,29 +97,28 @@ impl Relative {
             let date = split(days.checked_mul(DAY)?);
             let month = i64::from(date.month);
             days = match special {
-                Special::FirstOfMonth => first_of_month(date.year, month)?,
-                Special::LastOfMonth => first_of_month(date.year, month + 1)?.checked_sub(1)?,
-                Special::WeekdayInMonth => first_of_month(date.year, month.checked_add(months)?)?,
-                Special::LastWeekdayInMonth => first_of_month(date.year, month.checked_add(months)?.checked_add(1)?)?,
+                Special::FirstDay => first_of_month(date.year, month)?,
+                Special::LastDay => first_of_month(date.year, month + 1)?.checked_sub(1)?,
+                Special::Weekday => first_of_month(date.year, month.checked_add(months)?)?,
+                Special::WeekdayBeforeNext => first_of_month(date.year, month.checked_add(months)?.checked_add(1)?)?,
             };
-            if matches!(special, Special::WeekdayInMonth | Special::LastWeekdayInMonth) {
+            if matches!(special, Special::Weekday | Special::WeekdayBeforeNext) {
                 months = 0;
             }
         }
         if let Some((weekday, which)) = self.weekday {
             days = days.checked_add(self.to_weekday(days, weekday, which))?;
         }
-        if self.years != 0 || months != 0 || matches!(self.special, Some(Special::FirstOfMonth | Special::LastOfMonth))
-        {
+        if self.years != 0 || months != 0 || matches!(self.special, Some(Special::FirstDay | Special::LastDay)) {
             let date = split(days.checked_mul(DAY)?);
             let (year, month) = (date.year.checked_add(self.years)?, i64::from(date.month).checked_add(months)?);
             days = match self.special {
-                Some(Special::FirstOfMonth) => first_of_month(year, month)?,
-                Some(Special::LastOfMonth) => first_of_month(year, month.checked_add(1)?)?.checked_sub(1)?,
+                Some(Special::FirstDay) => first_of_month(year, month)?,
+                Some(Special::LastDay) => first_of_month(year, month.checked_add(1)?)?.checked_sub(1)?,
                 _ => first_of_month(year, month)?.checked_add(i64::from(date.day) - 1)?,
             };
         }
-        if !matches!(self.special, Some(Special::FirstOfMonth | Special::LastOfMonth)) {
+        if !matches!(self.special, Some(Special::FirstDay | Special::LastDay)) {
             days = days.checked_add(self.days)?;
         }
         days.checked_mul(DAY)?.checked_add(time)?.checked_add(self.milliseconds)

@@ -6,8 +6,9 @@ use crate::expression::date::unit::TimeUnit;
 /// A month by its name, the beginning of it, or its number as the Romans wrote it.
 pub(super) fn month(word: &[u8]) -> Option<i64> {
     const ROMAN: [&str; 12] = ["i", "ii", "iii", "iv", "v", "vi", "vii", "viii", "ix", "x", "xi", "xii"];
-    let is_roman = |roman: &&str| word.eq_ignore_ascii_case(roman.as_bytes());
-    month_of(word).or_else(|| Some(ROMAN.iter().position(|roman| is_roman(&roman))? as i64 + 1))
+    month_of(word).or_else(|| {
+        ROMAN.iter().position(|roman| word.eq_ignore_ascii_case(roman.as_bytes())).map(|place| place as i64 + 1)
+    })
 }
 
 /// A month by its name or the beginning of it.
