@@ -64,7 +64,8 @@ pub struct ParseContext {
     pub collator: Option<SharedCollator>,
     /// `$$NOW`, in milliseconds since 1970.
     pub now: i64,
-    /// False where `$$NOW` and `$$CLUSTER_TIME` have no values, as in the filters of `count`, `distinct` and of lists.
+    /// False where `$$NOW` and `$$CLUSTER_TIME` have no values, as in the filters of `count`,
+    /// `distinct` and of lists.
     pub has_clocks: bool,
     /// `$$CLUSTER_TIME`, if there is one.
     pub cluster_time: Option<Timestamp>,

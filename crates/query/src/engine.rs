@@ -204,8 +204,8 @@ impl QueryEngine {
         self.yield_override.unwrap_or_else(|| YieldPolicy::of(&self.parameters))
     }
 
-    /// From here on the expressions of this operation see the present time as `$$NOW` and `$$CLUSTER_TIME`, however long it takes: the
-    /// statements of one command tell the same time.
+    /// From here on the expressions of this operation see the present time as `$$NOW` and
+    /// `$$CLUSTER_TIME`, however long it takes: the statements of one command tell the same time.
     pub fn fix_times(&self, operation: &mut Operation) {
         let times = self.times(operation);
         operation.extensions.insert(times);

@@ -2,8 +2,9 @@
 
 use pando_doc::{ArrayBuilder, Decimal128, Number, Value};
 
-/// A sum that loses as little as can be: decimals apart, everything else as two doubles, the sum and what rounding took from it. Each
-/// number is added in the steps that MongoDB takes, so that every digit of a result is the same.
+/// A sum that loses as little as can be: decimals apart, everything else as two doubles, the sum
+/// and what rounding took from it. Each number is added in the steps that MongoDB takes, so that
+/// every digit of a result is the same.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Sum {
     double: f64,

@@ -1,5 +1,6 @@
-//! Where the values of an array lie, kept from one look into it to the next: an array has no index, and one that is looked into again and
-//! again, as in `$map` over its places, would be gone through each time.
+//! Where the values of an array lie, kept from one look into it to the next: an array has no index,
+//! and one that is looked into again and again, as in `$map` over its places, would be gone through
+//! each time.
 
 use super::Operand;
 use pando_base::{Result, operation};

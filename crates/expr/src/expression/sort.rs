@@ -1,9 +1,9 @@
 //! The order of values by a pattern such as `{a: 1, "b.c": -1}`, or by `1` or `-1` as a whole: `$sortArray`, `$push` with
 //! `$sort`, `$top` and `$bottom`.
 //!
-//! `$top` and `$bottom` compare documents by what the paths lead to in arrays, too: of an array the least value ascending, the greatest
-//! descending; an empty array sorts below null, what is missing as null. For the others an array is one value, and a number in a path a
-//! place in it.
+//! `$top` and `$bottom` compare documents by what the paths lead to in arrays, too: of an array the
+//! least value ascending, the greatest descending; an empty array sorts below null, what is missing
+//! as null. For the others an array is one value, and a number in a path a place in it.
 
 use bstr::{BStr, ByteSlice};
 use pando_base::{Error, ErrorCode, Result, operation};
@@ -99,7 +99,8 @@ fn compare_fields(
         .unwrap_or(Ordering::Equal)
 }
 
-/// What a path leads to if arrays are not gone through. A field may have the whole path for its name.
+/// What a path leads to if arrays are not gone through. A field may have the whole path for its
+/// name.
 fn value_at<'a>(value: Value<'a>, path: &BStr) -> Value<'a> {
     let Value::Document(mut doc) = value else { return Value::Null };
     let mut path = path;

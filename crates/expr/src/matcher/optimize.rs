@@ -20,7 +20,8 @@ pub(super) fn optimize(node: Node, collator: &Option<SharedCollator>) -> Node {
         Node::Not(child) => match optimize(*child, collator) {
             Node::AlwaysTrue => Node::AlwaysFalse,
             Node::AlwaysFalse => Node::AlwaysTrue,
-            // One of another stays: what is behind a negation tells nothing of the value that matched.
+            // One of another stays: what is behind a negation tells nothing of the value that
+            // matched.
             child => Node::negate(child),
         },
         Node::Leaf(leaf) => optimize_leaf(leaf, collator),

@@ -22,7 +22,8 @@ fn joined(prefix: Option<&FieldPath>, name: &BStr) -> Result<FieldPath> {
     prefix.map_or(Ok(path.clone()), |prefix| prefix.join(&path))
 }
 
-/// True if the document is an operator: its first name begins with a dollar and is not one of those that references have.
+/// True if the document is an operator: its first name begins with a dollar and is not one of those
+/// that references have.
 fn is_operator(doc: DocRef<'_>) -> bool {
     let is_name = |name: &BStr| name.starts_with(b"$") && !["$ref", "$id", "$db"].iter().any(|known| name == *known);
     doc.raw_elements().next().is_some_and(|first| is_name(first.name))

@@ -1,7 +1,8 @@
 //! From a specification to the tree.
 //!
-//! A field says what kind of projection it is once it keeps, drops or computes something other than `_id`; whoever comes later and says
-//! otherwise is refused. Where none says so, the operators of `find` and `_id` decide at the end.
+//! A field says what kind of projection it is once it keeps, drops or computes something other than
+//! `_id`; whoever comes later and says otherwise is refused. Where none says so, the operators of
+//! `find` and `_id` decide at the end.
 
 use super::tree::{Branch, Child};
 use super::{Projection, ProjectionKind, ProjectionPolicies, Slice};

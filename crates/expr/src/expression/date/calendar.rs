@@ -43,7 +43,8 @@ pub(super) fn week(local: i64) -> i64 {
 pub(super) fn iso_week(local: i64) -> (i64, i64) {
     const CYCLE_DAYS: i64 = 146_097;
     let thursday = local.div_euclid(DAY) + 4 - iso_weekday(local);
-    // It may lie beyond the first or last of all moments: then it is looked at in the next cycle of the calendar.
+    // It may lie beyond the first or last of all moments: then it is looked at in the next cycle of
+    // the calendar.
     let cycles = if thursday < 0 { 1 } else { -1 };
     let (thursday, cycles) = match thursday.checked_mul(DAY) {
         Some(moment) => (moment, 0),

@@ -1,4 +1,5 @@
-//! What operators on dates know before there is a document: units, zones, days and sizes that are constant.
+//! What operators on dates know before there is a document: units, zones, days and sizes that are
+//! constant.
 
 use super::arithmetic::parse_bin_size;
 use super::unit::{TimeUnit, start_of_week};
@@ -6,7 +7,8 @@ use super::zone::Zone;
 use crate::expression::Operand;
 use pando_base::{Error, Result};
 
-/// Refuses what is wrong about the constants among the named operands. True if one of them is null, and the result with it.
+/// Refuses what is wrong about the constants among the named operands. True if one of them is null,
+/// and the result with it.
 pub(in crate::expression) fn check_constants<'n>(
     operator: &str,
     given: &dyn Fn(&str) -> Option<Operand<'n>>,

@@ -1,8 +1,9 @@
-//! What can be known of an expression before there is a document: operators whose operands are all constant are evaluated once, branches
-//! that are never taken go away, and what is wrong about constants is told.
+//! What can be known of an expression before there is a document: operators whose operands are all
+//! constant are evaluated once, branches that are never taken go away, and what is wrong about
+//! constants is told.
 //!
-//! What is folded and what is not can be seen: in what `explain` shows, and in errors of collections that are empty. So some operators
-//! are left alone on purpose.
+//! What is folded and what is not can be seen: in what `explain` shows, and in errors of
+//! collections that are empty. So some operators are left alone on purpose.
 
 mod named;
 mod nary;
@@ -109,7 +110,8 @@ fn object(fields: Vec<(BString, Node)>, environment: &Environment<'_>) -> Result
     Ok(Node::Constant(Some(OwnedValue::Document(builder.finish()))))
 }
 
-/// Without constants that are null, unless last, and without what comes after a constant that is not.
+/// Without constants that are null, unless last, and without what comes after a constant that is
+/// not.
 fn if_null(mut nodes: Vec<Node>) -> Node {
     let last = nodes.pop();
     let mut kept = Vec::with_capacity(nodes.len() + 1);
@@ -130,8 +132,8 @@ fn if_null(mut nodes: Vec<Node>) -> Node {
     }
 }
 
-/// A branch whose condition is constant goes away, or is the default for all that come after. What is never evaluated may still be wrong:
-/// the default, and the values of the branches that stay.
+/// A branch whose condition is constant goes away, or is the default for all that come after. What
+/// is never evaluated may still be wrong: the default, and the values of the branches that stay.
 fn switch(branches: Vec<(Node, Node)>, mut default: Option<Box<Node>>, environment: &Environment<'_>) -> Result<Node> {
     let mut kept = Vec::with_capacity(branches.len());
     for (condition, value) in branches {
@@ -172,7 +174,8 @@ fn constant(value: Operand<'_>) -> Node {
     Node::Constant(value.into_value())
 }
 
-/// Arrays that are looked into for each document and are constant are no arrays: told with codes of their own.
+/// Arrays that are looked into for each document and are constant are no arrays: told with codes of
+/// their own.
 fn check_call(node: Node) -> Result<Node> {
     let Node::Call { function, operands } = &node else { return Ok(node) };
     match (function.name, &operands[..]) {

@@ -1,4 +1,5 @@
-//! Operators with named operands. What is wrong about the constants among the operands is told before there is a document.
+//! Operators with named operands. What is wrong about the constants among the operands is told
+//! before there is a document.
 
 use super::{constant, is_constant, optimize, value_of};
 use crate::expression::date::check_constants;

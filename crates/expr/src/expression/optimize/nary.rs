@@ -1,5 +1,6 @@
-//! Operators that may be reckoned in parts: constants that stand together become one, and an operator right below one of its own
-//! kind goes up into it. What may be reckoned in any order has its constants at the end, as one.
+//! Operators that may be reckoned in parts: constants that stand together become one, and an
+//! operator right below one of its own kind goes up into it. What may be reckoned in any order has
+//! its constants at the end, as one.
 
 use super::{constant, constants, is_constant};
 use crate::expression::evaluate::Environment;
@@ -85,7 +86,8 @@ pub(super) fn logical(operands: Vec<Node>, deciding: bool) -> Result<Node> {
 type Open<'f> = &'f dyn Fn(Node) -> std::result::Result<Vec<Node>, Node>;
 type Fold<'f> = &'f dyn Fn(&[Node]) -> Result<Node>;
 
-/// Operands of which some are not constant, put together. `open` gives the operands of one of the same kind.
+/// Operands of which some are not constant, put together. `open` gives the operands of one of the
+/// same kind.
 fn grouped(operands: Vec<Node>, grouping: Grouping, open: Open<'_>, fold: Fold<'_>) -> Result<Vec<Node>> {
     if grouping == Grouping::None {
         return Ok(operands);

@@ -1,6 +1,7 @@
 //! The forms in which dates and times are written.
 //!
-//! At each place of a text the form that reaches furthest is taken, of several the first of this list.
+//! At each place of a text the form that reaches furthest is taken, of several the first of this
+//! list.
 
 use super::pattern::{Bytes, Pattern};
 use std::collections::HashMap;

@@ -1,8 +1,10 @@
-//! Reading dates that are written in one of the usual forms, without being told which: ISO 8601 in its variants, American and European
-//! dates, names of months, times with am and pm, zones by offset or abbreviation, and words that move a date.
+//! Reading dates that are written in one of the usual forms, without being told which: ISO 8601 in
+//! its variants, American and European dates, names of months, times with am and pm, zones by
+//! offset or abbreviation, and words that move a date.
 //!
-//! It works as timelib's scanner does, so that texts are misread in the same way: at each place the form that reaches furthest is taken
-//! (`forms`), and what it tells is kept. Telling a date, a time or a zone twice is refused. The text ends in a zero byte, which forms see.
+//! It works as timelib's scanner does, so that texts are misread in the same way: at each place the
+//! form that reaches furthest is taken (`forms`), and what it tells is kept. Telling a date, a time
+//! or a zone twice is refused. The text ends in a zero byte, which forms see.
 
 mod forms;
 mod pattern;
@@ -436,7 +438,8 @@ impl Reading {
             Form::IsoWeekDay | Form::IsoWeek => {
                 let (year, week) = (token.digits(4).unwrap_or(0), token.digits(2).unwrap_or(1));
                 let day = if form == Form::IsoWeek { 1 } else { token.digits(1).unwrap_or(1) };
-                // The days from the first of January: weeks that begin on Friday to Sunday are the first of their year.
+                // The days from the first of January: weeks that begin on Friday to Sunday are the
+                // first of their year.
                 let first = weekday(first_of_month(year, 1).unwrap_or(0).saturating_mul(DAY));
                 let first = if first > 4 { 7 - first } else { -first };
                 let days = first + (week - 1) * 7 + day;

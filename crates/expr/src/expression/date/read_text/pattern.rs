@@ -1,8 +1,9 @@
 //! Patterns of bytes, and how far each reaches: of all the ways to fit, the longest counts.
 //!
-//! A pattern is written like a regular expression: `[classes]`, `(one|other)`, `?`, `*`, `+`, `{name}` for a pattern that was named before,
-//! `<text>` for letters in either case, `\` before a byte that stands for itself, `\0` for the zero byte. Every pattern is a constant of
-//! this program.
+//! A pattern is written like a regular expression: `[classes]`, `(one|other)`, `?`, `*`, `+`,
+//! `{name}` for a pattern that was named before, `<text>` for letters in either case, `\` before a
+//! byte that stands for itself, `\0` for the zero byte. Every pattern is a constant of this
+//! program.
 
 use pando_base::operation;
 use std::collections::HashMap;

@@ -25,7 +25,8 @@ pub(in crate::expression::date) struct Relative {
     months: i64,
     days: i64,
     milliseconds: i64,
-    /// The day, and which one it may be: 0 only one after the date, 1 also the date itself, 2 one of the same week.
+    /// The day, and which one it may be: 0 only one after the date, 1 also the date itself, 2 one
+    /// of the same week.
     weekday: Option<(i64, i64)>,
     special: Option<Special>,
 }
@@ -89,7 +90,8 @@ impl Relative {
         self.weekday = self.weekday.map(|(day, which)| (if day == 0 { -7 } else { -day }, which));
     }
 
-    /// The local time so far from a day and a time of day, which are told in milliseconds. None beyond all dates.
+    /// The local time so far from a day and a time of day, which are told in milliseconds. None
+    /// beyond all dates.
     pub(in crate::expression::date) fn applied(&self, days: i64, time: i64) -> Option<i64> {
         let mut days = days;
         let mut months = self.months;

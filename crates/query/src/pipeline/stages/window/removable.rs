@@ -207,7 +207,8 @@ impl Removable for Covariance {
             return Ok(OwnedValue::Null);
         }
         Ok(match self.products.value() {
-            // The count is a double of fifteen digits: that decides how many zeros the quotient keeps.
+            // The count is a double of fifteen digits: that decides how many zeros the quotient
+            // keeps.
             Number::Decimal(products) => OwnedValue::Decimal(products / Decimal128::from(divisor as f64)),
             products => OwnedValue::Double(products.to_double() / divisor as f64),
         })
