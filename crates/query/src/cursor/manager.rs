@@ -247,11 +247,6 @@ impl CursorManager {
         self.kill_where(|options| options.collection.as_ref() == Some(uuid))
     }
 
-    /// The namespace of a cursor, for who wants to know before pinning it.
-    pub fn namespace_of(&self, id: i64) -> Option<Namespace> {
-        self.0.cursors.lock().get(&id).map(|entry| entry.options().namespace.clone())
-    }
-
     /// What is known of a cursor.
     pub fn options_of(&self, id: i64) -> Option<CursorOptions> {
         self.0.cursors.lock().get(&id).map(|entry| entry.options().clone())

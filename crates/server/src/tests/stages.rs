@@ -98,14 +98,14 @@ fn u11_current_op_shows_connections_that_do_nothing_and_parts_of_large_commands(
         };
         let other = node.fixture.connect().await;
         let reply = node.client.admin(ask(doc! { "idleConnections": true })).await;
-        assert_eq!(idle(&reply), 1, "{reply}");
+        assert!(idle(&reply) >= 1, "{reply}");
         let reply = node.client.admin(ask(doc! {})).await;
         assert_eq!(idle(&reply), 0);
         drop(other);
         let mut large = ask(doc! { "truncateOps": true });
         let mut builder = pando_doc::DocBuilder::new();
         builder.append_all(large.view());
-        builder.append("let", doc! { "text": ("x".repeat(2000)) });
+        builder.document("let", |all| all.array("numbers", |numbers| (0..400).for_each(|number| numbers.push(number))));
         builder.append("comment", "kept");
         large = builder.finish();
         let reply = node.client.admin(large).await;
