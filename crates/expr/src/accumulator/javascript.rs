@@ -4,7 +4,7 @@ use crate::expression::{Operand, function_source, needs_script};
 use crate::limits::value_bytes;
 use crate::{Expression, ParseContext};
 use pando_base::{Error, Result};
-use pando_doc::{Array, ArrayBuilder, Element, OwnedValue, USER_SIZE_BYTES_MAX, Value};
+use pando_doc::{Array, ArrayBuilder, Element, OwnedValue, Value};
 use pando_script::SharedScript;
 use std::sync::Arc;
 
