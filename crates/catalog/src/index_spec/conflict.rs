@@ -173,7 +173,7 @@ fn compare_descriptors(candidate: &IndexDescriptor, existing: &IndexDescriptor) 
 
 /// Options that do not make another index, but must be the same for it to be the same index.
 fn other_options(descriptor: &IndexDescriptor) -> BTreeMap<Vec<u8>, Comparable> {
-    const NOT_COMPARED: [&str; 14] = [
+    const NOT_COMPARED: [&str; 13] = [
         "key",
         "ns",
         "name",
@@ -187,7 +187,6 @@ fn other_options(descriptor: &IndexDescriptor) -> BTreeMap<Vec<u8>, Comparable> 
         "unique",
         "partialFilterExpression",
         "collation",
-        "storageEngine",
     ];
     let compared =
         |name: &[u8]| !NOT_COMPARED.iter().any(|not| name == not.as_bytes()) && name != b"wildcardProjection";

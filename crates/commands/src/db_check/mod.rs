@@ -116,6 +116,11 @@ fn run(invocation: &Invocation, _: &mut DocBuilder) -> Result<()> {
 
 fn run_of(invocation: &Invocation, data: &Data, name: &str, arguments: &OfCollection<'_>) -> Result<Range> {
     let namespace = Namespace::new(&invocation.database, name)?;
+    ensure!(
+        data.catalog.latest().view(&namespace)?.is_none(),
+        ErrorCode::CommandNotSupportedOnView,
+        "Namespace {namespace} is a view, not a collection"
+    );
     let Some(collection) = data.catalog.latest().collection(&namespace).cloned() else {
         return Err(pando_base::Error::new(ErrorCode::NamespaceNotFound, format!("Collection {name} not found")));
     };

@@ -91,9 +91,12 @@ impl ClusterParameter {
         for element in given.elements() {
             let is_known = self.fields.iter().any(|field| element.name == field.name());
             let name = element.name;
+            // The one with a parser of its own has an error of its own.
+            let has_parser = self.fields.iter().any(|field| field.is_required());
+            let code = if has_parser { ErrorCode::BadValue } else { ErrorCode::IDLUnknownField };
             ensure!(
                 is_known,
-                ErrorCode::BadValue,
+                code,
                 "Failed parsing new {0} value: BSON field '{0}.{name}' is an unknown field.",
                 self.name
             );

@@ -87,7 +87,7 @@ fn r1_operations_that_make_no_sense_are_refused() {
         let update = |change: Doc| doc! { "op": "u", "ns": "d.c", "o2": { "_id": 1 }, "o": change };
         for (operations, code) in [
             (doc! { "applyOps": "none" }, 14),
-            (doc! { "applyOps": [{ "ns": "d.c" }] }, 14),
+            (doc! { "applyOps": [{ "ns": "d.c" }] }, 4),
             (doc! { "applyOps": [{ "op": "i" , "o": {} }] }, 20),
             (doc! { "applyOps": [{ "op": "i", "ns": "", "o": {} }] }, 20),
             (doc! { "applyOps": [{ "op": "i", "ns": "d", "o": { "_id": 1 } }] }, 73),

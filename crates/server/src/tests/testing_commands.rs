@@ -123,10 +123,14 @@ async fn health_log(node: &mut Node, checks: usize) -> Vec<Doc> {
 fn r1_db_check_hashes_documents_in_batches() {
     run(async {
         let mut node = filled(25).await;
+        // Nodes of tests do nothing by themselves.
+        let data = node.fixture.server.node().data.clone().unwrap();
+        let serving = pando_commands::db_check::keep_checking(Arc::downgrade(&data), Log::silent());
+        node.fixture.env.tasks().spawn(Box::pin(serving)).unwrap();
         node.ok_on("admin", doc! { "setParameter": 1, "dbCheckHealthLogEveryNBatches": 1 }).await;
         node.ok(doc! { "dbCheck": "c", "maxDocsPerBatch": 10 }).await;
         let found = health_log(&mut node, 1).await;
-        let told: Vec<String> = found.iter().map(|entry| super::node::part(entry, "data").to_string()).collect();
+        let told: Vec<String> = found.iter().map(ToString::to_string).collect();
         let counts: Vec<f64> =
             found[1..4].iter().map(|entry| number(&super::node::part(entry, "data"), "count")).collect();
         assert_eq!((found.len(), counts), (5, vec![10.0, 10.0, 5.0]), "{told:?}");
@@ -143,9 +147,11 @@ fn r1_db_check_hashes_documents_in_batches() {
         let found = health_log(&mut node, 2).await;
         assert_eq!(number(&super::node::part(&found[6], "data"), "count"), 3.0);
         node.ok(doc! { "dbCheck": 1 }).await;
+        node.ok(doc! { "create": "v", "viewOn": "c" }).await;
         health_log(&mut node, 3).await;
         for (body, code) in [
             (doc! { "dbCheck": "nowhere" }, 26),
+            (doc! { "dbCheck": "v" }, 166),
             (doc! { "dbCheck": true }, 14),
             (doc! { "dbCheck": "c", "maxDocsPerBatch": 0 }, 51024),
             (doc! { "dbCheck": "c", "snapshotRead": false }, 6769500),

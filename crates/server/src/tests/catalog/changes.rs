@@ -60,8 +60,8 @@ fn u7_indexes_are_hidden_and_their_expiry_changed() {
         assert!(node.ok(hide).await.get("hidden_old").is_none());
         let shorter =
             node.ok(doc! { "collMod": "c", "index": { "keyPattern": { "t": 1 }, "expireAfterSeconds": 5 } }).await;
-        assert_eq!(shorter.get("expireAfterSeconds_old"), Some(Value::Int32(60)));
-        assert_eq!(shorter.get("expireAfterSeconds_new"), Some(Value::Int32(5)));
+        assert_eq!(shorter.get("expireAfterSeconds_old"), Some(Value::Int64(60)));
+        assert_eq!(shorter.get("expireAfterSeconds_new"), Some(Value::Int64(5)));
         let listed = node.indexes("c").await;
         assert_eq!(listed[1], doc! { "v": 2, "key": { "t": 1 }, "name": "t_1", "expireAfterSeconds": 5 });
         assert_eq!(listed[2], doc! { "v": 2, "key": { "a": 1 }, "name": "a_1", "hidden": true });

@@ -111,7 +111,7 @@ fn u9_what_cannot_be_created_is_refused_in_mongodbs_words() {
             (doc! { "create": "c", "autoIndexId": false }, 50001),
             (doc! { "create": "c", "encryptedFields": {} }, 238),
             (doc! { "create": "c", "expireAfterSeconds": 5 }, 72),
-            (doc! { "create": "c", "pipeline": [{}] }, 2),
+            (doc! { "create": "c", "pipeline": [{}] }, 72),
             (doc! { "create": "c", "idIndex": { "key": { "a": 1 }, "name": "_id_" } }, 2),
         ] {
             assert_eq!(node.code(body.clone()).await, code, "{body}");

@@ -86,6 +86,10 @@ fn u7_options_of_indexes_are_checked_as_mongodb_does() {
         ] {
             assert_eq!(code_on(&mut node, "d", body.clone()).await, code, "{body}");
         }
+        node.ok(all(doc! { "a": { "b": 0 }, "c": 0 })).await;
+        let again = node.ok(all(doc! { "_id": 0, "c": false, "a.b": 0 })).await;
+        assert_eq!(again.get("note"), Some(Value::String("all indexes already exist".into())), "{again}");
+        node.ok(doc! { "dropIndexes": "c", "index": "i" }).await;
         node.ok(index(doc! { "a": 1 }, doc! { "expireAfterSeconds": 100 })).await;
         let change = |change: Doc| doc! { "collMod": "c", "index": change };
         let reply = node.ok(change(doc! { "name": "i", "expireAfterSeconds": 200 })).await;
@@ -94,6 +98,8 @@ fn u7_options_of_indexes_are_checked_as_mongodb_does() {
         let both = change(doc! { "name": "i", "prepareUnique": true, "hidden": true });
         assert_eq!(code_on(&mut node, "d", both).await, 72);
         node.ok(change(doc! { "name": "i", "prepareUnique": true })).await;
+        let without = index(doc! { "a": 1 }, doc! { "expireAfterSeconds": 200 });
+        assert_eq!(code_on(&mut node, "d", without).await, 85, "whether duplicates are refused is compared");
         node.ok(doc! { "create": "t", "timeseries": { "timeField": "t" } }).await;
         node.ok(doc! { "collMod": "t", "timeseries": {}, "cappedSize": 100_000 }).await;
     });

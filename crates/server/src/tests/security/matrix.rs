@@ -36,6 +36,7 @@ fn cases(name: &str) -> Option<(Doc, Needed)> {
             doc! { "mapReduce": "c", "map": "function() {}", "reduce": "function() {}", "out": { "merge": "o" } },
             &[(ON_C, &[Find]), (Target::Collection("d", "o"), &[Insert, Update])],
         ),
+        "dbCheck" => (doc! { "dbCheck": "c" }, &[(Target::Any, &[DbCheck])]),
         "insert" => (doc! { "insert": "c", "documents": [{}] }, &[(ON_C, &[Insert])]),
         "update" => {
             (doc! { "update": "c", "updates": [{ "q": {}, "u": {}, "upsert": true }] }, &[(ON_C, &[Update, Insert])])
@@ -112,6 +113,7 @@ fn case(row: &CommandRow, privileges: &Privileges) -> (Doc, bool) {
     }
     let body = match row.name {
         "dataSize" => doc! { "dataSize": "d.c" },
+        "splitVector" => doc! { "splitVector": "d.c" },
         name => doc! { (name): "c" },
     };
     let database = Target::Database(if row.is_admin_only { "admin" } else { "d" });
@@ -197,7 +199,7 @@ fn u10_the_roles_of_a_database_end_there() {
                 request.append_all(body.view());
                 request.append("help", true);
                 let reply = client.on("f", request.finish()).await;
-                let names_its_namespace = matches!(row.name, "dataSize");
+                let names_its_namespace = matches!(row.name, "dataSize" | "splitVector");
                 assert!(names_its_namespace || number(&reply, "code") == 13.0, "{} as {role}: {reply}", row.name);
             }
         }
