@@ -295,9 +295,11 @@ fn r1_an_update_is_a_delta_or_a_replacement() {
     assert_eq!(UpdateChange::parse(object.view()).unwrap().apply(pre.view()).unwrap(), other);
 
     assert_eq!(update_object(pre.view(), pre.view()), None);
-    for wrong in [doc! {}, doc! { "$set": { "a": 1 } }, doc! { "$v": 1, "diff": {} }, doc! { "$v": 2, "diff": 1 }] {
+    for wrong in [doc! {}, doc! { "$set": { "a": 1 } }, doc! { "$v": 1, "diff": {} }] {
         assert_eq!(UpdateChange::parse(wrong.view()).unwrap_err().code().number(), 4772600);
     }
+    let no_diff = doc! { "$v": 2, "diff": 1 };
+    assert_eq!(UpdateChange::parse(no_diff.view()).unwrap_err().code().number(), 4772601);
 }
 
 /// Notes its name for each call, and may fail.

@@ -213,7 +213,8 @@ fn u3_count_and_distinct() {
     assert_eq!(distinct("t", doc! {}), array!["x", "y"]);
     assert_eq!(distinct("a", doc! { "c": 1, "a": { "$gt": 1 } }), array![2, 3]);
     fixture.insert(&[doc! { "_id": 100 }]);
-    assert_eq!(distinct("a", doc! {}), array![0, 1, 2, 3], "what is missing is no value");
-    fixture.insert(&[doc! { "_id": 101, "a": null }]);
-    assert_eq!(distinct("a", doc! {}), array![null, 0, 1, 2, 3]);
+    assert_eq!(distinct("a", doc! {}), array![null, 0, 1, 2, 3], "as 7.0 does by an index: its keys have null there");
+    assert_eq!(distinct("u", doc! {}), array![], "without an index what is missing is no value");
+    fixture.insert(&[doc! { "_id": 101, "u": null }]);
+    assert_eq!(distinct("u", doc! {}), array![null]);
 }

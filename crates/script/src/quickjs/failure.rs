@@ -51,6 +51,11 @@ pub(super) fn of(ctx: &Ctx<'_>, error: rquickjs::Error, pending: &Pending) -> Er
 }
 
 fn of_thrown<'js>(ctx: &Ctx<'js>, thrown: JsValue<'js>) -> Error {
+    // Where no memory is left even for an error, the interpreter throws null instead. Code that throws null itself cannot be told
+    // from that, and is told the same.
+    if thrown.is_null() {
+        return out_of_memory();
+    }
     let is_object = thrown.is_object();
     let told = Host::of(ctx).ok().and_then(|host| {
         let told: Array<'js> = host.describe.call((thrown,)).ok()?;
