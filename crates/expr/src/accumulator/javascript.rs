@@ -293,7 +293,7 @@ fn functions(steps: Steps, context: &ParseContext) -> Result<Arc<ScriptFunctions
 
 /// The source of a function, which has to be constant.
 fn function(name: &str, value: Value<'_>, context: &ParseContext) -> Result<String> {
-    let expression = Expression::parse(value, context)?.optimize()?;
+    let expression = Expression::parse(value, context)?.folded()?;
     let Some(constant) = expression.as_constant() else {
         let reason = format!("$accumulator '{name}' must be a constant expression");
         return Err(Error::location(4_544_701, reason));

@@ -94,7 +94,7 @@ fn with_count(
     };
     for field in operands(element, not_object)?.elements() {
         match &**field.name {
-            b"n" => count = Some(Expression::parse(field.value, context)?.optimize()?),
+            b"n" => count = Some(Expression::parse(field.value, context)?.folded()?),
             b"input" => input = Some(Expression::parse(field.value, context)?),
             _ => {
                 let reason = format!("Unknown argument for '{}' operator: {}", element.name, field.name);

@@ -94,7 +94,7 @@ pub(crate) fn parse_percentile<'a>(
 }
 
 fn parse_shares(written: Value<'_>, context: &ParseContext) -> Result<Vec<f64>> {
-    let expression = Expression::parse(written, context)?.optimize()?;
+    let expression = Expression::parse(written, context)?.folded()?;
     let Some(constant) = expression.as_constant() else {
         let reason =
             format!("The $percentile 'p' field must be an array of constant values, but found value: {written}.");

@@ -74,7 +74,7 @@ fn check_group_by(value: Value<'_>) -> Result<Value<'_>> {
 }
 
 fn constant(value: Value<'_>, parser: &PipelineParser) -> Result<Option<OwnedValue>> {
-    let expression = Expression::parse(value, &parser.context)?.optimize()?;
+    let expression = Expression::parse(value, &parser.context)?.folded()?;
     Ok(expression.as_constant().flatten().map(|value| value.to_owned()))
 }
 

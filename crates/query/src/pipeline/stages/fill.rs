@@ -29,9 +29,6 @@ pub(in crate::pipeline) fn parse(value: Value<'_>, parser: &PipelineParser) -> R
             _ => return Err(options::unknown(STAGE, option)),
         }
     }
-    for field in partition_fields.iter().flatten() {
-        FieldPath::parse(field)?;
-    }
     let output = output.ok_or_else(|| options::missing(STAGE, "output"))?;
     if output.is_empty() {
         let reason = "The output field in '$fill' must contain an object with at least one element";
@@ -41,6 +38,9 @@ pub(in crate::pipeline) fn parse(value: Value<'_>, parser: &PipelineParser) -> R
     if partition_by.is_some() && partition_fields.is_some() {
         let reason = "Maximum one of 'partitionBy' and 'partitionByFields can be specified in '$fill'";
         return Err(Error::location(6050204, reason));
+    }
+    for field in partition_fields.iter().flatten() {
+        FieldPath::parse(field)?;
     }
     let mut stages = Vec::new();
     if !windows.is_empty() {

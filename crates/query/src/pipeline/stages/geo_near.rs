@@ -44,7 +44,7 @@ pub(in crate::pipeline) fn parse(value: Value<'_>, context: &ParseContext) -> Re
     };
     refuse_old_options(options)?;
     let near = options.get("near").ok_or_else(|| Error::location(5860400, "$geoNear requires a 'near' argument"))?;
-    let near = Expression::parse(near, context)?.optimize()?;
+    let near = Expression::parse(near, context)?.folded()?;
     let Some(Value::String(distance_field)) = options.get("distanceField") else {
         return Err(Error::location(16606, "$geoNear requires a 'distanceField' option as a String"));
     };

@@ -88,7 +88,7 @@ fn parse_bound<T>(
         Value::String(text) if text == "current" => Ok(Bound::Current),
         Value::String(_) => Err(Error::failed_to_parse("Window bounds must be 'unbounded', 'current', or a number.")),
         value => {
-            let expression = Expression::parse(value, &parser.context)?.optimize()?;
+            let expression = Expression::parse(value, &parser.context)?.folded()?;
             match expression.as_constant() {
                 Some(constant) => read(constant.unwrap_or(Value::Null)).map(Bound::At),
                 None => Err(Error::failed_to_parse("Window bounds expression must be a constant.")),
