@@ -75,7 +75,8 @@ impl Probe {
         loop {
             let request = self.request(service, &mut mongo, &mut random);
             let began = Instant::now();
-            link.exchange(&request)??;
+            // Who kills the load may hit this as well, which is an answer, too.
+            drop(link.exchange(&request)?);
             let waited = began.elapsed();
             probed.latencies.add(waited);
             probed.most = probed.most.max(waited);
