@@ -225,9 +225,14 @@ mod tests {
             for _ in 0..4 {
                 let (tasks, released) = (env.clone(), Arc::clone(&released));
                 let held = async move {
-                    // Nobody waits long for a turn: all have to stop.
-                    tasks.tasks().pause_long_work(&|| true);
-                    _ = released.lock().recv();
+                    // Nobody waits long for a turn: all have to stop. As whatever works long it pauses again and again: on a
+                    // machine that is busy the first pause may be over before there is somebody to replace the worker.
+                    let mut is_held = true;
+                    while is_held {
+                        tasks.tasks().pause_long_work(&|| true);
+                        let told = released.lock().recv_timeout(Duration::from_millis(1));
+                        is_held = told == Err(mpsc::RecvTimeoutError::Timeout);
+                    }
                     tasks.tasks().end_long_work();
                 };
                 env.tasks().spawn_at(place, Box::pin(held)).unwrap();
